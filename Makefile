@@ -20,9 +20,12 @@ setup: $(READY) ## make the environment in .venv
 
 $(READY): requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is not on PATH; install Python 3.11 or pass PYTHON=/path/to/python3.11"; exit 2; }
+	@echo "setting up $(VENV), once: 1 of 3, the installer"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.13,<0.14'
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirements requirements.lock
+	@echo "setting up $(VENV), once: 2 of 3, $$(grep -c '^[a-z].*==' requirements.lock) packages (a minute or more)"
+	@$(BIN)/uv pip install --python $(BIN)/python --require-hashes --requirements requirements.lock
+	@echo "setting up $(VENV), once: 3 of 3, Touchstone itself"
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@$(BIN)/python -m compileall -q assets pipelines touchstone # once, not in every process that starts first
 	@touch $@
@@ -44,7 +47,8 @@ demo: $(READY) ## the gate at work: a regression put into the sample, the run th
 	@$(BIN)/touchstone run --config $(DEMO)/evaluation_config.json; test $$? = 1
 	@cat $(DEMO)/results/comparison.md
 
-ui: $(READY) sandbox ## the Dagster UI on http://127.0.0.1:3000
+ui: $(READY) sandbox ## the Dagster UI of one evaluation on http://127.0.0.1:3000 (CONFIG=... for another)
+	@for other in $(wordlist 2,9,$(CONFIG)); do echo "another sample: make ui CONFIG=$$other"; done
 	@$(BIN)/touchstone ui --config $(firstword $(CONFIG))
 
 test: $(READY) sandbox ## run the tests

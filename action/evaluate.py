@@ -20,6 +20,7 @@ from ci import DEFAULT_NAME, UsageError, announce, report_name, setting, shorten
 
 PASSED, FAILED, WRONG = 0, 1, 2
 TITLES = {PASSED: "passed", FAILED: "failed", WRONG: "error"}
+SCORES = ("pass_rate", "best", "mean", "composite", "code", "config")
 FAIL_ON = {"worse": "--fail-on-verdict=worse", "regression": "--fail-on-regression"}
 # GitHub takes 1 MiB for a step's summary; the rest of the report needs room beside the output of a run.
 MAX_SUMMARY = 1024 * 1024
@@ -36,6 +37,7 @@ class Inputs:
     baseline: str
     output_dir: str
     gate: list[str]
+    score: str
     folder: Path
 
     @classmethod
@@ -57,6 +59,8 @@ class Inputs:
             baseline=baseline,
             output_dir=setting(environment, "OUTPUT_DIR", "touchstone-results"),
             gate=_gate(setting(environment, "FAIL_ON", "worse").replace(",", " ").split()),
+            # The verdict is on pass@1, the mean pass rate: by default, the cases below it are compared by the same.
+            score=_one_of(environment, "SCORE", "pass_rate", SCORES),
             folder=folder,
         )
 
@@ -162,7 +166,7 @@ def evaluate(inputs: Inputs, touchstone: Touchstone) -> Result:
         compared = compare(inputs, inputs.output_dir, touchstone)
         details = f"<details><summary>Evaluation</summary>\n\n{output}\n</details>\n"
         return Result(compared.code, compared.verdict, f"{compared.body}\n{details}")
-    said = re.findall(r"^\d[\d,]* of \d[\d,]* checks passed", run.out, re.MULTILINE)
+    said = re.findall(r"\d[\d,]* of \d[\d,]* checks passed", run.out)
     if _written_at(gate_report) != before:
         comparison = gate_report.read_text(encoding="utf-8")
         said, output = [*said, comparison.partition("\n")[0]], f"{comparison}\n{output}"
@@ -176,6 +180,7 @@ def _written_at(path: Path) -> int | None:
 def compare(inputs: Inputs, current: str, touchstone: Touchstone) -> Result:
     """Compare with the baseline; the exit code is the gate's."""
     options = [f"--config={inputs.config}"] if inputs.config else []
+    options += [f"--score={inputs.score}"] if inputs.score != "config" else []
     sides = ["--", inputs.baseline, current]
     with tempfile.TemporaryDirectory() as scratch:
         saved = Path(scratch, "comparison.md")

@@ -2,17 +2,14 @@
 
 The assets that compute are not partitioned. Dagster cannot put partitioned and unpartitioned assets into one run in the
 UI: "Materialize all" would be a backfill of many runs. So every run covers all models, and the UI shows them one by
-one in the asset `models`. Nothing computes it; publishing a run reports a materialization per model that changed.
+one in the asset `models`. Nothing computes it; publishing a run reports a materialization per model that changed. It
+depends on nothing and has a group of its own: Dagster's command line refuses a selection with partitioned assets in it.
 """
 
-from collections.abc import Sequence
-from uuid import uuid4
-
 import dagster as dg
-from dagster._core.definitions.data_version import DATA_VERSION_TAG
-from dagster._core.events import DagsterEvent, DagsterEventBatchMetadata
 
-from assets.metadata import rounded
+from assets.figures import rounded
+from assets.metadata import DATA_VERSION
 from touchstone.evaluation import Evaluation
 from touchstone.storage.parts import digest
 from touchstone.text import visible
@@ -21,8 +18,7 @@ PARTITIONS = "models"
 
 models = dg.AssetSpec(
     "models",
-    deps=["warehouse"],
-    group_name="publish",
+    group_name="models",
     kinds={"polars"},
     description="Every model that has a fixes file, with its last published figures.",
     partitions_def=dg.DynamicPartitionsDefinition(name=PARTITIONS),
@@ -50,28 +46,21 @@ def published_models(evaluation: Evaluation, instance: dg.DagsterInstance) -> li
     for model, tier, k, value in figures.drop_nulls().iter_rows():
         shown[model][visible(f"{tier} pass@{k}")] = value
     versions = {model: digest(seen) for model, seen in shown.items()}
-    known = _known_versions(instance)
+    known = _known_versions(instance, len(shown))
     return [
         dg.AssetMaterialization(
-            models.key, partition=model, metadata=rounded(seen), tags={DATA_VERSION_TAG: versions[model]}
+            models.key, partition=model, metadata=rounded(seen), tags={DATA_VERSION: versions[model]}
         )
         for model, seen in shown.items()
         if known.get(model) != versions[model]
     ]
 
 
-def log_together(context: dg.AssetExecutionContext, found: Sequence[dg.AssetMaterialization]) -> None:
-    """Log materializations like `context.log_event`, but as a batch, which one transaction may store."""
-    step, batch = context.get_step_execution_context(), uuid4().hex
-    for number, materialization in enumerate(found, 1):
-        place = DagsterEventBatchMetadata(batch, is_end=number == len(found))
-        logged = DagsterEvent.asset_materialization(step, materialization, place)
-        context.op_execution_context._events.append(logged)
+def _known_versions(instance: dg.DagsterInstance, models_shown: int) -> dict[str, str]:
+    """The version of the figures that each model shows, so that a run of many models stores an event for few.
 
-
-def _known_versions(instance: dg.DagsterInstance) -> dict[str, str]:
-    """The version of the figures that each model shows, so that a run of many models stores an event for few."""
-    latest = instance.event_log_storage.get_latest_tags_by_partition(
-        models.key, dg.DagsterEventType.ASSET_MATERIALIZATION, [DATA_VERSION_TAG]
-    )
-    return {model: tags[DATA_VERSION_TAG] for model, tags in latest.items()}
+    A model that has not changed for long may be missing, and is then shown anew.
+    """
+    newest_first = instance.fetch_materializations(models.key, limit=5 * models_shown + 1).records
+    latest = {record.partition_key: record.asset_materialization for record in reversed(newest_first)}
+    return {str(model): (made.tags or {}).get(DATA_VERSION, "") for model, made in latest.items() if made}

@@ -1,100 +1,83 @@
-"""Stage 5: summary, CSV files, snapshot and warehouse, published atomically by `warehouse`.
+"""The last stage: summary, CSV files, report and warehouse, and what a run says about its publication.
 
 Making the files belongs in `touchstone.publish`, their location in `touchstone.storage`.
 """
 
 import shlex
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from assets.common import SNAPSHOT, EvaluationParam, materialized, step_order, table_spec
-from assets.metadata import Metadata, leaderboard_metadata, result, shown_rows
-from assets.models import log_together, published_models
+from assets.figures import leaderboard_table
+from assets.models import published_models
+from touchstone.evaluation import Evaluation
 from touchstone.locations import shown
 from touchstone.storage.parts import digest
 from touchstone.storage.store import WAREHOUSE
 from touchstone.tables import TABLES
+from touchstone.text import counted
 
 if TYPE_CHECKING:
     from touchstone.publish.warehouse import Warehouse
 
-GROUP = "publish"
+PUBLISH = "publish"
+PUBLISHED_IN_ORDER = (
+    "summary_pass_at_k",
+    "model_csvs",
+    "history",
+    "problem_history",
+    "run_log",
+    "report",
+    "warehouse",
+)
+# A tag of a run: the snapshot that it published.
+SNAPSHOT = "touchstone/snapshot"
 
 
-@dg.asset(group_name=GROUP, kinds={"csv"}, deps=["pass_at_k"], op_tags=step_order(GROUP))
-def summary_pass_at_k(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def make_summary(_: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """The summary CSV, one row per model. `warehouse` publishes it."""
     table = evaluation.publish.summary()
-    figures = evaluation.store.scan("pass_at_k").collect()
     return dg.MaterializeResult(
-        metadata={"dagster/row_count": table.height, **leaderboard_metadata(figures)},
+        "summary_pass_at_k",
+        metadata={**leaderboard_table(evaluation.store.scan("pass_at_k")), "dagster/row_count": table.height},
         data_version=dg.DataVersion(evaluation.store.fingerprint("pass_at_k")),
     )
 
 
-@dg.asset(group_name=GROUP, kinds={"csv"}, deps=["outcomes", "pass_at_k"], op_tags=step_order(GROUP))
-def model_csvs(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def make_csvs(_: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """Outcomes and pass@k of every model as CSV files. `warehouse` publishes them."""
     files = evaluation.publish.model_csvs()
     store, wanted = evaluation.store, evaluation.config.publish.csv
     made_from = digest([wanted, store.fingerprint("outcomes"), store.fingerprint("pass_at_k")])
-    return dg.MaterializeResult(metadata={"files": len(files)}, data_version=dg.DataVersion(made_from))
+    return dg.MaterializeResult("model_csvs", metadata={"files": len(files)}, data_version=dg.DataVersion(made_from))
 
 
-@dg.multi_asset(specs=[table_spec(TABLES["history"], "parquet")])
-def history(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
-    """Freezes the run as a snapshot."""
-    made = materialized(context, evaluation, "history")
-    snapshot = evaluation.publish.snapshot
-    return made._replace(metadata={**(made.metadata or {}), "snapshot": snapshot.id if snapshot else None})
-
-
-@dg.multi_asset(specs=[table_spec(TABLES["problem_history"], "parquet"), table_spec(TABLES["run_log"], "parquet")])
-def problem_history(evaluation: EvaluationParam) -> Iterator[dg.MaterializeResult[None]]:
-    """Adds the new snapshot's problems to those of the earlier ones, and writes the run log."""
-    parts = list(evaluation.materialize("problem_history").values())
-    rows = sum(part.rows for part in parts)
-    yield result("problem_history", replace(parts[-1], rows=rows), {})._replace(
-        data_version=dg.DataVersion(evaluation.store.fingerprint("problem_history"))
-    )
-    [log] = evaluation.materialize("run_log").values()
-    shown: Metadata = {
-        "dagster/row_count": log.rows,
-        "preview": shown_rows(evaluation.store.scan("run_log"), "run_log"),
-    }
-    yield dg.MaterializeResult("run_log", metadata=shown, data_version=dg.DataVersion(log.fingerprint))
-
-
-@dg.asset(group_name=GROUP, kinds={"html"}, deps=["problem_history"], op_tags=step_order(GROUP))
-def report(evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def make_report(_: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """The report on the run, one page that needs nothing else. `warehouse` publishes it."""
     page = evaluation.publish.report()
     size = page.stat().st_size if page is not None else 0
-    return dg.MaterializeResult(
-        metadata={"bytes": size}, data_version=dg.DataVersion(digest([evaluation.publish.version(), size > 0]))
-    )
+    version = dg.DataVersion(digest([evaluation.publish.version(), size > 0]))
+    return dg.MaterializeResult("report", metadata={"bytes": size}, data_version=version)
 
 
-@dg.asset(
-    group_name=GROUP,
-    kinds={"duckdb", "parquet"},
-    deps=["problem_history", summary_pass_at_k, model_csvs, report],
-)
-def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) -> dg.MaterializeResult[None]:
+def publish(context: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, CSV files and the DuckDB file replace the previous ones in one step."""
     published, store = evaluation.publish.publish(), evaluation.store
-    log_together(context, published_models(evaluation, context.instance))
+    evaluation.published = True
+    for model in published_models(evaluation, context.instance):
+        context.log_event(model)
     if evaluation.publish.snapshot is not None:
         context.instance.add_run_tags(context.run.run_id, {SNAPSHOT: evaluation.publish.snapshot.id})
+    context.log.info(what_was_published(evaluation))
     rows = sum(part.rows for table in TABLES for part in store.all_parts(table).values())
     return dg.MaterializeResult(
+        "warehouse",
         metadata={
-            **leaderboard_metadata(store.scan("pass_at_k").collect()),
+            **leaderboard_table(store.scan("pass_at_k")),
             **_where_to_look(store.root),
             **(_warehouse(store.root / WAREHOUSE, published) if evaluation.config.publish.warehouse else {}),
             "rows": rows,
@@ -103,7 +86,43 @@ def warehouse(context: dg.AssetExecutionContext, evaluation: EvaluationParam) ->
     )
 
 
-def _warehouse(path: Path, published: "Warehouse") -> Metadata:
+@dataclass(frozen=True)
+class FileAsset:
+    """An asset that is no table: what it is made from and how."""
+
+    kinds: set[str]
+    deps: tuple[str, ...]
+    make: Callable[[dg.AssetExecutionContext, Evaluation], dg.MaterializeResult[None]]
+
+
+FILES = {
+    "summary_pass_at_k": FileAsset({"csv"}, ("pass_at_k",), make_summary),
+    "model_csvs": FileAsset({"csv"}, ("outcomes", "pass_at_k"), make_csvs),
+    "report": FileAsset({"html"}, ("problem_history",), make_report),
+    "warehouse": FileAsset(
+        {"duckdb", "parquet"}, ("problem_history", "summary_pass_at_k", "model_csvs", "report"), publish
+    ),
+}
+
+
+def what_was_published(evaluation: Evaluation) -> str:
+    """One sentence on what a reader of the output folder finds now."""
+    folder, snapshot = shown(str(evaluation.store.root)), evaluation.publish.snapshot
+    if not evaluation.published:
+        return f"nothing was published; {folder} is as it was"
+    return f"{folder} has the results of this run" + (f", snapshot {snapshot.id}" if snapshot else "")
+
+
+def failed_checks(evaluation: Evaluation) -> str:
+    """Which checks of the run failed with an error, and whether its results were published; empty if none did."""
+    failed = [check for check in evaluation.checked.values() if check.error and not check.passed]
+    if not failed:
+        return ""
+    listed = "; ".join(f"{check.name}: {check.message}" for check in failed)
+    return f"{counted(len(failed), 'check')} failed, and {what_was_published(evaluation)}. {listed}"
+
+
+def _warehouse(path: Path, published: "Warehouse") -> dict[str, Any]:
     return {
         "path": dg.MetadataValue.path(shown(str(path))),
         "tables": ", ".join(published.tables),
@@ -111,7 +130,7 @@ def _warehouse(path: Path, published: "Warehouse") -> Metadata:
     }
 
 
-def _where_to_look(results: Path) -> Metadata:
+def _where_to_look(results: Path) -> dict[str, Any]:
     """The report, if the run has one, and the command of the dashboard, if it is installed."""
     report = results / "report.html"
     has_dashboard = find_spec("touchstone.publish.dashboard") is not None

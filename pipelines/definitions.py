@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext, DefinitionsLoadType
 
-from assets import comparison, economics, ingest, metrics, publish, reliability, scores, validation
 from assets.models import models, register_models
+from assets.stages import stages
 from pipelines.jobs import evaluate
 from pipelines.resources import EvaluationResource
 from pipelines.retention import retention_job, retention_schedule
-from pipelines.retries import one_process
 from pipelines.schedules import nightly
 from pipelines.sensors import fixes_folder
 from touchstone.config import PublishSettings, load_config
@@ -26,6 +24,7 @@ from touchstone.project_files import sample_config
 
 CONFIG_VARIABLE = "TOUCHSTONE_CONFIG"
 OUTPUT_VARIABLE = "TOUCHSTONE_OUTPUT_DIR"
+_SUMMARY = dg.AssetKey("summary_pass_at_k")
 
 
 def build_defs(
@@ -34,23 +33,21 @@ def build_defs(
     """All definitions, with the given evaluation as resource. `shown` says who owns them and when they are old."""
     # `touchstone run` removes nothing, and definitions take time.
     served = [evaluation] if isinstance(evaluation, EvaluationResource) else []
-    stages = [ingest, validation, metrics, scores, reliability, economics, comparison, publish]
-    assets: Iterable[Any] = [*dg.load_assets_from_modules(stages), models]
+    assets: Iterable[Any] = [*stages, models]
     return dg.Definitions(
         assets=dg.map_asset_specs(partial(_maintained, shown=shown or PublishSettings()), assets),
-        asset_checks=dg.load_asset_checks_from_modules(stages),
         jobs=[evaluate, *map(retention_job, served)],
         schedules=[nightly, *map(retention_schedule, served)],
         sensors=[fixes_folder],
         resources={"evaluation": evaluation},
-        executor=one_process,
+        executor=dg.in_process_executor,
     )
 
 
 def _maintained(spec: dg.AssetSpec, shown: PublishSettings) -> dg.AssetSpec:
     """An asset with its owners; the summary also with the age at which it is out of date."""
     spec = spec.replace_attributes(owners=shown.owners)
-    if spec.key != publish.summary_pass_at_k.key or shown.fresh_days is None:
+    if spec.key != _SUMMARY or shown.fresh_days is None:
         return spec
     age = timedelta(days=shown.fresh_days)
     policy = dg.FreshnessPolicy.time_window(fail_window=age, warn_window=age / 2)
@@ -64,8 +61,7 @@ def defs() -> dg.Definitions:
         config_file=os.environ.get(CONFIG_VARIABLE, str(sample_config())),
         output_dir=os.environ.get(OUTPUT_VARIABLE),
     )
-    # Not when a run's process reloads the definitions: the run registers the models that it reads.
-    if DefinitionsLoadContext.get().load_type == DefinitionsLoadType.INITIALIZATION and "DAGSTER_HOME" in os.environ:
+    if "DAGSTER_HOME" in os.environ:
         _register_models(evaluation)
     return build_defs(evaluation, _publish_settings(evaluation))
 

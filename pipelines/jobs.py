@@ -2,13 +2,11 @@
 
 import dagster as dg
 
-from pipelines.retries import one_process
-
 EVALUATE = "evaluate"
 
 evaluate = dg.define_asset_job(
     EVALUATE,
     selection=dg.AssetSelection.all(),
-    executor_def=one_process,
+    executor_def=dg.in_process_executor,
     description="Ingest, validate, score and publish every model. Tables that are up to date are reused.",
 )

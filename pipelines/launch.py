@@ -7,20 +7,17 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import dagster as dg
 
-from assets.common import CheckFailed
-from assets.metadata import parts_of
+from assets.stages import CheckFailed
 from pipelines.definitions import CONFIG_VARIABLE, OUTPUT_VARIABLE, build_defs
 from pipelines.jobs import EVALUATE
-from pipelines.progress import LOGGER, progress_logger, stages_of
+from pipelines.progress import LOGGER, progress_logger
 from pipelines.resources import prepared
 from pipelines.services import Services
-from touchstone.checks import CheckOutcome
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError, explain
 from touchstone.evaluation import Evaluation, RunOutcome
@@ -31,9 +28,6 @@ from touchstone.storage.parts import digest
 from touchstone.storage.store import DAGSTER_FOLDER
 
 PROCESS = "touchstone/process"
-_FAILED_CHECKS = ("DagsterAssetCheckFailedError", CheckFailed.__name__)
-# Lets Dagster store the planned events of a run together.
-_EVENT_BATCH = ("DAGSTER_EVENT_BATCH_SIZE", "1000")
 # A tick downloads what is new in object storage; Dagster would give up after a minute.
 _TICKS = dict.fromkeys(("DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS", "DAGSTER_SCHEDULE_GRPC_TIMEOUT_SECONDS"), "600")
 # The command `dagster-daemon`, whose script need not be in the folder of this interpreter.
@@ -91,19 +85,18 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
         dagster_home(config_file, evaluation.config.output_dir)
     # SQLAlchemy logs a traceback on Ctrl-C while a connection closes; Ctrl-C is handled below.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
-    os.environ.setdefault(*_EVENT_BATCH)
     report_step("starting the run")
     defs = build_defs(prepared(evaluation), evaluation.config.publish)
-    job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger(stages_of(defs))})
+    job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger})
     with instance or dg.DagsterInstance.get() as dagster:
         _fail_orphaned_runs(dagster)
-        outcome = job.execute_in_process(
+        result = job.execute_in_process(
             instance=dagster,
             tags={PROCESS: _this_process(os.getpid())},
             run_config={"loggers": {LOGGER: {}}},
             raise_on_error=False,
         )
-        return _read_outcome(outcome, evaluation.checked)
+        return _read_outcome(result, evaluation)
 
 
 def _fail_orphaned_runs(instance: dg.DagsterInstance) -> None:
@@ -129,33 +122,18 @@ def _this_process(process: int) -> str:
     return f"{socket.gethostname()}/{process}"
 
 
-def _read_outcome(outcome: dg.ExecuteInProcessResult, checked: Mapping[str, CheckOutcome]) -> RunOutcome:
-    # Dagster has the messages as Markdown.
-    checks = [
-        checked[f"{evaluation.asset_key.to_user_string()}.{evaluation.check_name}"]
-        for evaluation in outcome.get_asset_check_evaluations()
+def _read_outcome(result: dg.ExecuteInProcessResult, evaluation: Evaluation) -> RunOutcome:
+    errors = {event.step_key: event.step_failure_data.error for event in result.get_step_failure_events()}
+    failures = [
+        f"{evaluation.run_log.failed_step or stage}: {_innermost(error)}"
+        for stage, error in errors.items()
+        # A failed check fails its step; its message is already among the checks.
+        if CheckFailed.__name__ not in str(error)
     ]
-    made = [event.materialization for event in outcome.get_asset_materialization_events()]
-    parts = [parts_of(one.metadata) for one in made]
-    errors = {event.step_key: event.step_failure_data.error for event in outcome.get_step_failure_events()}
-    steps_by_reason: dict[str, list[str]] = {}
-    for step, error in errors.items():
-        # A failed check fails its own step; its message is already among the checks.
-        if not any(name in str(error) for name in _FAILED_CHECKS):
-            steps_by_reason.setdefault(_innermost(error), []).append(str(step))
-    failures = [f"{', '.join(steps)}: {reason}" for reason, steps in steps_by_reason.items()]
     if any(dg.DagsterExecutionInterruptedError.__name__ in failure for failure in failures):
         # Dagster turns Ctrl-C into a failed step; turn it back.
         raise KeyboardInterrupt
-    published = any(one.asset_key == dg.AssetKey("warehouse") for one in made)
-    return RunOutcome(
-        checks,
-        failures,
-        made=sum(new for new, _ in parts),
-        reused=sum(old for _, old in parts),
-        stopped=not failures and not published,
-        published=published,
-    )
+    return evaluation.outcome(failures)
 
 
 def _innermost(error: object) -> str:
@@ -178,7 +156,7 @@ def start_ui(config_file: Path | None, host: str, port: int) -> None:
     if output_dir is not None:
         os.environ[OUTPUT_VARIABLE] = str(output_dir)
     os.environ |= {"DAGSTER_WEBSERVER_HOST": host, "DAGSTER_WEBSERVER_PORT": str(port)}
-    for name, value in (_EVENT_BATCH, *_TICKS.items()):
+    for name, value in _TICKS.items():
         os.environ.setdefault(name, value)
     # Dagster and the processes it starts import modules and read `.env` from the current folder, so that it must be
     # neither the home nor the folder of the configuration: they may come from elsewhere.

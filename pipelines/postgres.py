@@ -8,7 +8,6 @@ in trying to report it, can lose the thread that notices dead runs.
 import time
 from typing import Any
 
-from dagster._serdes import ConfigurableClassData
 from sqlalchemy import event
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.engine import Dialect, Engine
@@ -35,7 +34,7 @@ class KeepingPostgresStorage(DagsterPostgresStorage):
     """Dagster's storage; all that is new is how this process connects."""
 
     @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Any:
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> Any:
         """Called by Dagster with what `dagster.yaml` says. Keeps one connection for each of the three storages."""
         storage = super().from_config_value(inst_data, config_value)
         for each in (storage.run_storage, storage.event_log_storage, storage.schedule_storage):

@@ -2,10 +2,10 @@
 
 import logging
 import sys
-from collections.abc import Mapping
 
 import dagster as dg
 
+from assets.stages import STAGES
 from touchstone import progress
 
 LOGGER = "progress"
@@ -17,11 +17,10 @@ _STEP_ENDS = (
 
 
 class ProgressHandler(logging.Handler):
-    """Reports the stage of each started step, the number of finished steps, and warnings."""
+    """Reports each stage that starts, which is a step of the run, the number of finished ones, and warnings."""
 
-    def __init__(self, stages: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        self._stages = stages
         self._done = 0
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -30,7 +29,7 @@ class ProgressHandler(logging.Handler):
         if event is None:
             self._warn(record)
         elif event.event_type == dg.DagsterEventType.STEP_START:
-            progress.report_stage(self._stages.get(str(event.step_key), ""), self._done, len(self._stages))
+            progress.report_stage(str(event.step_key), self._done, len(STAGES))
         elif event.event_type in _STEP_ENDS:
             self._done += 1
 
@@ -42,22 +41,11 @@ class ProgressHandler(logging.Handler):
             print(f"warning: {message}", file=sys.stderr)
 
 
-def stages_of(defs: dg.Definitions) -> dict[str, str]:
-    """The stage of every step: the group of the assets that it materializes or checks."""
-    graph = defs.resolve_asset_graph()
-    steps = {one.op.name: next(iter(one.keys)) for one in graph.assets_defs if one.is_executable and one.keys}
-    checked = {one.op.name: next(iter(one.check_keys)).asset_key for one in graph.assets_defs if one.check_keys}
-    return {step: str(graph.get(key).group_name) for step, key in (checked | steps).items()}
-
-
-def progress_logger(stages: Mapping[str, str]) -> dg.LoggerDefinition:
+@dg.logger(config_schema={})
+def progress_logger(_: dg.InitLoggerContext) -> logging.Logger:
     """A logger whose only handler reports progress."""
-
-    def start(_: dg.InitLoggerContext) -> logging.Logger:
-        logger = logging.getLogger("touchstone.progress")
-        logger.handlers = [ProgressHandler(stages)]
-        logger.setLevel(logging.DEBUG)
-        logger.propagate = False
-        return logger
-
-    return dg.LoggerDefinition(start, config_schema={})
+    logger = logging.getLogger("touchstone.progress")
+    logger.handlers = [ProgressHandler()]
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    return logger

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from pipelines.retries import retry_rules
+from assets.retries import retry_rules
 from touchstone.evaluation import Evaluation
 
 # Run tag for the UI, equivalent to `touchstone run --only`: models, separated by commas.

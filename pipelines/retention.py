@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from assets.common import SNAPSHOT
+from assets.publish import SNAPSHOT
 from pipelines.resources import EvaluationResource
-from pipelines.retries import one_process
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.storage.snapshots import list_snapshots, pins, prune
@@ -33,7 +32,7 @@ def retention_job(evaluation: EvaluationResource) -> dg.JobDefinition:
             for line in removed(loaded, context.instance):
                 context.log.info(line)
 
-    @dg.job(name=RETENTION, executor_def=one_process, description=(__doc__ or "").splitlines()[0])
+    @dg.job(name=RETENTION, executor_def=dg.in_process_executor, description=(__doc__ or "").splitlines()[0])
     def retention() -> None:
         remove_old()
 

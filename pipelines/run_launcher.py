@@ -5,11 +5,13 @@ no memory left), nobody would, and the run would count as running forever and ho
 asks the code location which runs it has. `deploy/dagster.yaml` names the class.
 """
 
-from dagster import DagsterRun
-from dagster._core.errors import DagsterUserCodeUnreachableError
-from dagster._core.launcher import CheckRunHealthResult, DefaultRunLauncher, WorkerStatus
-from dagster._grpc.types import GetCurrentRunsResult
-from dagster._serdes import deserialize_value
+from typing import Any
+
+from dagster import DagsterError, DagsterRun, DefaultRunLauncher
+
+# Dagster has no public names for the health of a run.
+from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
+from dagster_shared.serdes import deserialize_value
 
 
 class CodeLocationRunLauncher(DefaultRunLauncher):
@@ -26,9 +28,9 @@ class CodeLocationRunLauncher(DefaultRunLauncher):
         if client is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING, "not started by this launcher")
         try:
-            current = deserialize_value(client.get_current_runs(), GetCurrentRunsResult).current_runs
-        except DagsterUserCodeUnreachableError:
+            current: Any = deserialize_value(client.get_current_runs())
+        except DagsterError:
             return CheckRunHealthResult(WorkerStatus.RUNNING, "the code location does not answer")
-        if run.run_id in current:
+        if run.run_id in current.current_runs:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         return CheckRunHealthResult(WorkerStatus.NOT_FOUND, "the code location was restarted during the run")

@@ -38,7 +38,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 PROJECT = Path(__file__).parent.parent
 
-# No test writes a key to the home of whoever runs it.
+# No test writes a key to the home folder of the user.
 os.environ["TOUCHSTONE_CACHE_KEY"] = "the key of the tests"
 
 
@@ -359,14 +359,15 @@ def _sandboxes_are_probed_once() -> Iterator[None]:
     """A sandbox that holds once holds for every test, and to probe it takes each validation a tenth of a second."""
     from touchstone.validation.sandbox import probe
 
-    holding: dict[type[probe.Backend], probe.ProbeResult] = {}
+    holding: set[type[probe.Backend]] = set()
 
-    def probe_once(backend: probe.Backend, scratch: Path) -> probe.ProbeResult:
-        known = holding.get(type(backend)) if backend.missing() is None else None
-        result = known or probe_backend(backend, scratch)
-        if result.failure is None:
-            holding[type(backend)] = result
-        return result
+    def probe_once(backend: probe.Backend, scratch: Path) -> str | None:
+        if type(backend) in holding and backend.missing() is None:
+            return None
+        failure = probe_backend(backend, scratch)
+        if failure is None:
+            holding.add(type(backend))
+        return failure
 
     probe_backend = probe.probe_backend
     with patch.object(probe, "probe_backend", probe_once):

@@ -46,6 +46,39 @@ def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
     assert touchstone.load_results(folder.output)["tiers"].equals(results["tiers"])
 
 
+def test_dir_shows_the_api() -> None:
+    assert dir(touchstone) == sorted(touchstone.__all__)
+
+
+@pytest.mark.parametrize("kind", ["file", "text", "folder", "files", "dict"])
+def test_evaluate_takes_what_people_have(folder: Folder, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.root)
+    sources: dict[str, object] = {
+        "file": folder.config,
+        "text": str(folder.config),
+        "folder": folder.root / "fixes",
+        "files": [folder.root / "fixes" / "m_fixes.csv", "fixes/problems.csv"],
+        "dict": {"fixes_dir": Path("fixes"), "output_dir": "elsewhere", "k_values": [1]},
+    }
+    results = touchstone.evaluate(sources[kind])  # type: ignore[arg-type]
+    places = {"file": "out", "text": "out", "dict": "elsewhere"}
+    assert results.folder == folder.root / places.get(kind, "fixes/touchstone-results")
+    assert results["pass_at_k"].filter(k=1)["pass_at_k"].item() == 0.25
+    first, second, last = repr(results).splitlines()
+    assert first.split()[:3] == ["model", "tier", "pass@1"] and second.split()[:3] == ["m", "T0", "0.250"]
+    assert last == f"in {results.folder}: {len(results)} tables"
+
+
+def test_evaluate_says_what_is_wrong_with_a_dict(tmp_path: Path) -> None:
+    with pytest.raises(TouchstoneError, match="configuration: unknown key 'fixes'"):
+        touchstone.evaluate({"fixes": "x", "fixes_dir": str(tmp_path), "output_dir": str(tmp_path / "o")})
+
+
+def test_an_evaluation_against_itself_says_so(finished: Folder) -> None:
+    comparison = touchstone.compare(finished.output, finished.output)
+    assert "every attempt ended as in the baseline" in str(comparison)
+
+
 def test_results_are_a_mapping_of_tables(finished: Folder) -> None:
     results = touchstone.load_results(str(finished.output))
     assert "tiers" in results and "nothing" not in results

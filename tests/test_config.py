@@ -102,16 +102,36 @@ def test_no_such_config(tmp_path: Path) -> None:
         load_config(tmp_path / "nowhere.json")
 
 
-def test_problems_file_is_looked_for_beside_the_fixes_and_in_the_output(tmp_path: Path) -> None:
-    config = load_config(write(tmp_path, {"fixes_dir": "f", "output_dir": "o"}))
-    with pytest.raises(TouchstoneError, match=r"no problems file: looked for .*set 'problems_csv'"):
-        find_problems_csv(config)
-    (tmp_path / "o").mkdir()
-    (tmp_path / "o" / "problems.csv").write_text("x")
-    assert find_problems_csv(config) == tmp_path / "o" / "problems.csv"
-    (tmp_path / "f").mkdir()
-    (tmp_path / "f" / "problems.csv").write_text("x")
-    assert find_problems_csv(config) == tmp_path / "f" / "problems.csv"
+def test_where_the_problems_file_is_looked_for(tmp_path: Path) -> None:
+    settings = {"fixes_dir": "f", "output_dir": "o"}
+    config, implied = (load_config(write(tmp_path, settings | more)) for more in ({}, {"inputs": ["."]}))
+    for each in (config, implied):
+        with pytest.raises(TouchstoneError, match=r"no problems file: looked for .*set 'problems_csv'"):
+            find_problems_csv(each)
+    places = [tmp_path / place / "problems.csv" for place in ("problems", "f/problems", "o", "f")]
+    for place in places:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("x")
+        assert find_problems_csv(config) == place
+        # Nothing outside of folders that a user named.
+        assert place == places[0] or find_problems_csv(implied) == place
+
+
+@pytest.mark.parametrize("folder", ["", "evaluation", "evaluation/config"])
+def test_the_configuration_of_tf_repair_evaluator(tmp_path: Path, folder: str) -> None:
+    settings = {"fixes_dir": "f", "output_dir": "evaluation/data", "results_dir": "evaluation/results"}
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    place = write(tmp_path / folder, settings)
+    config = load_config(place)
+    assert (config.fixes_dir, config.output_dir) == (tmp_path / "f", tmp_path / "evaluation" / "results")
+    (note,) = config.notes
+    assert note.endswith("is taken as output_dir; nothing is written to evaluation/data")
+    for problems in (tmp_path / "evaluation" / "data" / "problems.csv", tmp_path / "problems" / "problems.csv"):
+        problems.parent.mkdir(parents=True)
+        problems.write_text("x")
+        assert load_config(place).problems_csv == problems
+    assert load_config(write(tmp_path / folder, settings | {"generate_synthetic_data": True})).problems_csv is None
+    assert load_config(place, tmp_path / "elsewhere").output_dir == tmp_path / "elsewhere"
 
 
 def test_a_tilde_is_the_home_folder_in_every_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

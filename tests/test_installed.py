@@ -140,7 +140,7 @@ def test_the_ui_materializes_everything_in_one_run(installation: Installation, d
     broken = demo / "data" / "broken_fixes.csv"
     broken.write_bytes(b"\xff")
     with served([installation.bin / "touchstone", "ui"], installation.environment, demo) as server:
-        of_the_ui = server.materialize_all()
+        of_the_ui = server.materialize()
         assert server.finished()[of_the_ui] == "FAILURE", "one run of all models, and a failed check fails it"
     assert figures(demo) == FIGURES
     broken.unlink()

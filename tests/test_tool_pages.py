@@ -16,11 +16,15 @@ from tests.conftest import PROJECT, call_here, nightly_but
 
 PAGES = PROJECT / "docs" / "tools"
 FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
+# Files of the systems that Touchstone replaces, made from their documents.
+SEEDS = PROJECT / "tests" / "seeds"
 COLUMNS = 130
 # The files of each page: where they are in the folder in which its commands are run.
 SAMPLES = {
     "cruxeval": {"cruxeval/handmade_scored_acme_temp0.8_output.json": "scored_acme_temp0.8_output.json"},
     "evalplus": {"evalplus": "."},
+    "failproof": {"seeds/failproof": "."},
+    "forgetest": {"seeds/forgetest": "."},
     "harbor": {"harbor/jobs": "jobs"},
     "human-eval": {"human_eval": "gpt-4"},
     "inspect": {"inspect/dict.eval": "logs/fix_model-a.eval", "inspect/dict_model-b.eval": "logs/fix_model-b.eval"},
@@ -35,12 +39,18 @@ SAMPLES = {
     "openhands": {
         f"openhands/handmade_output{end}.jsonl": f"infer/output{end}.jsonl" for end in ("", ".swebench_eval")
     },
+    "projectscylla": {"seeds/projectscylla": "."},
     "promptfoo": {"promptfoo/output.json": "output.json"},
     "swebench": {
         "swebench/logs": "harness/logs",
         "swebench/acme__fixer-large.run-2026-05.json": "harness/acme__fixer-large.run-2026-05.json",
     },
     "terminal-bench": {"terminal-bench/runs": "runs"},
+    "tf-repair-evaluator": {
+        "seeds/tf-repair-evaluator/problems": "problems",
+        "seeds/tf-repair-evaluator/gemini_synthetic_fixes.csv": "llms_fixes_results/gemini_synthetic_fixes.csv",
+        "seeds/tf-repair-evaluator/evaluation_config.json": "evaluation/evaluation_config.json",
+    },
 }
 
 
@@ -60,11 +70,12 @@ def pattern_of(printed: list[str]) -> str:
 def prepare(name: str, folder: Path) -> None:
     for source, target in SAMPLES[name].items():
         place = folder / target
-        if (FILES / source).is_dir():
-            shutil.copytree(FILES / source, place, dirs_exist_ok=True)
+        origin = SEEDS / source.removeprefix("seeds/") if source.startswith("seeds/") else FILES / source
+        if origin.is_dir():
+            shutil.copytree(origin, place, dirs_exist_ok=True)
         else:
             place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(FILES / source, place)
+            shutil.copy(origin, place)
 
 
 def output_of(arguments: list[str]) -> str:
@@ -74,8 +85,8 @@ def output_of(arguments: list[str]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in [*done.stdout.splitlines(), *told])
 
 
-# Logs, a folder of folders, and JSON lines.
-BY_DAY = ("inspect", "swebench", "human-eval")
+# Logs, a folder of folders, JSON lines, and the systems that Touchstone replaces.
+BY_DAY = ("inspect", "swebench", "human-eval", "failproof", "forgetest", "projectscylla", "tf-repair-evaluator")
 
 
 @pytest.mark.parametrize("name", nightly_but(BY_DAY, SAMPLES))

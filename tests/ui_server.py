@@ -27,6 +27,10 @@ LAUNCH = """
 mutation($params: ExecutionParams!) {
   launchRun(executionParams: $params) { __typename ... on LaunchRunSuccess { run { runId } } } }
 """
+RE_EXECUTE = """
+mutation($params: ReexecutionParams!) {
+  launchRunReexecution(reexecutionParams: $params) { __typename ... on LaunchRunSuccess { run { runId } } } }
+"""
 RUNS = "{ runsOrError { ... on Runs { results { runId status } } } }"
 PARTITIONS = '{ assetNodeOrError(assetKey: {path: ["models"]}) { ... on AssetNode { partitionKeys } } }'
 
@@ -47,9 +51,13 @@ class Server:
         assert "errors" not in answer, answer
         return answer["data"]
 
-    def materialize_all(self) -> str:
-        """What a click on "Materialize all" sends, where no asset asks for a partition first; returns the run's id."""
-        assets = [asset for asset in self.ask(ASSETS)["assetNodes"] if asset["isExecutable"]]
+    def materialize(self, *names: str) -> str:
+        """What a click on "Materialize" sends, of some assets or all of them; returns the run's id.
+
+        No asset asks for a partition first.
+        """
+        nodes = [asset for asset in self.ask(ASSETS)["assetNodes"] if asset["isExecutable"]]
+        assets = [asset for asset in nodes if not names or asset["assetKey"]["path"][0] in names]
         assert [asset["assetKey"]["path"] for asset in assets if asset["partitionDefinition"]] == []
         job = next(name for name in assets[0]["jobNames"] if all(name in asset["jobNames"] for asset in assets))
         checks = [
@@ -70,6 +78,12 @@ class Server:
         assert launched["__typename"] == "LaunchRunSuccess", launched
         return str(launched["run"]["runId"])
 
+    def re_execute_from_failure(self, run: str) -> str:
+        """What a click on "Re-execute from failure" sends; returns the id of the new run."""
+        launched = self.ask(RE_EXECUTE, params={"parentRunId": run, "strategy": "FROM_FAILURE"})["launchRunReexecution"]
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        return str(launched["run"]["runId"])
+
     def finished(self) -> dict[str, str]:
         """The status of every run, once all have ended."""
         unfinished = {"QUEUED", "NOT_STARTED", "STARTING", "STARTED"}
@@ -83,12 +97,14 @@ class Server:
 
 
 @contextmanager
-def served(command: Sequence[str | Path], environment: dict[str, str], folder: Path) -> Iterator[Server]:
-    """The UI's command on a free port."""
+def served(
+    command: Sequence[str | Path], environment: dict[str, str], folder: Path, log: Path | None = None
+) -> Iterator[Server]:
+    """The UI's command, called in a folder, on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    log = folder / "ui.log"
+    log = log or folder / "ui.log"
     with process_group([*command, "--port", str(port)], environment, folder, log) as process:
         yield _when_ready(Server(port, process.pid), process, log)
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from touchstone.api import Results, evaluate, load_results, pass_at_k
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """Import a name of the API when it is first used."""
     if name not in __all__:

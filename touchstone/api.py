@@ -17,6 +17,7 @@ from touchstone.storage.files import parquet_files, refuse_links_out
 if TYPE_CHECKING:
     from touchstone.checks import CheckOutcome
     from touchstone.compare.compare import ComparisonResult
+    from touchstone.evaluation import Evaluation
     from touchstone.storage.output_folders import Wanted
 
 PathLike = str | Path
@@ -36,9 +37,9 @@ def pass_at_k(n: int, c: int, k: int) -> float | None:
     return pass_at_k_of(n, c, k)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results(Mapping[str, pl.DataFrame]):
-    """The published tables of an evaluation by name, read when they are asked for.
+    """The published tables of an evaluation by name, read when they are asked for. Printed, it is the leaderboard.
 
     `checks` are those of the run that `evaluate` made; empty for results that were loaded.
     """
@@ -75,34 +76,64 @@ class Results(Mapping[str, pl.DataFrame]):
     def _tables(self) -> Path:
         return self.folder / "tables"
 
+    def __repr__(self) -> str:
+        from touchstone.publish.leaderboard import leaderboard_text
 
-def evaluate(config: PathLike, *, output_dir: PathLike | None = None, only: Sequence[str] = ()) -> Results:
+        return f"{leaderboard_text(self['pass_at_k'])}\nin {self.folder}: {len(self)} tables"
+
+
+def evaluate(
+    config: PathLike | Sequence[PathLike] | Mapping[str, object],
+    *,
+    output_dir: PathLike | None = None,
+    only: Sequence[str] = (),
+) -> Results:
     """Run a whole evaluation in this process: ingest, validate, score, publish. Unchanged input is not read again.
+
+    `config` is a configuration file, its content as a dict (with paths relative to the current folder), a folder with
+    results, or files: what `touchstone run` takes. The results of bare files go to `touchstone-results` beside them.
 
     Does what `touchstone run` does, without Dagster and so without a run in its UI. Raises `TouchstoneError` for wrong
     input, or if a gate stops the run.
 
     >>> import tempfile, touchstone
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     fixes, config = Path(folder) / "fixes", Path(folder) / "evaluation_config.json"
-    ...     fixes.mkdir()
-    ...     _ = (fixes / "problems.csv").write_text("oid,filename\\na,a.tf\\n")
-    ...     _ = (fixes / "m_fixes.csv").write_text("oid,iteration_id,plausible_fix\\na,1,true\\na,2,false\\n")
-    ...     _ = config.write_text('{"fixes_dir": "fixes", "output_dir": "results", "k_values": [1]}')
-    ...     results = touchstone.evaluate(config)
+    ...     _ = (Path(folder) / "m_fixes.csv").write_text("oid,iteration_id,passed\\na,1,true\\na,2,false\\n")
+    ...     results = touchstone.evaluate(folder)
     ...     results.passed, results["pass_at_k"]["pass_at_k"].to_list()
-    (True, [0.5])
+    (True, [0.5, 1.0])
     """
-    from touchstone.evaluation import Evaluation, run
+    from touchstone.evaluation import run
 
-    evaluation = Evaluation.load(Path(config), Path(output_dir) if output_dir is not None else None, only)
-    outcome = run(evaluation)
+    outcome = run(evaluation := _evaluation(config, Path(output_dir) if output_dir is not None else None, only))
     if outcome.failures:
         raise TouchstoneError("; ".join(outcome.failures))
     if outcome.stopped:
         failed = [f"{check.name}: {check.message}" for check in outcome.checks if check.error and not check.passed]
         raise TouchstoneError(f"nothing was published: {'; '.join(failed)}")
     return replace(load_results(evaluation.config.output_dir), checks=outcome.checks)
+
+
+def _evaluation(
+    config: PathLike | Sequence[PathLike] | Mapping[str, object], output_dir: Path | None, only: Sequence[str]
+) -> "Evaluation":
+    from touchstone.evaluation import Evaluation
+    from touchstone.ingest.implied_config import config_with_results, is_config_file, removed_on_error, with_fitting_k
+    from touchstone.ingest.recognized import recognized_sources
+
+    if isinstance(config, Mapping):
+        return Evaluation.load(config, output_dir, only)
+    paths = [Path(config)] if isinstance(config, str | Path) else [Path(path) for path in config]
+    if len(paths) == 1 and (is_config_file(paths[0]) or not paths[0].exists()):
+        return Evaluation.load(paths[0], output_dir, only)
+    place, is_new = config_with_results(paths, output_dir)
+    if not is_new:
+        return Evaluation.load(place, only=only)
+    with removed_on_error(place):
+        evaluation = Evaluation.load(place, only=only)
+        found = recognized_sources(evaluation.inputs.discovery, evaluation.config)
+    evaluation.config = with_fitting_k(place, max((each.most_attempts for each in found), default=1))
+    return evaluation
 
 
 def load_results(folder: PathLike) -> Results:

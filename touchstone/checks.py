@@ -88,6 +88,7 @@ _INGEST, _VALIDATION, _METRICS = (f"touchstone.{stage}.checks" for stage in ("in
 CHECKS = (
     Check("attempts", f"{_INGEST}:unique_keys", ("attempts",), by_model=True),
     Check("sources", f"{_INGEST}:files_readable", ("quarantine",)),
+    Check("sources", f"{_INGEST}:rows_accepted", ("sources",), gate=True),
     Check("sources", f"{_INGEST}:files_accounted_for", ("sources",)),
     Check("quarantine", f"{_INGEST}:quarantine_share", ("sources",), ("checks",)),
     Check("quarantine", f"{_INGEST}:unknown_oids", ("sources", "quarantine"), ("checks",)),

@@ -126,6 +126,7 @@ class Attempts(Schema):
     tests_failed = _count("Tests that failed.", nullable=True)
     lint_warnings = _count("Lint warnings.", nullable=True)
     weighted_score = Float64(nullable=True, description="The judge's weighted score, as given.")
+    structure_score = _share("Share of the expected functions and types that the code has, as given.")
     classification = _text("Outcome class, as given but in lower case; known classes: " + ", ".join(CLASSES) + ".")
     input_tokens = _count("Prompt tokens.", nullable=True)
     output_tokens = _count("Completion tokens.", nullable=True)
@@ -358,10 +359,14 @@ class AttemptScores(Schema):
     total_tokens = _count("Total tokens of the attempt.", nullable=True)
     cost_of_pass = _cost_of_pass("Cost divided by pass rate; infinity if the attempt failed.")
     composite_score = _share("Weighted mean of pass_rate and impl_rate.")
-    code_score = _share("Weighted sum of compilation_score, test_score and lint_score; 0 if the code did not compile.")
+    code_score = _share(
+        "Sum of compilation_score, test_score, lint_score and structure_score, weighted by `scoring.code`; 0 if the "
+        "code did not compile, null if structure counts and is unknown."
+    )
     compilation_score = _share("1 if the code compiled, 0 if not, null if unknown.")
     test_score = _share("Share of tests that passed; 0 if there are none.")
     lint_score = _share("1 minus `scoring.code.per_warning` for each lint warning, at least 0; 1 if not measured.")
+    structure_score = _share("Share of the expected functions and types that the code has; null if not given.")
     ran_tests = Bool(description="Whether any test ran.")
     lint_measured = Bool(description="Whether lint warnings were counted.")
     accuracy = _share("1 for the class pass, 0 for any other; the pass rate if there is no class.")
@@ -458,6 +463,10 @@ class Tiers(Schema):
         "Upper end of the confidence interval of uplift; infinity if the baseline's median may be 0.", infinite=True
     )
     uplift_ci_method = _ci_method("uplift")
+    cliffs_delta = _figure(
+        "Cliff's delta of the tier's composite scores against the baseline tier's: the share of pairs of attempts in "
+        "which the tier's scores higher, minus that in which it scores lower; null if either has no score."
+    )
     uplift_reason = _text("Why uplift or its confidence interval is null.")
 
 
@@ -811,7 +820,11 @@ class BaselineVerdicts(Schema):
     only_baseline = _count("Problems decided in the baseline only.")
     only_current = _count("Problems decided in this run only.")
     rate_baseline = _share("pass@1 of the baseline on the shared problems.")
+    rate_baseline_ci_low = _share("Lower end of the confidence interval of rate_baseline.")
+    rate_baseline_ci_high = _share("Upper end of the confidence interval of rate_baseline.")
     rate_current = _share("pass@1 of this run on the shared problems.")
+    rate_current_ci_low = _share("Lower end of the confidence interval of rate_current.")
+    rate_current_ci_high = _share("Upper end of the confidence interval of rate_current.")
     difference = _difference("Mean over shared problems of this run minus the baseline.")
     ci_low = _difference("Lower end of the confidence interval of difference, not adjusted for multiple comparisons.")
     ci_high = _difference("Upper end of the confidence interval of difference.")

@@ -5,7 +5,8 @@ import re
 from touchstone.locations import shown
 
 _SPACE = "no space left on the disk; free some and try again"
-_READ_ONLY = "the file system is read-only; make it writable or choose another folder with --output-dir"
+_READ_ONLY = "the file system is read-only; make it writable or choose another folder"
+_DENIED = "permission denied; give this user access to it or choose another folder"
 _MEMORY = "out of memory; give the process more, or validate and read on fewer workers (validation.workers)"
 _THREADS = "no more threads can be started; raise the limits on processes (ulimit -u) and memory (ulimit -v)"
 _DAMAGED = "a table's Parquet file is damaged; `touchstone run` makes it again"
@@ -13,7 +14,10 @@ _DAMAGED = "a table's Parquet file is damaged; `touchstone run` makes it again"
 _MACHINE = (
     (re.compile(r"No space left on device|os error 28|Disk quota exceeded|database or disk is full"), _SPACE),
     (re.compile(r"Read-only file system|os error 30|readonly database"), _READ_ONLY),
-    (re.compile(r"Permission denied|os error 13"), "permission denied; give this user access to it"),
+    (
+        re.compile(r"Permission denied|os error 13"),
+        _DENIED,
+    ),
     (re.compile(r"MemoryError|annot allocate memory|os error 12|Out of Memory Error|bad_alloc"), _MEMORY),
     (re.compile(r"failed to map segment from shared object"), _MEMORY),
     (re.compile(r"can't start new thread|Os \{ code: 11,"), _THREADS),

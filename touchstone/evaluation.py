@@ -47,6 +47,7 @@ class Evaluation:
 
     Models named in `only` are evaluated again even if nothing changed, and the others stay as they are. `accept`
     publishes results that fail against the pinned baseline, with a warning. `fresh` validates again what is cached.
+    `made` and `reused` count parts of tables; `made_assets` are those that Dagster has made so far in this run.
     """
 
     config: EvaluationConfig
@@ -54,6 +55,10 @@ class Evaluation:
     accept: bool = False
     fresh: bool = False
     stopped_by_gate: bool = field(init=False, default=False)
+    published: bool = field(init=False, default=False)
+    made: int = field(init=False, default=0)
+    reused: int = field(init=False, default=0)
+    made_assets: set[str] = field(init=False, default_factory=set)
     store: Store = field(init=False)
     run_log: RunLog = field(init=False)
     _checked: dict[str, CheckOutcome] = field(init=False, default_factory=dict)
@@ -65,20 +70,20 @@ class Evaluation:
     @classmethod
     def load(
         cls,
-        config_file: Path,
+        source: Path | Mapping[str, Any],
         output_dir: Path | None = None,
         only: Iterable[str] = (),
         *,
         accept: bool = False,
         fresh: bool = False,
     ) -> Self:
-        """The evaluation that a configuration file describes; writes the synthetic data that it asks for.
+        """The evaluation that a configuration (a file, or its content) describes; writes the synthetic data asked for.
 
         Inputs in object storage are downloaded.
         """
         from touchstone.ingest.input_paths import fetch_inputs
 
-        config = load_config(config_file, output_dir)
+        config = load_config(source, output_dir)
         fetch_inputs(config)
         if config.generate_synthetic_data:
             from touchstone.ingest.synthetic import generate_if_asked
@@ -143,6 +148,9 @@ class Evaluation:
         with self.run_log.step(name) as step:
             parts = self._materialize(name)
             step.made(parts.values())
+        if TABLES[name].made_with is None:
+            reused = sum(part.reused for part in parts.values())
+            self.made, self.reused = self.made + len(parts) - reused, self.reused + reused
         return parts
 
     def _materialize(self, name: str) -> dict[str, Part]:
@@ -252,6 +260,11 @@ class Evaluation:
     def _baseline_version(self, table: Table) -> str | None:
         return self.gate.version if "Gate." in table.made_by else None
 
+    def outcome(self, failures: Sequence[str]) -> "RunOutcome":
+        """How the run ended, with the steps that failed."""
+        checks = list(self._checked.values())
+        return RunOutcome(checks, failures, self.made, self.reused, self.stopped_by_gate, self.published)
+
     def close(self) -> None:
         """Stop the workers. If a gate stopped the run, keep its figures for `--draft`."""
         if "validation" in self.__dict__:
@@ -302,32 +315,27 @@ def run(evaluation: Evaluation) -> RunOutcome:
     with evaluation.store.lock(), closing(evaluation):
         evaluation.begin()
         evaluation.inputs.require_only(sorted(evaluation.only), "only")
-        parts: list[Part] = []
-        checks: list[CheckOutcome] = []
         failures: list[str] = []
         for table in _in_order():
             try:
-                made = evaluation.materialize(table.name)
+                evaluation.materialize(table.name)
             except TouchstoneError as error:
                 failures.append(f"{table.name}: {error}")
                 break
             if table.name == "attempts" and evaluation.ingest.removed_models:
                 report_warning(evaluation.ingest.removal_warning)
-            parts += [] if table.made_with else made.values()
-            due = (check for check in CHECKS if _due_after(check) == table.name)
-            checks += (CheckOutcome.of(check, evaluation.check(check)) for check in due)
+            for check in checks_due_after(table.name):
+                evaluation.check(check)
             if evaluation.stopped_by_gate:
                 break
-        published = not failures and not evaluation.stopped_by_gate
-        if published:
+        if not failures and not evaluation.stopped_by_gate:
             report_step("publishing")
             try:
                 evaluation.publish.all()
+                evaluation.published = True
             except TouchstoneError as error:
                 failures.append(f"warehouse: {error}")
-                published = False
-        reused = sum(part.reused for part in parts)
-        return RunOutcome(checks, failures, len(parts) - reused, reused, evaluation.stopped_by_gate, published)
+        return evaluation.outcome(failures)
 
 
 def _in_order() -> Iterator[Table]:
@@ -338,6 +346,7 @@ def _in_order() -> Iterator[Table]:
         yield table
 
 
-def _due_after(check: Check) -> str:
-    """The last made of the tables that a check is about or reads."""
-    return max((check.table, *check.reads), key=list(TABLES).index)
+def checks_due_after(table: str) -> list[Check]:
+    """The checks for which a table is the last made of those that they are about or read."""
+    order = list(TABLES)
+    return [check for check in CHECKS if max((check.table, *check.reads), key=order.index) == table]

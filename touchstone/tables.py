@@ -167,7 +167,7 @@ def _scores() -> Iterator[Table]:
         "setting that the figures depend on",
         group,
         "touchstone.publish.settings:settings_table",
-        settings=("k_values", "problem_key", "intervals", "comparison", "scoring", "slices", "checks"),
+        settings=("name", "k_values", "problem_key", "intervals", "comparison", "scoring", "slices", "checks"),
     )
     yield Table(
         "attempt_scores",

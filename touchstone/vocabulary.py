@@ -2,6 +2,9 @@
 
 from typing import Literal, get_args
 
+# Where `touchstone run PATH…` puts its results, beside the files.
+RESULTS_FOLDER = "touchstone-results"
+
 DEFAULT_TIER = "T0"
 DEFAULT_SUITE = "default"
 MAX_ID_LENGTH = 200
@@ -123,7 +126,43 @@ VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpo
 # pandas writes a column of booleans with gaps as 1.0 and 0.0.
 TRUE_WORDS = ("true", "1", "yes", "t", "y", "1.0")
 FALSE_WORDS = ("false", "0", "no", "f", "n", "0.0")
+PASS_WORDS = ("pass", "passed")
+FAIL_WORDS = ("fail", "failed")
 
 # How a test command reports.
 CommandReport = Literal["exit_code", "json", "pytest", "junit", "tap", "go", "cargo", "jest"]
 COMMAND_REPORTS: tuple[str, ...] = get_args(CommandReport)
+
+# The columns of the problems file that control validation.
+VALIDATION_COLUMNS = (
+    "filename",
+    "working_directory",
+    "project_name",
+    "language",
+    "line_start",
+    "line_end",
+    "impacted_block_start_line",
+    "impacted_block_end_line",
+    "severity",
+    "summary",
+    "reference_fix",
+    "resource_schema",
+    "tests",
+    "expected_tests",
+    "test_command",
+    "setup_command",
+    "test_report",
+    "report_file",
+    "judge_files",
+    "source_files",
+    "requirements",
+    "environment",
+    # As SWE-bench has them.
+    "reference_patch",
+    "patch",
+    "test_patch",
+    "fail_to_pass",
+    "pass_to_pass",
+    "FAIL_TO_PASS",
+    "PASS_TO_PASS",
+)

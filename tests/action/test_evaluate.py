@@ -34,11 +34,13 @@ SIDES = {"mode": "compare", "baseline": "main/m_fixes.csv", "paths": "new/m_fixe
 def test_a_worse_model_fails_the_gate_and_the_report_says_why(job: Job) -> None:
     ended = job.run(**SIDES)
     assert (ended.code, ended.outputs["exit-code"]) == (1, "1")
-    assert ended.outputs["verdict"].startswith("current is worse than baseline by 75.0 points")
+    assert ended.outputs["verdict"].startswith("m: current is worse than baseline by 75.0 points")
     assert ended.report.startswith(f"### Touchstone: failed\n\n{ended.outputs['verdict']}\n")
-    assert "| p03 | m | 1.000 | 0.000 | -1.000 |" in ended.report
+    assert "| m | worse | 1.000 \\[0.758, 1.000\\] | 0.250 \\[" in ended.report
+    assert "| regression | p03 | m | 1.000 | 0.000 | -1.000 |" in ended.report
+    assert "pass_rate score" in ended.report, "cases are compared by what the verdict is on"
     assert ended.summary == ended.report
-    assert "::error::current is worse than baseline by 75.0 points (95%25 CI " in ended.log
+    assert "::error::m: current is worse than baseline by 75.0 points (95%25 CI " in ended.log
 
 
 @pytest.mark.nightly
@@ -136,7 +138,7 @@ def test_hostile_names_are_data(job: Job) -> None:
     )
     assert ended.code == 1, ended.log
     assert sorted(job.folder.rglob("*")) == before
-    assert ended.outputs["verdict"].startswith("current is worse than baseline by 75.0 points")
+    assert ended.outputs["verdict"].startswith("m: current is worse than baseline by 75.0 points")
     assert ended.report.startswith("### Touchstone (touch-pwned-everyone-x-")
 
 

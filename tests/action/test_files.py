@@ -25,7 +25,7 @@ READ = {
 
 def test_inputs_and_outputs() -> None:
     assert list(METADATA["inputs"]) == [
-        *("mode", "config", "paths", "baseline", "output-dir", "fail-on", "working-directory"),
+        *("mode", "config", "paths", "baseline", "output-dir", "fail-on", "score", "working-directory"),
         *("name", "comment", "token", "python-version", "version"),
     ]
     assert all(each["description"] and isinstance(each["default"], str) for each in METADATA["inputs"].values())

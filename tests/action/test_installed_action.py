@@ -58,7 +58,7 @@ def test_evaluate_then_compare_with_the_results_of_main(environment: Path, tmp_p
     write_fixes(job.folder / "fixes" / "m_fixes.csv", 3)
     changed = job.run(programs, paths="fixes", output_dir="new", baseline="main")
     assert changed.code == 1, changed.log
-    assert changed.outputs["verdict"].startswith("current is worse than baseline by 75.0 points")
+    assert changed.outputs["verdict"].startswith("m: current is worse than baseline by 75.0 points")
     assert changed.report.endswith("```\n\n</details>\n")
 
 
@@ -96,7 +96,7 @@ def test_the_script_of_the_gitlab_job(environment: Path, tmp_path: Path) -> None
         )
     assert done.returncode == 1, done.stdout + done.stderr
     report = (tmp_path / "report.md").read_text()
-    assert report.startswith("### Touchstone: failed\n\ncurrent is worse than baseline by 75.0 points")
+    assert report.startswith("### Touchstone: failed\n\nm: current is worse than baseline by 75.0 points")
     assert api.bodies() == [f"<!-- touchstone: touchstone -->\n{report}"]
     assert ET.parse(tmp_path / "junit.xml").getroot().get("failures") == "9"
     assert TOKEN not in done.stdout + done.stderr + report

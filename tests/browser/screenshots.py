@@ -34,13 +34,12 @@ def main() -> None:
 def take_pages(page: Page, report: Path, dashboard: str) -> None:
     page.set_viewport_size({"width": 1100, "height": 1120})
     page.goto(report.as_uri())
-    page.locator("#leaderboard .vega-embed").first.wait_for()
+    page.locator("#leaderboard .chart svg").first.wait_for()
     take(page, "report")
     page.set_viewport_size({"width": 1100, "height": 860})
     page.goto(dashboard)
     page.get_by_role("heading", name="Leaderboard").wait_for()
-    first = page.locator("marimo-table").first.get_by_role("row").nth(1)
-    first.get_by_role("checkbox").click()
+    page.locator("tbody tr").first.get_by_role("link").click()
     page.get_by_role("heading", name="Problems of").wait_for()
     take(page, "explore")
 
@@ -79,13 +78,8 @@ def take_graph(page: Page, ui: str) -> None:
 
 def take_asset(page: Page, ui: str) -> None:
     page.goto(f"{ui}/assets/pass_at_k")
-    board = metadata(page, "leaderboard")
-    board.wait_for()
-    board.evaluate("row => row.scrollIntoView({block: 'center'})")
+    metadata(page, "leaderboard").wait_for()
     take(page, "asset")
-    metadata(page, "chart").get_by_text("[Show Markdown]").click()
-    page.get_by_role("img", name="Leaderboard").wait_for()
-    take(page, "chart")
 
 
 def metadata(page: Page, key: str) -> Locator:

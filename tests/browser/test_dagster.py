@@ -95,13 +95,17 @@ def test_a_page_of_another_site_gets_no_answer(ui: str, browser: Browser, tmp_pa
     assert answers == [403, 403]
 
 
-def test_an_asset_shows_its_chart(ui: str, page: Page) -> None:
+def test_an_asset_shows_its_chart_and_figures_at_once_and_before_its_columns(ui: str, page: Page) -> None:
     page.goto(f"{ui}/assets/pass_at_k")
-    metadata(page, "chart").get_by_text("[Show Markdown]").click()
-    picture = page.get_by_role("img", name="Leaderboard")
+    picture = metadata(page, "chart").get_by_role("img", name="pass@1")
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.complete && image.naturalWidth") > 300
-    assert serious_violations(page, within="img[alt=Leaderboard]") == []
+    keys = page.locator("tr td:first-child").all_inner_texts()
+    assert keys.index("chart") < keys.index("leaderboard") < keys.index("preview") < keys.index("columns")
+    for table in ("attempts", "outcomes", "attempt_scores"):
+        page.goto(f"{ui}/assets/{table}")
+        metadata(page, "preview").get_by_text("[Show Markdown]").click()
+        expect(page.locator("table tbody tr", has_text="atlas-large").first).to_be_visible()
 
 
 def test_names_that_are_markup_show_as_text(ui: str, page: Page) -> None:

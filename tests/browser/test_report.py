@@ -111,18 +111,6 @@ def test_escape_closes_the_dialog_and_the_address_leads_to_a_case(opened: Page, 
     expect(opened.locator("#case-2")).to_have_attribute("open", "")
 
 
-def test_charts_are_drawn_in_view_and_have_tooltips(opened: Page) -> None:
-    chart = opened.locator("#chart-leaderboard")
-    later = opened.locator("#chart-problem_heatmap")
-    expect(later.locator("svg, canvas")).to_have_count(0)
-    chart.scroll_into_view_if_needed()
-    mark = chart.locator("svg .mark-symbol path, svg .mark-point path").first
-    mark.hover(force=True)
-    expect(opened.locator("#vg-tooltip-element.visible")).to_contain_text("model-00")
-    later.scroll_into_view_if_needed()
-    expect(later.locator("svg, canvas")).to_have_count(1)
-
-
 def test_a_phone_scrolls_tables_not_the_page(opened: Page) -> None:
     opened.set_viewport_size({"width": 360, "height": 740})
     _scroll_through(opened)
@@ -156,31 +144,37 @@ def test_dark_follows_the_system(opened: Page) -> None:
     assert opened.evaluate(colour) != light
 
 
-def test_charts_are_printed_in_light_colours(opened: Page) -> None:
-    opened.emulate_media(color_scheme="dark")
-    opened.locator("#chart-leaderboard").scroll_into_view_if_needed()
+def test_charts_follow_the_system_and_are_printed_in_light_colours(opened: Page) -> None:
     label = opened.locator("#chart-leaderboard svg text", has_text="model-00").first
-    on_screen = label.get_attribute("fill")
-    opened.evaluate("dispatchEvent(new Event('beforeprint'))")
-    expect(label).not_to_have_attribute("fill", str(on_screen))
-    opened.evaluate("dispatchEvent(new Event('afterprint'))")
-    expect(label).to_have_attribute("fill", str(on_screen))
+    colour = "element => getComputedStyle(element).fill"
+    light = label.evaluate(colour)
+    opened.emulate_media(color_scheme="dark")
+    assert label.evaluate(colour) != light
+    opened.emulate_media(color_scheme="dark", media="print")
+    assert label.evaluate(colour) == light
 
 
-def test_print_opens_every_section(opened: Page) -> None:
-    pdf = opened.pdf(format="A4")
-    assert pdf.startswith(b"%PDF") and len(pdf) > 20_000
+def test_print_leaves_the_attempts_out_unless_they_are_wanted(opened: Page) -> None:
+    attempts = opened.locator("details.case").first
+    opened.emulate_media(media="print")
+    assert not attempts.is_visible() and opened.get_by_text("left out of this print").is_visible()
+    assert not opened.get_by_label("Sections").is_visible() and not opened.get_by_label("Search").first.is_visible()
+    short = len(opened.pdf(format="A4"))
+    opened.emulate_media(media="screen")
+    opened.get_by_label("Print the attempts as well").check()
+    assert len(opened.pdf(format="A4")) > short
     assert opened.locator("details:not([open])").count() == 0
     opened.emulate_media(media="print")
-    assert not opened.get_by_label("Sections").is_visible() and not opened.get_by_label("Search").first.is_visible()
+    assert attempts.is_visible() and not opened.get_by_text("left out of this print").is_visible()
 
 
-def test_without_scripts_the_paragraph_and_first_rows_remain(browser: Browser, report: Path) -> None:
+def test_without_scripts_the_paragraph_first_rows_and_charts_remain(browser: Browser, report: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report.as_uri())
-    assert "model-00 is best" in page.locator("#summary").inner_text()
+    assert "model-00 repairs 90 of 100 problems at the first try" in page.locator("#summary").inner_text()
     assert page.locator("#leaderboard-table tbody tr").count() == 25
+    expect(page.locator("#chart-leaderboard svg text", has_text="model-00")).to_be_visible()
     context.close()
 
 
@@ -192,6 +186,6 @@ def test_the_page_paints_before_the_scripts_are_read(page: Page, report: Path) -
 
 def _scroll_through(page: Page) -> None:
     """Bring every part into view, so that it is drawn."""
-    for element in page.locator("table.grid, .chart").all():
+    for element in page.locator("table.grid").all():
         element.scroll_into_view_if_needed()
-    expect(page.locator("table.grid:not([data-drawn]), .chart:not([data-drawn])")).to_have_count(0)
+    expect(page.locator("table.grid:not([data-drawn])")).to_have_count(0)

@@ -43,9 +43,8 @@ def test_dark_is_an_option(touchstone: Command, finished: Folder, tmp_path: Path
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "name a chart: touchstone chart NAME --data DIR --save-to FILE.svg (--list shows them)"),
+        ("", "name a chart: touchstone chart NAME --save-to FILE.svg (--list shows them)"),
         ("leaderbord --data OUT", "there is no chart 'leaderbord' (did you mean 'leaderboard'?)"),
-        ("history", "add --data DIR, the output folder of a run"),
         ("history --data OUT", "a chart is a file: add --save-to FILE.svg, .png, .html or .json"),
         ("history --data OUT --save-to a.gif", "--save-to a.gif: end the name in .svg, .png, .html or .json"),
         ("history --data OUT --save-to NONE/a.svg", "NONE/a.svg: No such file or directory"),

@@ -24,7 +24,7 @@ def test_a_live_display_cuts_neither_names_nor_figures_however_narrow(columns: i
     frame = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[━─]|\s+", " ", screen.getvalue())
     words = " ".join(frame.split())
     assert f"validation: outcomes: {MODEL} 9/24 0:00:0" in words
-    assert re.search(rf"validating {MODEL} 1,800/1,800 [\d,.]+/s 0:00:00 left 120 from cache", words)
+    assert re.search(rf"validating {MODEL} 1,800/1,800 [\d,.]+/s 0:00:00 left 120 already known", words)
 
 
 def test_the_rate_and_the_time_left_leave_out_what_came_from_the_cache() -> None:
@@ -69,6 +69,6 @@ def test_lines_say_each_stage_once_and_how_much_there_is_to_do(capsys: pytest.Ca
     assert capsys.readouterr().err.splitlines() == [
         "ingest: step 1 of 4",
         "validation: step 2 of 4",
-        "validation: validating m, 1,000 of 1,200 to do, 200 from cache",
+        "validation: validating m, 1,000 of 1,200 to do, 200 already known",
         "warning: a file is gone",
     ]

@@ -118,7 +118,7 @@ def test_tiers_with_infinite_costs_and_suites_fit(width: int) -> None:
         "model": name, "tier": "T0", "attempts": 135, "scored": 90, "composite_median": 0.925, "ci_low": 0.425,
         "ci_high": None, "grade": "B", "grade_low": "F", "grade_high": "B", "pass_rate": 0.0,
         "pass_rate_ci_low": None, "pass_rate_ci_high": None, "uplift": 0.1, "uplift_ci_low": -0.5,
-        "uplift_ci_high": math.inf, "cost_of_pass": math.inf,
+        "uplift_ci_high": math.inf, "cliffs_delta": 0.25, "cost_of_pass": math.inf,
     }  # fmt: skip
     across = pl.DataFrame({"model": [name], "frontier_tier": [None]}, schema_overrides={"frontier_tier": pl.String})
     seen = drawn(tier_table(pl.DataFrame([tier, tier | {"tier": "T1"}]), across), width)

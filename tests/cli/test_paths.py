@@ -11,7 +11,8 @@ import pytest
 from tests.conftest import PROJECT, Command, Folder
 from touchstone.ingest import input_paths
 from touchstone.ingest.adapters import adapters
-from touchstone.ingest.implied_config import CONFIG_NAME, RESULTS_FOLDER
+from touchstone.ingest.implied_config import CONFIG_NAME
+from touchstone.vocabulary import RESULTS_FOLDER
 
 FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
 
@@ -84,7 +85,7 @@ def test_files_of_several_folders_are_written_beside_the_folder_that_holds_them(
 @pytest.mark.nightly
 def test_another_score_and_another_output_folder(touchstone: Command, logs: Path, tmp_path: Path) -> None:
     out = tmp_path / "elsewhere" / "results"
-    done = touchstone("run", logs / "dict.eval", "--score", "lint_ok", "--output-dir", out, dagster=False)
+    done = touchstone("run", logs / "dict.eval", "--scorer", "lint_ok", "--output-dir", out, dagster=False)
     assert done.returncode == 0, done.stderr
     assert json.loads((out / CONFIG_NAME).read_text())["score"] == "lint_ok"
     assert (out / "summary_pass_at_k.csv").is_file() and not (logs / RESULTS_FOLDER).exists()
@@ -93,7 +94,7 @@ def test_another_score_and_another_output_folder(touchstone: Command, logs: Path
 def test_a_folder_with_a_configuration_is_evaluated_by_it(touchstone: Command, finished: Folder) -> None:
     done = touchstone("run", finished.root, dagster=False)
     assert done.returncode == 0, done.stderr
-    assert "up to date" in done.stdout and str(finished.output / "summary_pass_at_k.csv") in done.stdout
+    assert "up to date" in done.stdout and f"results in {finished.output}: summary_pass_at_k.csv" in done.stdout
     assert not (finished.root / RESULTS_FOLDER).exists()
 
 
@@ -110,8 +111,8 @@ def test_either_paths_or_a_configuration(touchstone: Command, logs: Path, folder
         2,
         "error: give either --config FILE or the paths of results, not both\n",
     )
-    done = touchstone("run", "--config", folder.config, "--score", "x")
-    assert (done.returncode, done.stderr) == (2, "error: --score goes with PATH…; set 'score' in the config instead\n")
+    done = touchstone("run", "--config", folder.config, "--scorer", "x")
+    assert (done.returncode, done.stderr) == (2, "error: --scorer goes with PATH…; set 'score' in the config instead\n")
 
 
 def test_results_that_cannot_be_written(touchstone: Command, sealed: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_grade_is_shown_with_its_range_and_how_many_attempts_were_scored() -> 
         "model": "m", "tier": "T5", "attempts": 135, "scored": 90, "composite_median": 0.925, "ci_low": 0.425,
         "ci_high": 0.925, "grade": "B", "grade_low": "F", "grade_high": "B", "pass_rate": 0.63,
         "pass_rate_ci_low": 0.5, "pass_rate_ci_high": 0.75, "uplift": 0.1, "uplift_ci_low": -0.5,
-        "uplift_ci_high": math.inf, "cost_of_pass": math.inf,
+        "uplift_ci_high": math.inf, "cliffs_delta": 0.25, "cost_of_pass": math.inf,
     }  # fmt: skip
     sure = figures | {"tier": "T6", "grade_low": "B", "scored": 135}
     none = figures | {"tier": "T7", "grade": None, "grade_low": None, "grade_high": None, "composite_median": None}

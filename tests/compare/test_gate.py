@@ -97,7 +97,11 @@ def test_a_worse_model_stops_the_run_before_anything_is_published(
     assert (held.output / "summary_pass_at_k.csv").read_bytes() == before
     assert len(list_snapshots(held.output)) == 1
     report = (held.output / "comparison.md").read_text()
-    assert report.startswith("m T0: this run is worse") and "| p05 | m | 1.000 | 0.000 | -1.000 |" in report
+    assert report.startswith("m: this run is worse") and "| regression | p05 | m | 1.000 | 0.000 | -1.000 |" in report
+    [row] = [line for line in report.splitlines() if line.startswith("| m | worse |")]
+    figures = table(pinned, "pass_at_k").filter(model="m", k=1).row(0, named=True)
+    before = f"{figures['pass_at_k']:.3f} \\[{figures['ci_low']:.3f}, {figures['ci_high']:.3f}\\]"
+    assert before in row, "the interval is that of the leaderboard"
     assert "**20 regressions (10.0 expected by chance alone), 0 improvements, 40 unchanged**" in report
 
 
@@ -204,7 +208,7 @@ def test_the_workflows_gate_on_results_as_it_keeps_them(held: Folder, touchstone
     done = touchstone("compare", *sides, "--fail-on-verdict", "worse", "--save-to", held.root / "comparison.md")
     assert done.returncode == 1
     assert (held.root / "comparison.md").read_text() == done.stdout
-    assert done.stdout.startswith("m T0: current is worse than baseline by 66.7 points")
+    assert done.stdout.startswith("m: current is worse than baseline by 66.7 points")
 
 
 @pytest.mark.parametrize("baseline", ["baseline", pytest.param("latest", marks=pytest.mark.nightly)])

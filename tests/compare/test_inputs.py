@@ -76,8 +76,8 @@ def test_a_fixes_file_with_problems_that_are_named(tmp_path: Path) -> None:
     assert [frame["kind"].to_list() for frame in side.quarantine] == [["unknown_oid"]]
 
 
-def test_a_fixes_file_without_problems_is_refused(tmp_path: Path) -> None:
-    text = write(tmp_path / "m_fixes.csv", "oid,iteration_id,passed\na,1,1\n")
+def test_a_fixes_file_without_problems_and_outcomes_is_refused(tmp_path: Path) -> None:
+    text = write(tmp_path / "m_fixes.csv", "oid,iteration_id,fixed_code\na,1,x\n")
     with pytest.raises(TouchstoneError, match=r"m_fixes\.csv: no problems file \(.*problems\.csv does not exist\)"):
         open_input(text)
 
@@ -174,7 +174,7 @@ def test_two_files_of_one_model_compare(tmp_path: Path) -> None:
         ("r.json", "[]", "not in a known format"),
         ("r.json", '{"results": []}', "the file holds no results"),
         ("r.jsonl", "", "the file is empty"),
-        ("r.csv", "x,y\n1,2\n", "missing columns oid, iteration_id"),
+        ("r.csv", "x,y\n1,2\n", "missing column oid"),
         ("r.txt", "hello", "r.txt: not a data file"),
         ("bad...name.csv", "oid,iteration_id,passed\na,1,1\n", "model name 'bad...name' is not allowed"),
         (

@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -43,37 +44,42 @@ def test_markdown_in_full() -> None:
 
 1 case lost: judged in the baseline, no decided attempt now
 
-#### Regressions
+<details><summary>The cases that changed</summary>
 
-| case | model | baseline | current | delta |
-| --- | --- | ---: | ---: | ---: |
-| worse | m | 1.000 | 0.667 | -0.333 |
+| change | case | model | before | after | delta |
+| --- | --- | --- | ---: | ---: | ---: |
+| regression | worse | m | 1.000 | 0.667 | -0.333 |
+| lost | lost | m | 0.700 | - | - |
+| improvement | better | m | 0.000 | 0.900 | +0.900 |
+| new | fresh | m | - | 0.900 | - |
+| removed | gone | m | 0.800 | - | - |
 
-#### Lost cases
-
-| case | model | baseline |
-| --- | --- | ---: |
-| lost | m | 0.700 |
-
-#### Improvements
-
-| case | model | baseline | current | delta |
-| --- | --- | ---: | ---: | ---: |
-| better | m | 0.000 | 0.900 | +0.900 |
-
-#### New cases
-
-| case | model | current |
-| --- | --- | ---: |
-| fresh | m | 0.900 |
-
-#### Removed cases
-
-| case | model | baseline |
-| --- | --- | ---: |
-| gone | m | 0.800 |
+</details>
 """
     )
+
+
+def model_row(model: str = "m", verdict: str = "worse", tier: str = "T0", **more: object) -> dict[str, object]:
+    """A model before and after, as the table baseline_verdicts has it."""
+    rates = {"rate_baseline": 0.78, "rate_baseline_ci_low": 0.69, "rate_baseline_ci_high": 0.85}
+    rates |= {"rate_current": 0.6, "rate_current_ci_low": None, "rate_current_ci_high": None, "difference": -0.18}
+    ends = {"adjusted_ci_low": -0.25, "adjusted_ci_high": -0.11, "wins": 1, "losses": 9, "ties": 30, "problems": 40}
+    return {"model": model, "tier": tier, "verdict": verdict, **rates, **ends, **more}
+
+
+def test_markdown_has_one_table_of_models_before_and_after_the_worst_first() -> None:
+    same = model_row("a|b", "no evidence", wins=0, losses=0)
+    report = replace(EVERYTHING, models=[same, model_row()], verdict_lines=["m: worse", "a: the same"])
+    told = format_report(report, "markdown").split("\n\n")
+    assert told[0] == "m: worse"
+    assert told[1].splitlines() == [
+        "| model | verdict | pass@1 before | pass@1 after | difference | problems | cases worse | cases better |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        r"| m | worse | 0.780 \[0.690, 0.850\] | 0.600 | -0.180 \[-0.250, -0.110\] | 40 | 2 | 1 |",
+        r"| a\|b | equal on every problem | 0.780 \[0.690, 0.850\] | 0.600 | -0.180 \[-0.250, -0.110\] | 40 | 0 | 0 |",
+    ]
+    assert "with 95% confidence intervals" in told[2]
+    assert told[-3:] == ["<details><summary>The other verdicts</summary>", "a: the same", "</details>\n"]
 
 
 def test_json_holds_all_of_it_with_floats_as_they_are() -> None:
@@ -129,7 +135,7 @@ def test_fifty_rows_of_each_and_then_how_many_more() -> None:
     told = format_report(comparison(*fell, *rose), "markdown")
     assert "53 regressions (26.0 expected by chance alone), 51 improvements, 0 unchanged" in told
     assert "c049" in told and "c050" not in told
-    assert "… and 3 more" in told and "… and 1 more" in told
+    assert "… and 4 more" in told
     # The largest rise is what people want to see, so the smallest is left out.
     assert "d060" in told and "d010" not in told
 
@@ -138,16 +144,16 @@ def test_cases_compared_by_pass_rate_are_marked_and_counted() -> None:
     fell: Row = ("m", "T0", "fell", 1.0, 0.0, -1.0, "outcome", "regression", "pass_rate", True, 0.5)
     told = format_report(comparison(REGRESSION, fell), "markdown")
     assert "1 case was compared by pass rate, because attempts on at least one side lack the score" in told
-    assert "| case | model | compared by | baseline | current | delta |" in told
-    assert "| fell | m | pass rate | 1.000 | 0.000 | -1.000 |" in told
-    assert "| worse | m | code | 1.000 | 0.667 | -0.333 |" in told
+    assert "| change | case | model | compared by | before | after | delta |" in told
+    assert "| regression | fell | m | pass rate | 1.000 | 0.000 | -1.000 |" in told
+    assert "| regression | worse | m | code | 1.000 | 0.667 | -0.333 |" in told
     assert "compared by" not in format_report(comparison(REGRESSION), "markdown")
 
 
 def test_nothing_changed() -> None:
     told = format_report(comparison(SAME, verdict=()), "markdown")
     assert "0 regressions, 0 improvements, 1 unchanged" in told
-    assert "Regressions" not in told
+    assert "The cases that changed" not in told
 
 
 def test_markdown_escapes_bars_backticks_and_tags() -> None:

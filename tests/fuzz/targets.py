@@ -19,6 +19,7 @@ import polars as pl
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.adapters import AdapterTable, read_adapted
+from touchstone.ingest.adapters.failproof import read_failproof
 from touchstone.ingest.fixes import open_fixes, read_attempts
 from touchstone.ingest.problems import read_problems
 from touchstone.ingest.typed_rows import InputTable
@@ -111,6 +112,14 @@ def _read_document(data: bytes) -> None:
     """JSON of other systems: one document, or one record a line."""
     is_lines = data.lstrip()[:1] == b"{" and b"\n{" in data.strip()
     _read_table(data, "results.jsonl" if is_lines else "results.json")
+
+
+def _read_failproof(data: bytes) -> None:
+    """Any of FailProof's forms: SQLite, JSON or CSV, whatever the bytes look like."""
+    with scratch_folder() as folder, refused():
+        path = folder / "results"
+        path.write_bytes(data)
+        _read_adapted(read_failproof(path), folder)
 
 
 def _read_problems(data: bytes, name: str = "problems.csv") -> None:
@@ -264,6 +273,7 @@ TARGETS = {
         Target("eval-log", partial(_read_table, name="log.eval"), ("inspect/*.eval",)),
         Target("junit-xml", partial(_read_table, name="report.xml"), ("junit/*.xml",), _XML),
         Target("documents", _read_document, ("**/*.json", "**/*.jsonl"), _JSON),
+        Target("failproof", _read_failproof, words=(*_JSON, *_CELLS)),
         Target("folders", _read_folder, words=(*_JSON, b"\n=== ", b"result.json", b"report.json")),
         Target("config", _read_config, words=_JSON),
         *(

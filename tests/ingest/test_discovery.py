@@ -44,13 +44,14 @@ def test_models_come_from_file_names(folder: Folder) -> None:
         ("claude.csv", "claude"),
         ("claude_outcomes.csv", "claude"),
         ("claude_synthetic_outcomes.csv", "claude"),
+        ("claude_synthetic_fixes_outcomes.csv", "claude"),
         ("llm_fullfile_repair_results_gemini.csv", "gemini"),
         ("llm_fullfile_repair_results_gemini_fixes.csv", "gemini"),
         ("claude_FIXES.CSV", "claude"),
         ("gpt-4.1_results.csv", "gpt-4.1_results"),
     ],
 )
-@pytest.mark.parametrize("columns", ["plausible_fix", "passed", "fixed_file", "fixed_code", "classification"])
+@pytest.mark.parametrize("columns", ["plausible_fix", "is_fixed", "fixed_file", "fixed_code", "classification"])
 def test_any_csv_with_the_required_columns_is_a_fixes_file(folder: Folder, name: str, model: str, columns: str) -> None:
     put(folder, name, f"oid,iteration_id,{columns}\na,1,\n")
     discovery = found(folder)
@@ -71,17 +72,17 @@ def test_the_problem_key_is_a_required_column(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("notes.csv", "a,b\n1,2\n", "missing columns oid, iteration_id (found: a, b)"),
-        ("semi.csv", ROW.replace(",", ";"), "the cells are separated by ';': save the file with commas"),
+        ("notes.csv", "a,b\n1,2\n", "missing column oid (found: a, b)"),
+        ("both.csv", "oid;passed|note\na;1|x\n", "missing column oid (found: oid;passed|note)"),
         ("scored.csv", "oid,iteration_id,score\na,1,1\n", "no outcome and no fix; it needs a column plausible_fix"),
         ("empty.csv", "", "the file is empty"),
-        ("latin.csv", b"\xe9,iteration_id\n", "not UTF-8"),
+        ("damaged.csv", b"\xc3\xa9,\xe9,iteration_id\n", "not UTF-8 (at byte 3)"),
         ("twice.csv", "oid,oid\n", "the column 'oid' appears twice"),
         ("more_problems.csv", "oid,filename\na,b\n", "a list of problems, but not the one in use"),
         ("other.json", '{"evals": []}', "not in a known format"),
         ("broken.json", "{", "broken JSON at line 1 column 2"),
         ("lines.jsonl", "1\n", "not in a known format"),
-        ("claude.tsv", "a\tb\n", ".tsv files are not read; save it as CSV"),
+        ("claude.tsv", "a\tb\n", "missing column oid (found: a, b)"),
         ("claude.txt.gz", b"\x1f\x8b\x08", "of .gz files, those named .csv.gz and .jsonl.gz are read"),
         ("claude.xlsx", b"PK", ".xlsx files are not read; save it as CSV"),
         ("claude_fixes.csv.bak", ROW, "it looks like a fixes file, but its name does not end in .csv"),
@@ -217,8 +218,8 @@ def test_no_folder_and_no_files(folder: Folder) -> None:
     (folder.root / "empty").mkdir()
     with pytest.raises(TouchstoneError, match=r"no fixes file; expected <model>_fixes\.csv"):
         found(folder, fixes_dir="empty")
-    (folder.root / "empty" / "claude.csv").write_text(ROW.replace(",", ";"))
-    with pytest.raises(TouchstoneError, match=r"no fixes file \(claude\.csv: missing columns .* separated by ';'"):
+    (folder.root / "empty" / "claude.csv").write_text(ROW.replace("oid", "key"))
+    with pytest.raises(TouchstoneError, match=r"no fixes file \(claude\.csv: missing column oid \(found: key, "):
         found(folder, fixes_dir="empty")
 
 
@@ -236,6 +237,14 @@ def test_names_that_are_not_allowed(folder: Folder, name: str) -> None:
     discovery = found(folder)
     assert list(discovery.sources) == ["m"]
     assert "is not allowed: " in discovery.refused[f"{name}_fixes.csv"]
+
+
+def test_of_two_files_with_the_same_bytes_one_is_read(folder: Folder) -> None:
+    put(folder, "n_fixes_outcomes.csv")
+    put(folder, "n_fixes.csv")
+    discovery = found(folder)
+    assert [source.name for source in discovery.sources["n"]] == ["n_fixes.csv"]
+    assert why(discovery, "n_fixes_outcomes.csv") == ("left_out", "a copy of n_fixes.csv")
 
 
 @pytest.mark.parametrize("other", ["m_synthetic_fixes.csv", "m.csv", "m_outcomes.csv"])

@@ -24,12 +24,30 @@ def test_an_outcome_that_contradicts_its_class_is_refused(tmp_path: Path, stated
     assert accepted(result) == [("b", "1", True), ("b", "2", False), ("b", "3", True)]
 
 
+def test_is_fixed_is_the_outcome_of_a_file_without_another(tmp_path: Path) -> None:
+    alone = read(tmp_path, "oid,iteration_id,is_fixed\na,1,True\na,2,False\nb,1,\nb,2,maybe\n")
+    assert accepted(alone) == [("a", "1", True), ("a", "2", False), ("b", "1", None)]
+    assert refused(alone) == [(5, "bad_boolean")]
+    beside = read(tmp_path, "oid,iteration_id,plausible_fix,is_fixed\na,1,False,True\n")
+    assert accepted(beside) == [("a", "1", False)]
+    assert beside.attempts.collect()["is_fixed"].to_list() == ["True"]
+
+
 def test_a_class_is_the_outcome_where_none_is_stated(tmp_path: Path) -> None:
     stated = read(tmp_path, "oid,iteration_id,passed,classification\na,1,,pass\na,2,,refusal\nb,1,,\n")
     assert accepted(stated) == [("a", "1", True), ("a", "2", False), ("b", "1", None)]
     alone = read(tmp_path, "oid,iteration_id,classification\na,1,pass\na,2,hallucination\nb,1,\n")
     assert accepted(alone) == [("a", "1", True), ("a", "2", False), ("b", "1", None)]
     assert refused(alone) == []
+
+
+@pytest.mark.parametrize("quote", ['""', "'"])
+def test_a_class_may_be_the_primary_of_an_object(tmp_path: Path, quote: str) -> None:
+    cells = [f"{{{quote}primary{quote}: {quote}{word}{quote}, {quote}x{quote}: 1}}" for word in ("pass", "Refusal")]
+    rows = "".join(f'a,{place},"{cell}"\n' for place, cell in enumerate(cells, start=1))
+    result = read(tmp_path, "oid,iteration_id,classification\n" + rows)
+    assert accepted(result) == [("a", "1", True), ("a", "2", False)]
+    assert result.attempts.collect()["classification"].to_list() == ["pass", "refusal"]
 
 
 def test_a_class_wins_over_an_outcome_that_compile_and_tests_imply(tmp_path: Path) -> None:

@@ -33,7 +33,17 @@ def code(compiled: bool | None, passed: int | None, failed: int | None, warnings
     integer = [pl.lit(number, pl.Int64) for number in (passed, failed, warnings)]
     tests = metric.test_score(integer[0], integer[1])
     lint = metric.lint_score(integer[2], CODE)
-    return value(metric.code_score(pl.lit(compiled, pl.Boolean).cast(pl.Float64), tests, lint, CODE))
+    return value(metric.code_score(pl.lit(compiled, pl.Boolean).cast(pl.Float64), tests, lint, lit(None), CODE))
+
+
+@pytest.mark.parametrize(
+    ("compiled", "structure", "expected"),
+    [(1.0, 1.0, 0.3 + 0.45 * 0.6 + 0.15 + 0.1 * 0.7), (1.0, 0.5, 0.715), (1.0, None, None), (0.0, None, 0.0)],
+)
+def test_a_fourth_component_of_the_code_score(compiled: float, structure: float | None, expected: float | None) -> None:
+    weights = CodeWeights(compilation=0.3, tests=0.45, lint=0.1, structure=0.15)
+    found = value(metric.code_score(lit(compiled), lit(0.6), lit(0.7), lit(structure), weights))
+    assert found == (None if expected is None else pytest.approx(expected))
 
 
 def test_seed_example_single_run_composite_925_is_a_b() -> None:
@@ -119,6 +129,8 @@ def test_seed_example_perfect_code_scores_1_and_every_lint_warning_takes_off_a_h
         (None, 1.0, None),
         (None, 0.0, None),
         (0.5, None, None),
+        (-0.5, 1.0, None),
+        (-0.5, 0.0, None),
     ],
 )
 def test_cost_of_pass(cost: float | None, rate: float | None, expected: float | None) -> None:

@@ -63,6 +63,27 @@ def test_seed_example_cross_tier_uplifts_and_variance() -> None:
     assert per_tier["grade"].to_list() == ["D", "C", "B", "B"]
 
 
+@given(
+    st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=8),
+    st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=8),
+)
+def test_cliffs_delta_counts_pairs_of_attempts(baseline: list[float], tier: list[float]) -> None:
+    rows = [("m", name, 1.0, score, None) for name, values in (("T0", baseline), ("T1", tier)) for score in values]
+    per_tier, _ = compared(*rows)
+    signs = [np.sign(theirs - ours) for theirs in tier for ours in baseline]
+    assert per_tier["cliffs_delta"].to_list() == pytest.approx([0, np.mean(signs)])
+
+
+def test_cliffs_delta_needs_scores_on_both_sides() -> None:
+    alone, _ = compared(("m", "T1", 1.0, 0.5, None))
+    unscored, _ = compared(("m", "T0", 1.0, None, None), ("m", "T1", 1.0, 0.5, None))
+    # An uplift over 0 is undefined; a comparison with it is not.
+    zero, _ = compared(("m", "T0", 0.0, 0.0, None), ("m", "T1", 1.0, 0.5, None))
+    assert alone["cliffs_delta"].to_list() == [None]
+    assert unscored["cliffs_delta"].to_list() == [None, None]
+    assert zero.select("uplift", "cliffs_delta").row(1) == (None, 1.0)
+
+
 def test_seed_example_uplift_of_a_fifth() -> None:
     per_tier, _ = compared(("m", "T0", 1.0, 0.75, None), ("m", "T1", 1.0, 0.90, None))
     assert per_tier["uplift"][1] == pytest.approx(0.2)

@@ -13,7 +13,7 @@ from tests.ingest.adapters.test_openhands import INDEX
 from tests.ingest.adapters.test_swe_agent import trajectory
 from tests.pipelines.test_four_systems import SCYLLA, failproof_line, forgetest_result, table
 from touchstone.ingest.adapters import adapters
-from touchstone.ingest.implied_config import RESULTS_FOLDER
+from touchstone.vocabulary import RESULTS_FOLDER
 
 REAL = PROJECT / "tests" / "ingest" / "adapters" / "files"
 TRUNCATED = (REAL / "inspect" / "letters.eval").read_bytes()[:20_000]
@@ -54,6 +54,8 @@ acme/flaky               verbose default                           9  8 3
 acme/reported            T0      default                           3  1 0
 acme/reported            T0      princeton-nlp/SWE-bench_Verified  3  3 1
 anthropic/claude-x       T0      tiny-core                         6  4 2
+claude-sonnet-4-5-20250929 T0    hello                             2  2 1
+claude-sonnet-4-5-20250929 T1    hello                             2  2 2
 claude-x                 T0      swe-bench                         3  2 1
 columns                  T0      default                           2  2 1
 handmade                 T0      codegeneration                    6  6 2
@@ -97,6 +99,7 @@ def put_plain_files(root: Path) -> None:
 def put_other_systems(root: Path) -> None:
     write(root / "report.json", {"results": [forgetest_result("case-1", 1, 3, 0), forgetest_result("case-1", 2, 1, 2)]})
     write(root / "runs.csv", "".join(SCYLLA.splitlines(keepends=True)[:-1]))
+    shutil.copytree(PROJECT / "tests" / "seeds" / "projectscylla", root / "scylla")
     write(root / "run_results.jsonl", failproof_line("c1", "r1", "pass", 1, 1))
     write(root / "trajectories" / "acme__tool-1" / "acme__tool-1.traj", trajectory("exit_cost", None))
     write(root / "index" / "claude-x" / "instance_results" / "swe-bench.json", INDEX)

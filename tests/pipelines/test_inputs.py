@@ -78,9 +78,9 @@ def test_every_file_in_the_folder_is_accounted_for(folder: Folder, touchstone: C
     }
     assert query(folder, "SELECT count(*) FROM sources WHERE (status = 'evaluated') <> (reason IS NULL)") == [(0,)]
     screen = " ".join(done.stdout.split())
-    assert "│ gpt.csv │ unknown │ missing columns oid, iteration_id" in screen
+    assert "│ gpt.csv │ unknown │ missing column oid" in screen
     assert "│ out_of_scope.csv │ left out │ 'models' in the config does not name out_of_scope │" in screen
-    assert "not read: README.md (not a data file); summary_pass_at_k.csv (a summary of pass@k, which" in screen
+    assert "not read: summary_pass_at_k.csv (a summary of pass@k, which" in screen
     assert (
         "check warning sources.files_accounted_for: 3 files evaluated; 1 data file not evaluated: gpt.csv (" in screen
     )

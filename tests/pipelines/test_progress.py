@@ -91,8 +91,8 @@ def test_a_terminal_shows_stage_model_count_rate_time_left_and_cache_hits_during
     assert "validation: outcomes of m (1 of 2)" in during
     assert [stage for stage in STAGES if not re.search(rf"{stage}\W.* \d+/\d\d ", during)] == []
     assert re.search(r"validating m +\S+ +2/2 +[\d.,]+/s +0:00:00 left", during)
-    assert re.search(r"validating n +\S+ +1/2 +1 from cache", during)
-    assert re.search(r"validating n +\S+ +2/2 +[\d.,]+/s +0:00:00 left +1 from cache", during)
+    assert re.search(r"validating n +\S+ +1/2 +1 already known", during)
+    assert re.search(r"validating n +\S+ +2/2 +[\d.,]+/s +0:00:00 left +1 already known", during)
 
 
 def test_a_pipe_gets_one_line_per_stage_on_stderr_and_only_the_result_on_stdout(
@@ -105,8 +105,8 @@ def test_a_pipe_gets_one_line_per_stage_on_stderr_and_only_the_result_on_stdout(
     assert re.fullmatch(r"ingest: step 1 of \d+", lines[0])
     # A busy machine may make a fix time out, which is then tried again.
     assert [line for line in lines if ": step " not in line and "validating again" not in line] == [
-        "validation: validating the problems, 1 of 1 to do, 0 from cache",
-        "validation: validating m, 2 of 2 to do, 0 from cache",
-        "validation: validating n, 1 of 2 to do, 1 from cache",
+        "validation: validating the problems, 1 of 1 to do",
+        "validation: validating m, 2 of 2 to do",
+        "validation: validating n, 1 of 2 to do, 1 already known",
     ]
     assert "step" not in done.stdout and "validating" not in done.stdout and "\x1b" not in done.stdout + done.stderr

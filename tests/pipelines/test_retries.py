@@ -1,19 +1,15 @@
 """Which failed runs Dagster decides to start again. tests/deploy shows it doing so."""
 
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.job_base import InMemoryJob
-from dagster._core.execution.api import execute_run
-from dagster._utils.error import serializable_error_info_from_exc_info
 from sqlalchemy.exc import OperationalError
 
+from assets.retries import is_infrastructure, retry_if_lost
 from pipelines.resources import EvaluationResource
-from pipelines.retries import is_infrastructure, one_process
 from tests.conftest import Folder
 from touchstone.errors import TouchstoneError, UnreachableError
 
@@ -30,18 +26,17 @@ def run_of(config: Path, instance: dg.DagsterInstance, error: BaseException | No
     """A run on an evaluation, with one step that raises an error."""
 
     @dg.op(required_resource_keys={"evaluation"})
-    def step() -> None:
-        if error is not None:
-            raise error
+    def step(context: dg.OpExecutionContext) -> None:
+        with retry_if_lost(context.instance, context.run):
+            if error is not None:
+                raise error
 
-    @dg.job(resource_defs={"evaluation": EvaluationResource(config_file=str(config))}, executor_def=one_process)
+    @dg.job(resource_defs={"evaluation": EvaluationResource(config_file=str(config))})
     def evaluate() -> None:
         step()
 
-    # As a code location does it; `execute_in_process` has an executor of its own.
-    run = instance.create_run_for_job(evaluate)
-    execute_run(InMemoryJob(evaluate), run, instance)
-    ended = instance.get_run_by_id(run.run_id)
+    result = evaluate.execute_in_process(instance=instance, raise_on_error=False)
+    ended = instance.get_run_by_id(result.run_id)
     assert ended is not None
     return ended
 
@@ -87,10 +82,7 @@ def test_a_wrong_configuration_is_not_retried(folder: Folder, instance: dg.Dagst
     ],
 )
 def test_what_counts_as_infrastructure(error: Callable[[], BaseException], is_infra: bool) -> None:
-    try:
-        raise error()
-    except BaseException:
-        assert is_infrastructure(serializable_error_info_from_exc_info(sys.exc_info())) is is_infra
+    assert is_infrastructure(error()) is is_infra
 
 
 def test_an_instance_without_retries_gets_no_tags(folder: Folder) -> None:

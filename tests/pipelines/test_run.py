@@ -108,7 +108,7 @@ def test_only_re_evaluates_the_named_models(pair: Folder, touchstone: Command) -
 
 def test_bad_models_neither_stop_the_others_nor_keep_their_old_figures(pair: Folder) -> None:
     pair.fixes("n", "")
-    pair.fixes("bad", b"oid,iteration_id,plausible_fix\n\xff,1,true\n")
+    pair.fixes("bad", b"oid,iteration_id,plausible_fix\n\x81,1,true\n")
     pair.fixes("b...ad", HEADER)
     pair.fixes("empty", HEADER)
     outcome = evaluate(pair)

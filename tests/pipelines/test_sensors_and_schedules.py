@@ -125,6 +125,7 @@ def test_sensor_and_schedule_skip_with_the_reason_where_no_model_is_usable(
         reason = "k_values"
     else:
         (folder.root / "fixes" / "problems.csv").unlink()
+        folder.fixes("m", "oid,iteration_id,fixed_code\na,1,x\n")
         reason = "no problems file: looked for"
     for tick in (sensor_tick(defs, stored), schedule_tick(defs, stored)):
         assert not tick.run_requests

@@ -19,7 +19,7 @@ EDGES = [None, 0.0, 0.65, 0.75, 0.85, 0.95, 1.0]
 DEFAULT = Scoring()
 OTHER = Scoring(
     composite=CompositeWeights(pass_rate=2, impl_rate=1, missing="zero"),
-    code=CodeWeights(compilation=0.2, tests=0.7, lint=0.1, per_warning=0.25),
+    code=CodeWeights(compilation=0.2, tests=0.5, lint=0.1, structure=0.2, per_warning=0.25),
     grades={"fine": 0.75, "it's excellent": 0.85, "fair": 0.4, "poor": 0.1},
     failing_grade="none",
 )
@@ -63,8 +63,8 @@ def formulas(scoring: Scoring) -> dict[str, pl.Expr]:
         "cost_of_pass(cost, rate)": metric.cost_of_pass(pl.col("cost"), pl.col("rate")),
         "letter_grade(score)": metric.grade(pl.col("score"), scoring),
         "uplift(score, rate)": uplift(pl.col("score"), pl.col("rate")),
-        "code_score(compiled, passed, failed, warnings)": metric.code_score(
-            pl.col("compiled").cast(pl.Float64), tests, lint, scoring.code
+        "code_score(compiled, passed, failed, warnings, structure_score := rate)": metric.code_score(
+            pl.col("compiled").cast(pl.Float64), tests, lint, pl.col("rate"), scoring.code
         ),
     }
 
@@ -90,6 +90,11 @@ def test_what_a_run_of_another_version_does_not_say_is_the_default() -> None:
     with connected({"scoring.code.tests": 0.6, "scoring.new": 1}) as connection:
         sql = "SELECT code_score(true, 1, 0, 0), letter_grade(0.9), composite_score(1, NULL)"
         assert connection.execute(sql).fetchall() == [(pytest.approx(1.1), "B", None)]
+
+
+def test_a_negative_cost_is_refused(connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match=r"a cost cannot be negative, got -1"):
+        connection.execute("SELECT cost_of_pass(-1, 1)").fetchall()
 
 
 def test_composite_score_with_weights(connection: duckdb.DuckDBPyConnection) -> None:

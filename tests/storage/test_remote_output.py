@@ -99,7 +99,7 @@ def test_nothing_is_written_beside_the_configuration(shared: Folder) -> None:
     [
         (("sql", "SELECT pass_at_k FROM pass_at_k WHERE k = 1", "--format", "csv"), "0.25"),
         (("snapshots", "list"), "2 files"),
-        (("compare", "latest", "latest"), "every attempt of current ended as in baseline"),
+        (("compare", "latest", "latest"), "every attempt ended as in the baseline"),
         pytest.param(("show", "m", "a"), "2 attempts", marks=pytest.mark.nightly),
         pytest.param(("tables",), "pass_at_k", marks=pytest.mark.nightly),
         pytest.param(("export", "pass_at_k"), "m,T0,1,0.25", marks=pytest.mark.nightly),

@@ -78,6 +78,8 @@ def test_what_is_left_out_exists_and_has_a_reason() -> None:
     assert PROBLEM_FIELDS_LEFT_OUT.keys() <= {field.name for field in dataclasses.fields(Problem)}
     assert SETTINGS_LEFT_OUT.keys() <= ValidationSettings.model_fields.keys()
     assert all({**PROBLEM_FIELDS_LEFT_OUT, **SETTINGS_LEFT_OUT}.values())
+    shared = {"filename", "working_directory"} & PROBLEM_FIELDS_LEFT_OUT.keys()
+    assert not shared, "the same tree, but another file of it is judged: unrepaired fixes passed with its report"
     assert set(get_args(ValidatorName)) == set(VALIDATORS)
 
 
@@ -97,12 +99,6 @@ def test_so_are_tree_validator_sandbox_and_limits(change: dict[str, Any]) -> Non
     assert key(**change) != key()
 
 
-def test_the_order_of_files_is_not() -> None:
-    files = {"a.py": b"1", "b/c.py": b"2", "b.py": b"3"}
-    there, back = (Tree(Path("x"), tuple(sorted(files, reverse=reverse)), files) for reverse in (False, True))
-    assert key(tree=tree_hash(there)) == key(tree=tree_hash(back))
-
-
 def test_an_executable_file_is_another_tree(tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text("exit 0")
     tree = Tree(tmp_path, ("run.sh",))
@@ -119,105 +115,62 @@ def test_an_executable_file_is_another_tree(tmp_path: Path) -> None:
     assert not set(before) & set(hashes())
 
 
-@pytest.mark.parametrize("validator", VALIDATORS)
-def test_two_files_of_one_project_do_not_share_a_report(tmp_path: Path, validator: str) -> None:
-    """The same tree, but another file or folder of it is judged: unrepaired fixes passed with the other's report."""
-    settings = ValidationSettings.model_validate({"command": {"arguments": ["true"]}})
-    registry = ValidatorRegistry(SandboxRunner(Unsandboxed(), tmp_path), settings)
-    made = registry.validator(validator)
-    problems = [Problem("p", name, tmp_path, folder) for name, folder in (("a", "x"), ("b", "x"), ("a", "y"))]
-    assert len({key(problem=problem, validator=made, settings=settings) for problem in problems}) == 3
-    registry.close()
+WORDS = [
+    "check.sh --fast",
+    "cd src && {folder}/check.sh",
+    "sh -e {folder}/check.sh",
+    "timeout 9 check.sh",
+    "cd src\nif ! check.sh; then false; fi",
+    "sh -c 'cd src; check.sh'",
+    "echo $(check.sh)",
+    "by-interpreter.sh",
+    "{folder}/by-env.sh",
+]
+CHECK = {"arguments": ["{folder}/check.sh"]}
+RULE, PACKAGE = "rules/deep/rule.txt", "lib/python3.11/site-packages/checker.py"
+PYTHON = ({"environment": {"PATH": "{folder}/bin"}}, {"test_command": "python3 -m checker"})
+# What changes, the configured command, and the problem's own.
+CHANGES: list[tuple[str, dict[str, Any], dict[str, str]]] = [
+    ("check.sh", CHECK, {}),
+    (RULE, {**CHECK, "readable": ["{folder}/rules"]}, {}),
+    (RULE, {**CHECK, "readable": [f"{{folder}}/{RULE}"]}, {}),
+    ("rules/new.txt", {**CHECK, "readable": ["{folder}/rules"]}, {}),
+    (RULE, {"arguments": ["/bin/sh", f"{{folder}}/{RULE}"]}, {}),
+    (RULE, {"arguments": ["/bin/sh", f"--rules={{folder}}/{RULE}"]}, {}),
+    (RULE, {**CHECK, "environment": {"RULES": f"/none:{{folder}}/{RULE}"}}, {}),
+    *(
+        ("check.sh", {"environment": {"PATH": "{folder}"}}, {column: words})
+        for column in ("test_command", "setup_command")
+        for words in WORDS
+    ),
+    (PACKAGE, *PYTHON),
+    ("installed by the system", *PYTHON),
+]
 
 
-class TestCommand:
-    """What a checker is made of: its program, the files that it may read, and those that its arguments name."""
-
-    def key(self, folder: Path, **command: Any) -> str:
-        settings = ValidationSettings.model_validate({"command": {"arguments": [str(folder / "check.sh")], **command}})
-        registry = ValidatorRegistry(SandboxRunner(Unsandboxed(), folder), settings)
-        return key(validator=registry.validator("command"), settings=settings)
-
-    @pytest.fixture
-    def folder(self, tmp_path: Path) -> Path:
-        for name in ("check.sh", "rules/deep/rule.txt"):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text("#!/bin/sh\nexit 0\n")
-            (tmp_path / name).chmod(0o755)
-        return tmp_path
-
-    @pytest.mark.parametrize(
-        ("changed", "command"),
-        [
-            ("check.sh", {}),
-            ("rules/deep/rule.txt", {"readable": ["{folder}/rules"]}),
-            ("rules/deep/rule.txt", {"readable": ["{folder}/rules/deep/rule.txt"]}),
-            ("rules/new.txt", {"readable": ["{folder}/rules"]}),
-            ("rules/deep/rule.txt", {"arguments": ["/bin/sh", "{folder}/rules/deep/rule.txt"]}),
-            ("rules/deep/rule.txt", {"arguments": ["/bin/sh", "--rules={folder}/rules/deep/rule.txt"]}),
-            ("rules/deep/rule.txt", {"environment": {"RULES": "/none:{folder}/rules/deep/rule.txt"}}),
-        ],
-        ids=repr,
-    )
-    def test_changed_contents_change_the_key(self, folder: Path, changed: str, command: dict[str, Any]) -> None:
-        there = json.loads(json.dumps(command).replace("{folder}", str(folder)))
-        before = self.key(folder, **there)
-        assert self.key(folder, **there) == before
-        (folder / changed).write_text("#!/bin/sh\nexit 1\n")
-        assert self.key(folder, **there) != before
-
-    @pytest.mark.parametrize("field", ["test_command", "setup_command"])
-    @pytest.mark.parametrize(
-        "words",
-        [
-            "check.sh --fast",
-            "cd src && {folder}/check.sh",
-            "sh -e {folder}/check.sh",
-            "timeout 9 check.sh",
-            "cd src\nif ! check.sh; then false; fi",
-            "sh -c 'cd src; check.sh'",
-            "echo $(check.sh)",
-            "by-interpreter.sh",
-            "{folder}/by-env.sh",
-        ],
-    )
-    def test_so_do_the_programs_that_a_problems_own_command_names(self, folder: Path, field: str, words: str) -> None:
-        given: dict[str, Any] = {field: words.replace("{folder}", str(folder))}
-        problem = replace(PROBLEM, **given)
-        (folder / "by-interpreter.sh").write_text(f"#!{folder}/check.sh -e\n")
-        (folder / "by-env.sh").write_text("#!/usr/bin/env -S check.sh -e\n")
-        (folder / "by-interpreter.sh").chmod(0o755)
-
-        def made() -> str:
-            settings = ValidationSettings.model_validate({"command": {"environment": {"PATH": str(folder)}}})
-            registry = ValidatorRegistry(SandboxRunner(Unsandboxed(), folder), settings)
-            return key(problem=problem, validator=registry.validator("command"), settings=settings)
-
-        before = made()
-        assert made() == before
-        (folder / "check.sh").write_text("#!/bin/sh\nexit 1\n")
-        assert made() != before
-
-
-def test_so_do_the_packages_of_a_python_and_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed, package = tmp_path / "status", tmp_path / "lib" / "python3.11" / "site-packages" / "checker.py"
-    for path in (installed, package, tmp_path / "bin" / "python3"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("one")
-        path.chmod(0o755)
-    monkeypatch.setattr(program_identity, "_INSTALLED", (str(installed),))
-    settings = ValidationSettings.model_validate({"command": {"environment": {"PATH": str(tmp_path / "bin")}}})
+@pytest.mark.parametrize(("changed", "command", "problem"), CHANGES, ids=repr)
+def test_whatever_a_command_is_made_of_is_part_of_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str, command: dict[str, Any], problem: dict[str, str]
+) -> None:
+    """Its program, the files that it may read or names, their interpreters and packages, and those of the system."""
+    scripts = {"by-interpreter.sh": f"#!{tmp_path}/check.sh -e\n", "by-env.sh": "#!/usr/bin/env -S check.sh -e\n"}
+    scripts |= dict.fromkeys(("check.sh", RULE, PACKAGE, "bin/python3", "installed by the system"), "#!/bin/sh\n")
+    for name, text in scripts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(program_identity, "_INSTALLED", (str(tmp_path / "installed by the system"),))
+    given, own = json.loads(json.dumps([command, problem]).replace("{folder}", str(tmp_path)))
 
     def made() -> str:
+        settings = ValidationSettings.model_validate({"command": given})
         registry = ValidatorRegistry(SandboxRunner(Unsandboxed(), tmp_path), settings)
-        problem = replace(PROBLEM, test_command="python3 -m checker")
-        return key(problem=problem, validator=registry.validator("command"), settings=settings)
+        return key(problem=replace(PROBLEM, **own), validator=registry.validator("command"), settings=settings)
 
-    seen = [made()]
-    for changed in (installed, package):
-        changed.write_text("two")
-        seen.append(made())
-    assert made() == seen[-1] and len(set(seen)) == 3
+    before = made()
+    assert made() == before
+    (tmp_path / changed).write_text("#!/bin/sh\nexit 1\n")
+    assert made() != before
 
 
 def test_the_tests_packages_and_the_interpreter_are_part_of_the_key(

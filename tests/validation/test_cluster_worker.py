@@ -11,12 +11,16 @@ from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.validation.cache_key import conditions_key
 from touchstone.validation.carried_files import CarriedFiles, FilesToCarry
-from touchstone.validation.cluster_worker import CarriedBatch, ClusterWorker, open_cluster_worker, validate_carried
+from touchstone.validation.cluster_worker import (
+    CarriedBatch,
+    ClusterWorker,
+    identity_facts,
+    open_cluster_worker,
+    validate_carried,
+)
 from touchstone.validation.files.working_copy import HashedTree, list_files
 from touchstone.validation.protocol import Job, Problem, Tree
-from touchstone.validation.sandbox import probe
 from touchstone.validation.worker import Batch, open_registry
-from touchstone.validation.worker_identity import identity_facts
 from touchstone.workers import WorkerRefusedError
 
 COMMAND = {"arguments": ["/bin/sh", "-c", "ls -l; cat a.txt; test -x run.sh"]}
@@ -116,8 +120,8 @@ def test_other_tools_refuse_the_worker_with_the_reason(facts: dict[str, str], fa
 def test_a_sandbox_that_does_not_hold_refuses_the_worker(
     facts: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing = probe.ProbeResult("landlock", "it does not hold: no network")
-    monkeypatch.setattr("touchstone.validation.cluster_worker.probe_backend", lambda *_: failing)
+    why = "it does not hold: no network"
+    monkeypatch.setattr("touchstone.validation.cluster_worker.probe_backend", lambda *_: why)
     with pytest.raises(WorkerRefusedError, match="the sandbox landlock does not work there: it does not hold"):
         open_cluster_worker("landlock", SETTINGS.model_copy(update={"unsandboxed": False}), facts, ["command"])
 

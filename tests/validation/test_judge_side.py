@@ -127,8 +127,8 @@ FORGED: dict[str, tuple[Files, dict[str, Any], str]] = {
     "flat: new files that would be used instead": (
         FLAT,
         FLAT_PROBLEM,
-        "helpers/__init__.py conftest.py pytest.ini sitecustomize.py json.py pytest/__init__.py deep/conftest.py "
-        "x.dist-info/entry_points.txt tests/test_more.py",
+        "helpers/__init__.py conftest.py pytest.ini sitecustomize.py json.py pytest.py pytest/__init__.py "
+        "deep/conftest.py x.dist-info/entry_points.txt tests/test_more.py",
     ),
     "package": (
         PACKAGE,

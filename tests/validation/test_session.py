@@ -30,24 +30,16 @@ class Project:
         made = ValidationSettings.model_validate(usual | settings)
         return ValidationSession(made, self.root / "cache", self.root / "scratch", fresh=fresh)
 
-    def target(self, validation: ValidationSession, filename: str) -> Target:
-        row = {"oid": "p", "filename": filename, "working_directory": "one", "language": "text"}
-        found = Targets(self.root / "clones", validation.settings).find([row])["p"]
-        assert isinstance(found, Target)
-        return found
-
-    def ask(
-        self, validation: ValidationSession, *contents: str | None, filename: str = "a.txt"
-    ) -> list[tuple[str, bool]]:
+    def ask(self, validation: ValidationSession, *contents: str | None) -> list[tuple[str, bool]]:
         """Status and whether it was cached, for each content of the file; None is the file as it came."""
-        requests = self.requests(validation, contents, filename)
+        requests = self.requests(validation, contents)
         found = validation.reports(requests, "validating")
         return [(found[request.key].report.status, found[request.key].cached) for request in requests]
 
-    def requests(
-        self, validation: ValidationSession, contents: Sequence[str | None], filename: str = "a.txt"
-    ) -> list[Request]:
-        target = self.target(validation, filename)
+    def requests(self, validation: ValidationSession, contents: Sequence[str | None]) -> list[Request]:
+        row = {"oid": "p", "filename": "a.txt", "working_directory": "one", "language": "text"}
+        target = Targets(self.root / "clones", validation.settings).find([row])["p"]
+        assert isinstance(target, Target)
         return [validation.request(target, None if text is None else text.encode()) for text in contents]
 
     def judged(self) -> list[str]:
@@ -70,6 +62,7 @@ def test_equal_trees_are_validated_once_and_then_come_from_the_cache(project: Pr
         ]  # fmt: skip
         assert sorted(project.judged()) == ["no", "yes"], "the file as it came is a tree like another"
         assert project.ask(validation, "yes", "new") == [("passed", True), ("passed", False)]
+    assert not (project.root / "scratch").exists()
     with project.validation() as validation:
         assert project.ask(validation, "yes") == [("passed", True)]
     assert project.judged() == ["new"]
@@ -121,30 +114,9 @@ def test_a_validator_that_is_missing_decides_nothing(project: Project) -> None:
         assert project.ask(validation, "yes") == [("passed", False)], "what was not decided was not kept"
 
 
-def test_keys_follow_the_content_and_the_limits(project: Project) -> None:
-    with project.validation() as first, project.validation(limits={"seconds": 77}) as second:
-        (one, other, same) = (request.key for request in project.requests(first, ["a", "b", "a"]))
-        assert one == same != other
-        assert project.requests(second, ["a"])[0].key != one
-
-
-def test_two_files_of_one_project_are_judged_apart(project: Project) -> None:
-    """The same tree, another file of it: the second problem must not get the first one's report."""
-    (project.root / "clones" / "one" / "b.txt").write_text("yes")
-    with project.validation() as validation:
-        assert project.ask(validation, None) == [("failed", False)]
-        assert project.ask(validation, None, filename="b.txt") == [("passed", False)]
-
-
 def test_a_changed_judge_judges_again(project: Project) -> None:
     with project.validation() as validation:
         assert project.ask(validation, "yes") == [("passed", False)]
     project.root.joinpath("judge.sh").write_text("#!/bin/sh\nexit 1\n")
     with project.validation() as validation:
         assert project.ask(validation, "yes") == [("failed", False)]
-
-
-def test_closing_leaves_no_scratch(project: Project) -> None:
-    with project.validation() as validation:
-        project.ask(validation, "yes")
-    assert not (project.root / "scratch").exists()

@@ -40,9 +40,14 @@ def test_a_problem_with_its_files_and_its_validator(clones: Path) -> None:
         ({"line_end": "²"}, "line_end is '²', and lines count from 1"),
         ({"filename": "gone.tf"}, "gone.tf"),
         ({"filename": "../secret.tf"}, "secret.tf"),
+        ({"severity": "Warning"}, "is a warning"),
+        ({"filename": None}, "the filename is empty"),
+        ({"test_command": "true", "test_patch": "nothing"}, "test_patch: the patch has no unified diff in it"),
+        ({"test_command": "true", "fail_to_pass": "[1]"}, "fail_to_pass is not a list of test names: [1]"),
+        ({"test_command": "true", "pass_to_pass": "['a'"}, "pass_to_pass is not a list of test names: ['a'"),
     ],
 )
-def test_what_cannot_be_validated_says_why(clones: Path, row: dict[str, str], reason: str) -> None:
+def test_what_cannot_be_validated_says_why(clones: Path, row: dict[str, str | None], reason: str) -> None:
     found = find(clones, **row)
     assert isinstance(found, NoTarget) and reason in found.reason
 
@@ -58,13 +63,6 @@ def test_the_lines_of_the_block_are_not_those_of_the_error(clones: Path) -> None
     assert isinstance(found, Target) and found.problem.block_lines == (3, 3)
 
 
-def test_the_static_checker_cannot_show_a_warning(clones: Path) -> None:
-    found = find(clones, severity="Warning")
-    assert isinstance(found, NoTarget) and "is a warning" in found.reason
-    found = find(clones, ValidationSettings(validators={"terraform": "terraform"}), severity="warning")
-    assert isinstance(found, Target), "Terraform itself shows it"
-
-
 def test_without_a_folder_of_clones_there_is_nothing_to_fix() -> None:
     found = find(None)
     assert isinstance(found, NoTarget) and "set 'clones_dir' in the config" in found.reason
@@ -73,6 +71,8 @@ def test_without_a_folder_of_clones_there_is_nothing_to_fix() -> None:
 def test_a_language_may_be_given_another_validator(clones: Path) -> None:
     found = find(clones, ValidationSettings(validators={"text": "command"}), filename="notes.txt", language="Text")
     assert isinstance(found, Target) and found.validator == "command"
+    found = find(clones, ValidationSettings(validators={"terraform": "terraform"}), severity="warning")
+    assert isinstance(found, Target), "Terraform itself shows a warning"
 
 
 def test_problems_in_one_folder_share_its_tree(clones: Path) -> None:
@@ -103,21 +103,9 @@ class TestTestCommands:
         found = find(clones, filename=None, test_command="true")
         assert isinstance(found, Target)
         assert (found.problem.filename, found.tree.files) == ("", ("main.tf", "notes.txt"))
-        assert isinstance(find(clones, filename=None), NoTarget)
 
     def test_the_patch_with_the_tests_is_applied_to_every_tree(self, clones: Path) -> None:
         found, plain = find(clones, test_command="true", test_patch=self.PATCH), find(clones, test_command="true")
         assert isinstance(found, Target) and isinstance(plain, Target)
         assert found.tree.read("tests/test_new.py") == b"x = 1\n"
         assert found.hashed.hash_of(found.tree) != plain.hashed.hash_of(plain.tree)
-
-    @pytest.mark.parametrize(
-        ("row", "reason"),
-        [
-            ({"test_patch": "nothing"}, "test_patch: the patch has no unified diff in it"),
-            ({"fail_to_pass": "[1]"}, "fail_to_pass is not a list of test names: [1]"),
-            ({"pass_to_pass": "['a'"}, "pass_to_pass is not a list of test names: ['a'"),
-        ],
-    )
-    def test_what_cannot_be_used_says_why(self, clones: Path, row: dict[str, str], reason: str) -> None:
-        assert find(clones, test_command="true", **row) == NoTarget("validator_unavailable", reason)

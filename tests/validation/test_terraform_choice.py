@@ -10,11 +10,10 @@ import pytest
 
 from tests.validation.sandbox.conftest import need
 from touchstone.config.validation import ValidationSettings
-from touchstone.progress import set_display
 from touchstone.validation.outcomes import baseline_rows, outcome_rows
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets
-from touchstone.validation.terraform_choice import TerraformChoice, choose_terraform_validator
+from touchstone.validation.terraform_choice import choose_terraform_validator
 
 # Finds `unclosed` to be a syntax error, an undeclared variable, and providers other than `here` missing.
 PROGRAM = r"""#!/bin/sh
@@ -62,85 +61,56 @@ def make(tmp_path: Path, program: Path) -> Callable[..., Made]:
     return made
 
 
+MISSING = BROKEN.replace("here_", "absent_")
+UNCLOSED = 'resource "here_x" "a" {\n# unclosed\n'
+CANNOT = "terraform cannot judge problem {}: a provider is missing"
+
+
 @pytest.mark.parametrize(
-    ("problems", "validator", "reason"),
+    ("problems", "settings", "validator", "reason"),
     [
-        pytest.param({"a": BROKEN, "b": BROKEN}, "terraform", "", id="all"),
+        pytest.param({"a": BROKEN, "b": BROKEN}, {}, "terraform", "", id="all"),
+        pytest.param({"a": BROKEN, "b": MISSING}, {}, "hcl", CANNOT.format("b"), id="not all"),
+        pytest.param({"a": UNCLOSED}, {}, "terraform", "", id="a syntax error", marks=pytest.mark.nightly),
         pytest.param(
-            {"a": BROKEN, "b": BROKEN.replace("here_", "absent_")},
+            {"a": UNCLOSED.replace("here_", "absent_")},
+            {},
             "hcl",
-            "cannot judge problem b: a provider is missing",
-            id="not all",
-        ),
-        pytest.param(
-            {"a": 'resource "absent_x" "a" {\n# unclosed\n'},
-            "hcl",
-            "cannot judge problem a: a provider is missing",
+            CANNOT.format("a"),
             id="hidden by a syntax error",
             marks=pytest.mark.nightly,
         ),
+        pytest.param({}, {}, "hcl", "", id="no problem"),
         pytest.param(
-            {"a": 'resource "here_x" "a" {\n# unclosed\n'},
-            "terraform",
-            "",
-            id="a syntax error",
-            marks=pytest.mark.nightly,
+            {"a": BROKEN},
+            {"terraform": {"program": "/nonexistent/terraform"}},
+            "hcl",
+            "/nonexistent/terraform cannot be run here",
+            id="no program",
         ),
-        pytest.param({}, "hcl", "", id="none"),
+        *(
+            pytest.param({"a": MISSING}, {"validators": {"terraform": name}}, name, "", id=f"{name} is configured")
+            for name in ("hcl", "terraform", "command")
+        ),
     ],
 )
-def test_one_choice_for_all_problems(
-    make: Callable[..., Made], problems: dict[str, str], validator: str, reason: str
+def test_one_choice_for_all_problems_and_the_screen_says_why(
+    make: Callable[..., Made],
+    monkeypatch: pytest.MonkeyPatch,
+    problems: dict[str, str],
+    settings: dict[str, object],
+    validator: str,
+    reason: str,
 ) -> None:
-    session, rows, clones = make(problems)
+    said: list[str] = []
+    monkeypatch.setattr("touchstone.validation.terraform_choice.report_warning", said.append)
+    session, rows, clones = make(problems, **settings)
     with session:
         choice = choose_terraform_validator(rows, clones, session)
-    assert choice.validator == validator
-    assert reason in choice.reason
-
-
-def test_without_the_program_the_static_checker(make: Callable[..., Made]) -> None:
-    session, rows, clones = make({"a": BROKEN}, terraform={"program": "/nonexistent/terraform"})
-    with session:
-        choice = choose_terraform_validator(rows, clones, session)
-    assert choice == TerraformChoice("hcl", "/nonexistent/terraform cannot be run here")
-
-
-@pytest.mark.parametrize("configured", ["hcl", "terraform", "command"])
-def test_a_configured_validator_is_not_questioned(make: Callable[..., Made], configured: str) -> None:
-    session, rows, clones = make({"a": BROKEN}, validators={"terraform": configured})
-    with session:
-        choice = choose_terraform_validator(rows, clones, session)
-    assert choice == TerraformChoice(configured)
-
-
-class Warnings:
-    def __init__(self) -> None:
-        self.shown: list[str] = []
-
-    def show_warning(self, text: str) -> None:
-        self.shown.append(text)
-
-    def add_bar(self, *_: object) -> "Warnings":
-        return self
-
-    def update(self, done: int, note: str) -> None: ...
-    def close(self) -> None: ...
-    def show_step(self, text: str) -> None: ...
-    def show_stage(self, name: str, done: int, total: int) -> None: ...
-
-
-def test_the_screen_says_why_an_installed_terraform_is_not_used(make: Callable[..., Made]) -> None:
-    session, rows, clones = make({"a": BROKEN.replace("here_", "absent_")})
-    display = Warnings()
-    set_display(display)
-    try:
-        with session:
-            choose_terraform_validator(rows, clones, session)
-    finally:
-        set_display(None)
-    (shown,) = display.shown
-    assert shown.startswith("Terraform files are judged by the static checker 'hcl', because terraform cannot judge")
+    assert (choice.validator, choice.reason[: len(reason) or None]) == (validator, reason)
+    # That Terraform is not installed is no surprise.
+    why = f"Terraform files are judged by the static checker 'hcl', because {choice.reason}"
+    assert said == ([why] if reason.startswith("terraform cannot") else [])
 
 
 def test_every_outcome_names_the_validator_and_deleting_code_is_no_repair(make: Callable[..., Made]) -> None:

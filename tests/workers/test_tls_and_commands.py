@@ -66,7 +66,7 @@ def test_only_this_user_can_use_the_workers_that_start(tmp_path: Path) -> None:
         assert_closed(descendants(process.pid))
     assert not files.key_file.exists()
     with pytest.raises(
-        TouchstoneError, match=r"workers.tls: .*: no `touchstone workers start` of yours runs at tls://"
+        TouchstoneError, match=r"workers.tls: .*: none of your `touchstone workers start` runs at tls://"
     ):
         connect(settings)
 

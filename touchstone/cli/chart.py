@@ -34,10 +34,8 @@ def chart(
             print(f"{each.name:<18} {each.title} (table {each.table})")
         return
     if name is None:
-        raise TouchstoneError("name a chart: touchstone chart NAME --data DIR --save-to FILE.svg (--list shows them)")
+        raise TouchstoneError("name a chart: touchstone chart NAME --save-to FILE.svg (--list shows them)")
     find_chart(name)
-    if data is None:
-        raise TouchstoneError("add --data DIR, the output folder of a run")
     if save_to is None:
         raise TouchstoneError("a chart is a file: add --save-to FILE.svg, .png, .html or .json")
     format = _SUFFIXES.get(save_to.suffix.lower())

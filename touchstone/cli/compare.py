@@ -12,8 +12,10 @@ from touchstone.cli.options import (
     QUIET_OPTION,
     MultiValueCommand,
     as_format,
-    data_option,
     input_option,
+    output_folder,
+    output_folder_here,
+    share_option,
 )
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
@@ -31,23 +33,25 @@ commands.add_typer(snapshot_commands, name="snapshots", invoke_without_command=T
 def compare(
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[BASELINE CURRENT]", help="The two evaluations; the same as --baseline and --current."),
+        typer.Argument(metavar="BASELINE CURRENT", help="The two evaluations: output folders, files, or snapshots."),
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(help="Baseline: an output folder, files in a known format or, with --data, a snapshot."),
+        typer.Option(metavar="NAME", help="Baseline: an output folder, files in a known format, or a snapshot."),
     ] = None,
-    current: Annotated[str | None, typer.Option(help="What to compare with the baseline: likewise.")] = None,
+    current: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to compare with the baseline: likewise.")
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(help="Take scoring, problems and comparison settings from this config; options override it."),
     ] = None,
-    data: Annotated[Path | None, data_option("Output folder to look up snapshots in.")] = None,
+    data: Annotated[Path | None, DATA_OPTION] = None,
     problems_csv: Annotated[
         Path | None, input_option("Problems file for a fixes CSV. [default: the one beside it]")
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="A case that drops by more than this is a regression. [default: 0.05]")
+        float | None, share_option("A case that drops by more than this is a regression. [default: 0.05]")
     ] = None,
     score: Annotated[
         Literal["best", "mean", "composite", "code", "pass_rate"] | None,
@@ -86,7 +90,7 @@ def compare(
         "threshold": threshold,
         "score": score,
         "problems_csv": problems_csv,
-        "data": data,
+        "data": data or output_folder_here(),
         "scorer": scorer,
     }
     old, new = _two_inputs(inputs or [], baseline, current)
@@ -142,20 +146,18 @@ def _comparison_settings(config: Path | None, **given: Any) -> "tuple[CompareOpt
 @snapshot_commands.callback()
 def snapshots(
     context: typer.Context,
-    data: Annotated[Path | None, data_option("Output folder whose snapshots to list.")] = None,
+    data: Annotated[Path | None, DATA_OPTION] = None,
     as_json: Annotated[bool, JSON_OPTION] = False,
     quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Manage snapshots: finished runs, frozen so that any two can be compared."""
     if context.invoked_subcommand is None:
-        if data is None:
-            raise TouchstoneError("pass --data DIR to list the snapshots of an output folder, or --help for more")
         list_snapshots(data, as_json, quiet)
 
 
 @snapshot_commands.command("list")
 def list_snapshots(
-    data: Annotated[Path, DATA_OPTION],
+    data: Annotated[Path | None, DATA_OPTION] = None,
     as_json: Annotated[bool, JSON_OPTION] = False,
     quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
@@ -163,18 +165,18 @@ def list_snapshots(
     from touchstone.storage import snapshots as stored
     from touchstone.storage.output_folders import of_snapshot_list, results_folder
 
-    data = results_folder(data, of_snapshot_list)
-    found, unreadable = stored.list_snapshots(data), stored.explain_unreadable(data)
+    folder = results_folder(output_folder(data), of_snapshot_list)
+    found, unreadable = stored.list_snapshots(folder), stored.explain_unreadable(folder)
     if not found and not unreadable:
-        raise TouchstoneError(f"{data}: there are no snapshots; every finished `touchstone run` makes one")
+        raise TouchstoneError(f"{folder}: there are no snapshots; every finished `touchstone run` makes one")
     if as_json:
         from touchstone.cli.json_output import print_json, snapshots_document
 
-        print_json(snapshots_document(reversed(found), stored.pins(data)))
+        print_json(snapshots_document(reversed(found), stored.pins(folder)))
     elif not quiet:
         from touchstone.cli.tables import show_snapshots
 
-        show_snapshots(found, stored.pins(data))
+        show_snapshots(found, stored.pins(folder))
     print_messages("warning", unreadable, quiet)
 
 
@@ -182,31 +184,32 @@ def list_snapshots(
 def pin_snapshot(
     snapshot: Annotated[str, typer.Argument(help="Snapshot id or a prefix of one, latest, previous, or a pin.")],
     name: Annotated[str, typer.Argument(help="Name of the pin.")],
-    data: Annotated[Path, DATA_OPTION],
+    data: Annotated[Path | None, DATA_OPTION] = None,
 ) -> None:
     """Pin a snapshot under a name, such as baseline. An existing pin of that name moves."""
     from touchstone.storage.output_folders import editing
     from touchstone.storage.snapshots import pin
 
-    with editing(data) as folder:
+    with editing(output_folder(data)) as folder:
         pinned = pin(folder, snapshot, name)
     print(f"{name} is now {pinned.id}")
 
 
 @snapshot_commands.command("prune")
 def prune_snapshots(
-    data: Annotated[Path, DATA_OPTION],
     keep: Annotated[int, typer.Option(min=1, help="Number of newest snapshots to keep, besides the pinned ones.")],
+    data: Annotated[Path | None, DATA_OPTION] = None,
 ) -> None:
     """Delete old snapshots that are not pinned."""
     from touchstone.storage.output_folders import editing, sweep
     from touchstone.storage.snapshots import explain_unreadable, prune
     from touchstone.text import counted
 
-    with editing(data) as folder:
+    root = output_folder(data)
+    with editing(root) as folder:
         removed = prune(folder, keep)
     print(f"{counted(len(removed), 'snapshot')} removed" + (f": {', '.join(removed)}" if removed else ""))
-    swept = sweep(data)
+    swept = sweep(root)
     if swept:
         print(f"{counted(swept, 'unused object')} removed")
-    print_messages("warning", explain_unreadable(data))
+    print_messages("warning", explain_unreadable(root))

@@ -55,7 +55,7 @@ def list_environments(config: Annotated[Path | None, CONFIG_OPTION] = None) -> N
     """List the environments that the problems need and those that are prepared."""
     from touchstone.cli.validation_tables import show_environments
     from touchstone.config import load_config
-    from touchstone.validation.environment_list import list_environments
+    from touchstone.validation.prepare_environments import list_environments
 
     settings = load_config(config_or_default(config))
     found = list_environments(settings.validation, _targets(settings).values())
@@ -67,8 +67,7 @@ def list_environments(config: Annotated[Path | None, CONFIG_OPTION] = None) -> N
 
 def _targets(config: "EvaluationConfig") -> "dict[str, Target | NoTarget]":
     """All Python problems that ask for an environment."""
-    from touchstone.validation.problem_rows import problem_rows
-    from touchstone.validation.targets import Targets
+    from touchstone.validation.targets import Targets, problem_rows
 
     rows = problem_rows(config).values()
     asking = [row for row in rows if row.get("requirements") or row.get("environment")]

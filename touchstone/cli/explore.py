@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from touchstone.cli.options import DATA_OPTION
+from touchstone.cli.options import DATA_OPTION, output_folder
 from touchstone.errors import TouchstoneError
 
 _PORT = 2718
@@ -17,7 +17,7 @@ commands = typer.Typer()
 
 @commands.command()
 def explore(
-    data: Annotated[Path, DATA_OPTION] = Path(),
+    data: Annotated[Path | None, DATA_OPTION] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help=f"Port. [default: {_PORT}, else any that is free]")
     ] = None,
@@ -30,12 +30,8 @@ def explore(
     from touchstone.publish.views import require_tables
     from touchstone.storage.output_folders import of_any_run, results_folder
 
-    data = results_folder(data, of_any_run)
-    require_tables(data / "tables")
-    try:
-        import marimo  # noqa: F401
-    except ModuleNotFoundError:
-        raise TouchstoneError("the dashboard needs marimo: pip install 'touchstone[explore]'") from None
+    folder = results_folder(output_folder(data), of_any_run)
+    require_tables(folder / "tables")
     try:
         listening = listen(host, _PORT if port is None else port)
     except TouchstoneError:
@@ -44,7 +40,8 @@ def explore(
         listening = listen(host, 0)
     if not is_loopback(host):
         print(
-            f"warning: everyone who can reach {host} and has the address with its token can read these results",
+            f"warning: everyone who can reach {host} and has the address with its token can read these results "
+            "and comment on attempts",
             file=sys.stderr,
         )
 
@@ -54,4 +51,4 @@ def explore(
             open_in_browser(address)
 
     with suppress(KeyboardInterrupt):
-        serve(data, host, listening, announce)
+        serve(folder, host, listening, announce)

@@ -18,16 +18,17 @@ commands = typer.Typer()
 
 @commands.command(cls=MultiValueCommand)
 def export(
-    data: Annotated[Path, DATA_OPTION],
     table: Annotated[
         str | None, typer.Argument(help="Name of a table; `touchstone tables` lists them. [default: all results]")
     ] = None,
+    data: Annotated[Path | None, DATA_OPTION] = None,
     format: Annotated[
         Literal["csv", "json", "latex", "markdown", "parquet", "evalplus", "inspect", "every-eval-ever", "files"]
         | None,
         typer.Option(
+            metavar="FORMAT",
             help="Of a table: csv, json, latex, markdown, parquet. Of all results: csv, evalplus, inspect, "
-            "every-eval-ever, or files: a copy of all that is published. [default: the one --save-to implies, else csv]"
+            "every-eval-ever, or files: a copy of what is published. [default: the one --save-to implies, else csv]",
         ),
     ] = None,
     save_to: Annotated[

@@ -1,6 +1,7 @@
-"""The commands `import human-eval` and `import swe-bench`: completions without outcomes, as a folder to be run."""
+"""The commands `import …`: completions without outcomes, and the problems that they are for, as a folder to be run."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,9 +72,55 @@ def import_swe_bench(
     _show(directory, import_swe_bench(instances, predictions, clones, directory, tests))
 
 
-def _show(directory: Path, evaluation: "ImportedEvaluation") -> None:
+@import_commands.command("forgetest")
+def import_forgetest(
+    directory: Annotated[Path, _FOLDER],
+    eval_set: Annotated[
+        list[Path], typer.Option(metavar="FILE.toml", help="An eval set, or a folder of them; may be repeated.")
+    ],
+    samples: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A report, or plain outputs (oid, iteration_id, a text); may be repeated."),
+    ] = None,
+    model: Annotated[list[str] | None, _MODEL] = None,
+) -> None:
+    """Turn forgetest's eval sets into a folder whose run builds and tests every attempt in the sandbox."""
+    from touchstone.ingest.importing.forgetest import import_forgetest
+
+    evaluation, notes = import_forgetest(eval_set, samples or [], model or [], directory)
+    _show(directory, evaluation, notes)
+
+
+@import_commands.command("outputs")
+def import_outputs(
+    directory: Annotated[Path, _FOLDER],
+    problems: Annotated[Path, typer.Option(metavar="FILE", help="The problems file: oid, filename, …")],
+    outputs: Annotated[
+        list[Path],
+        typer.Option(metavar="FILE", help="CSV, JSON Lines or JSON: oid, iteration_id, a text; may be repeated."),
+    ],
+    clones: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The problems' files. [default: where the problems file is]")
+    ] = None,
+    model: Annotated[list[str] | None, _MODEL] = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column with the text. [default: the only usual one]")
+    ] = None,
+    problem_key: Annotated[str, typer.Option(metavar="COLUMN", help="The column that names the problem.")] = "oid",
+) -> None:
+    """Turn what a model answered, prose with a fenced block of code or code alone, into a folder to be run."""
+    from touchstone.ingest.importing.outputs import import_outputs
+
+    evaluation, notes = import_outputs(problems, outputs, model or [], clones, directory, key=problem_key, text=text)
+    _show(directory, evaluation, notes)
+
+
+def _show(directory: Path, evaluation: "ImportedEvaluation", notes: Sequence[str] = ()) -> None:
+    from touchstone.cli.console import print_messages
     from touchstone.ingest.importing.evaluation_folder import CONFIG
     from touchstone.text import counted
+
+    print_messages("note", notes)
 
     key = evaluation.problem_key
     print(f"{directory}: {counted(len(evaluation.problems), 'problem')}")
@@ -81,4 +128,6 @@ def _show(directory: Path, evaluation: "ImportedEvaluation") -> None:
         missing = {problem.row[key] for problem in evaluation.problems} - {row[key] for row in rows}
         without = f"; {counted(len(missing), 'problem has', 'problems have')} none" if missing else ""
         print(f"  {model}: {counted(len(rows), 'attempt')}{without}")
+    if not evaluation.fixes:
+        print("There are no attempts yet: import again with --samples FILE, or put <model>_fixes.csv into the folder.")
     print(f"Next: touchstone run --config {shlex.quote(str(directory / CONFIG))}")

@@ -4,6 +4,7 @@ import polars as pl
 from rich.console import Console
 
 from touchstone.cli.fitted_table import FittedTable, names, numbers, prose
+from touchstone.cli.recognized_tables import show_notes
 from touchstone.text import counted
 
 _MAX_GROUPS = 30
@@ -13,9 +14,12 @@ _MAX_NAMES = 8
 def show_inputs(
     screen: Console, sources: pl.DataFrame, quarantine: pl.DataFrame, model_statistics: pl.DataFrame
 ) -> None:
-    """Print prices matched by another name, files that were not evaluated, and quarantined rows of the others."""
+    """Print prices matched by another name, what was assumed about files, and files and rows that were refused."""
     for line in price_matches(model_statistics):
         screen.print(line, markup=False)
+    # A file of several models has a row for each.
+    noted = sources.filter(pl.col("notes").is_not_null()).select("source_file", "notes").unique()
+    show_notes(screen, noted.sort("source_file").iter_rows())
     files = files_table(sources)
     if files.rows:
         files.print(screen)
@@ -38,8 +42,8 @@ def files_table(sources: pl.DataFrame) -> FittedTable:
 
 
 def other_files(sources: pl.DataFrame) -> str:
-    """One line about the other files in the folder, by reason: outputs, and files that hold no data."""
-    others = sources.filter(pl.col("status").is_in(("output", "ignored"))).sort("source_file")
+    """One line about copies of outputs, by reason: a user may expect them to be read."""
+    others = sources.filter(pl.col("status") == "output").sort("source_file")
     reasons = others.group_by("reason", maintain_order=True).agg("source_file")
     named = "; ".join(_named(reason, files) for reason, files in reasons.iter_rows())
     return f"not read: {named}" if named else ""

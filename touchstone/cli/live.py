@@ -116,7 +116,7 @@ class _LiveBar:
         self, progress: Progress, description: str, total: int, cached: int, poll: Callable[[], int] | None
     ) -> None:
         self._progress = progress
-        self._cached = f"{cached:,} from cache" if cached else ""
+        self._cached = _known(cached).removeprefix(", ")
         self._task = progress.add_task(
             description, total=total, completed=cached, note=self._cached, cached=cached, poll=poll, is_bar=True
         )
@@ -160,7 +160,7 @@ class LineDisplay:
     def add_bar(self, description: str, total: int, cached: int, poll: Callable[[], int] | None) -> Bar:
         """Print how many items there are to do."""
         before = f"{self._stage}: " if self._stage else ""
-        self._print(f"{before}{description}, {total - cached:,} of {total:,} to do, {cached:,} from cache")
+        self._print(f"{before}{description}, {total - cached:,} of {total:,} to do{_known(cached)}")
         return _NoBar()
 
     def show_warning(self, text: str) -> None:
@@ -169,6 +169,11 @@ class LineDisplay:
 
     def _print(self, line: str) -> None:
         print(line, file=self._file, flush=True)
+
+
+def _known(cached: int) -> str:
+    """How many results are known already: from an earlier run, or because another model's fix gives the same files."""
+    return f", {cached:,} already known" if cached else ""
 
 
 class _NoBar:

@@ -6,9 +6,10 @@ listed below, which import what they need when they run, so that starting stays 
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from touchstone import __version__
 from touchstone.cli import (
@@ -28,9 +29,9 @@ from touchstone.cli import (
     validation,
     workers,
 )
+from touchstone.cli.help_text import ORDER, examples_of, panel_of
 from touchstone.cli.json_logs import start_logs
 from touchstone.cli.options import LocalPathsCommand
-from touchstone.cli.plain_values import PlainValuesGroup
 from touchstone.cli.safe_output import guard_output
 from touchstone.errors import TouchstoneError, explain
 
@@ -44,48 +45,60 @@ _NO_PYDANTIC_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "1"}
 # The exit code of a program ended by Ctrl-C. Typer returns it too, without a message.
 _INTERRUPTED = 130
 
+
+class _Panels(TyperGroup):
+    """Lists the commands by panel."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names in the order of `--help`."""
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+
 app = typer.Typer(
     name="touchstone",
-    cls=PlainValuesGroup,
+    cls=_Panels,
     help="Know whether an LLM's code fixes work.",
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 
 
-def _with_local_paths(commands: typer.Typer) -> typer.Typer:
-    """The commands, each refusing addresses where it needs a local path, and starting without pydantic."""
+def _with_help(commands: typer.Typer, group: str = "") -> typer.Typer:
+    """The commands with their panel and examples, each refusing addresses where it needs a local path."""
     for command in commands.registered_commands:
         if command.cls is None or not issubclass(command.cls, LocalPathsCommand):
             command.cls = LocalPathsCommand
-    for group in commands.registered_groups:
-        group.cls = PlainValuesGroup
-        if group.typer_instance is not None:
-            _with_local_paths(group.typer_instance)
+        name = command.name or (command.callback.__name__ if command.callback is not None else "")
+        command.rich_help_panel = None if group else panel_of(name)
+        command.epilog = examples_of(f"{group} {name}".strip())
+    for inner in commands.registered_groups:
+        inner.rich_help_panel = panel_of(str(inner.name))
+        if inner.typer_instance is not None:
+            _with_help(inner.typer_instance, str(inner.name))
     return commands
 
 
-# Every command module defines `commands`, a Typer app; `--help` lists them in this order.
+# Every command module defines `commands`, a Typer app.
 for module in (
     run,
-    inputs,
     results,
+    inputs,
+    importing,
+    setup,
     report,
-    chart,
     explore,
     show,
+    chart,
     export,
     compare,
     plan,
-    importing,
     validation,
     environments,
     workers,
-    setup,
 ):
-    app.add_typer(_with_local_paths(module.commands))
+    app.add_typer(_with_help(module.commands))
 
 
 def _print_version(requested: bool) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
-from touchstone.cli.plain_values import PlainValues
 from touchstone.errors import TouchstoneError
 from touchstone.locations import input_location, output_location, refuse_address
+from touchstone.vocabulary import RESULTS_FOLDER
 
 if TYPE_CHECKING:
     from touchstone.storage.output_folders import Wanted
@@ -25,34 +25,71 @@ CONFIGS_OPTION = typer.Option(
     f"[default: {_DEFAULT_CONFIG} in the current folder]",
 )
 SCORE_OPTION = typer.Option(
-    "--scorer", "--score", metavar="NAME", help="Which score of files that have several, such as Inspect logs."
+    "--scorer", metavar="NAME", help="Which score of files that have several, such as Inspect logs."
 )
-_PLACE: dict[str, Any] = {"metavar": "<path or address>"}
+_PLACE = "DIR"
 
 
 def data_option(help: str) -> Any:
     """An option that takes an output folder, local or in object storage; gives its local path."""
-    return typer.Option(parser=output_location, help=help, **_PLACE)
+    return typer.Option(parser=output_location, help=help, metavar=_PLACE)
 
 
-def input_option(help: str, metavar: str = "<path or address>") -> Any:
+def share_option(help: str, metavar: str = "SHARE", **more: Any) -> Any:
+    """An option that takes a number, or a percentage such as 5%."""
+    return typer.Option(parser=_share, help=help, metavar=metavar, **more)
+
+
+def _share(text: str | float) -> float:
+    """A number, which may be a percentage.
+
+    >>> _share("0.05"), _share("5%"), _share("2.5 %")
+    (0.05, 0.05, 0.025)
+    """
+    number = str(text).strip()
+    try:
+        return float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        raise typer.BadParameter(f"{number!r} is not a number; write 0.05 or 5%") from None
+
+
+def input_option(help: str, metavar: str = "FILE") -> Any:
     """An option that takes input files, local or in object storage; gives the local path."""
     return typer.Option(parser=input_location, help=help, metavar=metavar)
 
 
 def input_argument(help: str) -> Any:
     """The same as an argument."""
-    return typer.Argument(parser=input_location, metavar="PATH…", help=help)
+    return typer.Argument(parser=input_location, metavar="PATH", help=help)
 
 
-DATA_OPTION = data_option("Output folder of a run.")
+DATA_OPTION = data_option("Output folder of a run. [default: that of the current folder]")
 QUIET_OPTION = typer.Option("--quiet", "-q", help="Print only errors; with --json or --format, the result too.")
 JSON_OPTION = typer.Option("--json", help="Print the result as one JSON document, figures unrounded.")
 DRAFT_OPTION = typer.Option("--draft", help="Read the tables of the last run, which a gate kept from being published.")
 
 
-class LocalPathsCommand(PlainValues, TyperCommand):
-    """A command whose other paths must be local: `s3://…` must not become a folder called `s3:`."""
+class LocalPathsCommand(TyperCommand):
+    """A command whose other paths must be local: `s3://…` must not become a folder called `s3:`.
+
+    Its help is plain text: the tables that rich draws of options cut their names at 80 columns.
+    """
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **(settings | {"rich_markup_mode": None}))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """List arguments and options; of arguments without their Python type."""
+        records: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        for param in self.get_params(ctx):
+            name, help = param.get_help_record(ctx) or ("", "")
+            if param.param_type_name == "argument":
+                name = name.partition(" <")[0]
+            records[param.param_type_name] += [(name, help)] if name else []
+        for title, listed in (("Arguments", records["argument"]), ("Options", records["option"])):
+            if listed:
+                with formatter.section(title):
+                    formatter.write_dl(listed)
 
     def invoke(self, ctx: Any) -> Any:
         """Refuse addresses before the command runs."""
@@ -89,11 +126,31 @@ def config_or_default(config: Path | None) -> Path:
     return config or _DEFAULT_CONFIG
 
 
-def tables_folder(data: Path, draft: bool, wanted: "Wanted | None" = None) -> Path:
+def output_folder(data: Path | None) -> Path:
+    """The output folder that was passed, else that of the current folder."""
+    found = data or output_folder_here()
+    if found is None:
+        raise TouchstoneError("no results in this folder; run `touchstone run .` here, or add --data DIR")
+    return found
+
+
+def output_folder_here() -> Path | None:
+    """The current folder if it is an output folder, else the one of its configuration, else the one of `run PATH`."""
+    if Path("tables", "pass_at_k").is_dir():
+        return Path()
+    if _DEFAULT_CONFIG.is_file():
+        from touchstone.config import load_config
+
+        return load_config(_DEFAULT_CONFIG).output_dir
+    return Path(RESULTS_FOLDER) if Path(RESULTS_FOLDER).is_dir() else None
+
+
+def tables_folder(data: Path | None, draft: bool, wanted: "Wanted | None" = None) -> Path:
     """The folder of the published tables, or with `--draft` of those that a gate kept from being published.
 
     Of results in object storage, the `wanted` files are downloaded, by default those of the published run.
     """
+    data = output_folder(data)
     if not draft:
         from touchstone.storage.output_folders import of_run, results_folder
 

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from touchstone.cli.console import print_messages, show_progress
-from touchstone.cli.options import JSON_OPTION, QUIET_OPTION, MultiValueCommand, data_option
+from touchstone.cli.options import (
+    JSON_OPTION,
+    QUIET_OPTION,
+    MultiValueCommand,
+    data_option,
+    output_folder_here,
+    share_option,
+)
 from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
@@ -20,30 +27,33 @@ commands = typer.Typer()
 @commands.command(cls=MultiValueCommand)
 def plan(
     detect: Annotated[
-        float, typer.Option(metavar="DIFFERENCE", help="The difference in pass@1 to find, such as 0.03.")
+        float, share_option("The difference in pass@1 to find, such as 0.03 or 3%.", metavar="DIFFERENCE")
     ],
-    power: Annotated[float, typer.Option(help="Probability of finding it.")] = 0.8,
-    alpha: Annotated[float, typer.Option(help="Significance level of the test.")] = 0.05,
+    power: Annotated[float, share_option("Probability of finding it.")] = 0.8,
+    alpha: Annotated[float, share_option("Significance level of the test.")] = 0.05,
     pairs: Annotated[int, typer.Option(min=1, help="Number of pairs that the test will be corrected for.")] = 1,
-    data: Annotated[Path | None, data_option("Estimate everything from this output folder of a run.")] = None,
+    data: Annotated[
+        Path | None,
+        data_option("Estimate from this output folder of a run. [default: that of the current folder]"),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="A model in the data. [default: the only two models]")] = None,
     against: Annotated[str | None, typer.Option(help="The model to compare it with.")] = None,
     tier: Annotated[str | None, typer.Option(help="The tier of both. [default: the only one]")] = None,
-    rate: Annotated[float | None, typer.Option(help="Without data: the mean pass rate to assume.")] = None,
+    rate: Annotated[float | None, share_option("Without data: the mean pass rate to assume.")] = None,
     icc: Annotated[
         float | None,
-        typer.Option(help="Without data: the share of the variance of an attempt that lies between problems."),
+        share_option("Without data: the share of the variance of an attempt that lies between problems."),
     ] = None,
     correlation: Annotated[
         float | None,
-        typer.Option(help="Correlation of the two models' pass rates over problems. [default: the data's, else 0.5]"),
+        share_option("Correlation of the two models' pass rates over problems. [default: the data's, else 0.5]"),
     ] = None,
     clusters: Annotated[
         int | None, typer.Option(help="Without data: problems come in so many clusters, such as repositories.")
     ] = None,
     cluster_share: Annotated[
         float | None,
-        typer.Option(help="Share of the variance between problems that belongs to their cluster. [default: 0.2]"),
+        share_option("Share of the variance between problems that belongs to their cluster. [default: 0.2]"),
     ] = None,
     problems: Annotated[
         int | None, typer.Option(min=2, help="There are only so many problems: a benchmark that cannot grow.")
@@ -63,6 +73,7 @@ def plan(
     from touchstone.storage.output_folders import results_folder
 
     format = _chart_format(save_to)
+    data = data or (output_folder_here() if rate is None and icc is None else None)
     with show_progress("planning", quiet=quiet):
         found = make_plan(
             PlanRequest(

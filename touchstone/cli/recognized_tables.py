@@ -1,5 +1,7 @@
 """What `inspect-files`, and `run` with paths, print first: what was recognized, and what was left out."""
 
+from collections.abc import Iterable
+
 import polars as pl
 from rich.console import Console
 
@@ -13,14 +15,15 @@ _MAX_ROWS = 40
 _MAX_MODELS = 3
 
 
-def show_recognized(screen: Console, found: list[RecognizedSource], discovery: Discovery) -> None:
+def show_recognized(
+    screen: Console, found: list[RecognizedSource], discovery: Discovery, *, with_notes: bool = True
+) -> None:
     """Print a row for each file or folder, what to know about it, and what is not evaluated."""
     readable = [source for source in found if source.unreadable is None]
     if readable:
         sources_table(readable).print(screen)
-    for note, files in _by_note(found).items():
-        more = f" and {counted(len(files) - 1, 'other file')}" if len(files) > 1 else ""
-        screen.print(f"{files[0]}{more}: {note}", markup=False, highlight=False)
+    if with_notes:
+        show_notes(screen, ((source.name, note) for source in found for note in source.notes))
     expected = list(left_out(discovery))
     others = [(source.name, source.unreadable) for source in found if source.unreadable is not None]
     others += [(each.file, each.reason.rpartition(f"{each.file}: ")[-1]) for each in expected]
@@ -28,9 +31,6 @@ def show_recognized(screen: Console, found: list[RecognizedSource], discovery: D
         screen.print(f"not evaluated: {name} ({reason})", markup=False, highlight=False)
     if len(others) > _MAX_ROWS:
         screen.print(f"not evaluated: {counted(len(others) - _MAX_ROWS, 'more file')}")
-    skipped = len(discovery.not_evaluated) - len(expected)
-    if skipped:
-        screen.print(f"not read: {counted(skipped, 'file or folder', 'files and folders')} without results")
 
 
 def sources_table(found: list[RecognizedSource]) -> FittedTable:
@@ -40,7 +40,7 @@ def sources_table(found: list[RecognizedSource]) -> FittedTable:
             *names("file"),
             *prose("format", rank=2),
             *prose("models", rank=1),
-            *numbers("problems", "attempts", "refused"),
+            *numbers("problems", "attempts"),
         ],
         compact=True,
         title="recognized",
@@ -52,7 +52,6 @@ def sources_table(found: list[RecognizedSource]) -> FittedTable:
             _listed(each.models),
             f"{each.problems:,}",
             f"{each.attempts:,}",
-            f"{each.refused:,}",
         )
     hidden = len(found) - _MAX_ROWS
     table.caption = f"{hidden:,} more" if hidden > 0 else ""
@@ -77,13 +76,14 @@ def figures_table(discovery: Discovery) -> FittedTable:
     return table
 
 
-def _by_note(found: list[RecognizedSource]) -> dict[str, list[str]]:
-    """The files that each note is about."""
+def show_notes(screen: Console, notes: Iterable[tuple[str, str]]) -> None:
+    """Print each note once, with the files that it is about."""
     files: dict[str, list[str]] = {}
-    for source in found:
-        for note in source.notes:
-            files.setdefault(note, []).append(source.name)
-    return files
+    for file, note in notes:
+        files.setdefault(note, []).append(file)
+    for note, named in files.items():
+        more = f" and {counted(len(named) - 1, 'other file')}" if len(named) > 1 else ""
+        screen.print(f"{named[0]}{more}: {note}", markup=False, highlight=False)
 
 
 def _listed(models: tuple[str, ...]) -> str:

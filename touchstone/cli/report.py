@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from touchstone.cli.console import show_progress
-from touchstone.cli.options import DRAFT_OPTION, config_or_default, data_option, tables_folder
+from touchstone.cli.options import DATA_OPTION, DRAFT_OPTION, output_folder, tables_folder
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
@@ -15,9 +15,7 @@ commands = typer.Typer()
 
 @commands.command()
 def report(
-    data: Annotated[
-        Path | None, data_option("Output folder of a run. [default: that of evaluation_config.json here]")
-    ] = None,
+    data: Annotated[Path | None, DATA_OPTION] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     format: Annotated[
         Literal["html", "markdown"] | None,
@@ -29,7 +27,7 @@ def report(
     draft: Annotated[bool, DRAFT_OPTION] = False,
 ) -> None:
     """Write the report on a run: one page that needs nothing else, or Markdown."""
-    folder = _output_folder() if data is None else data
+    folder = output_folder(data)
     wanted = format or ("markdown" if save_to is not None and save_to.suffix == ".md" else "html")
     if wanted == "markdown":
         _markdown(tables_folder(folder, draft).parent, save_to, open_=open_)
@@ -40,12 +38,6 @@ def report(
         import webbrowser
 
         webbrowser.open(page.absolute().as_uri())
-
-
-def _output_folder() -> Path:
-    from touchstone.config import load_config
-
-    return load_config(config_or_default(None)).output_dir
 
 
 def _markdown(results: Path, save_to: Path | None, *, open_: bool) -> None:

@@ -99,7 +99,7 @@ def pass_at_k(
 @commands.command()
 def sql(
     query: Annotated[str, typer.Argument(help="One SELECT over the tables.")],
-    data: Annotated[Path, DATA_OPTION],
+    data: Annotated[Path | None, DATA_OPTION] = None,
     format: Annotated[
         Literal["table", "csv", "json", "latex", "markdown", "parquet"] | None,
         typer.Option(help="Output format. [default: the one --save-to implies, else table]"),
@@ -130,7 +130,7 @@ def sql(
 
 
 @commands.command()
-def tables(data: Annotated[Path, DATA_OPTION], draft: Annotated[bool, DRAFT_OPTION] = False) -> None:
+def tables(data: Annotated[Path | None, DATA_OPTION] = None, draft: Annotated[bool, DRAFT_OPTION] = False) -> None:
     """List the tables of a run and their columns."""
     from touchstone.cli.tables import show_tables
     from touchstone.publish.query import list_tables

@@ -153,6 +153,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
                 )
                 report_step("looking for fixes files")
                 evaluation.inputs.require_only(wanted.only, "--only")
+    print_messages("note", (published[0] if published else evaluation.config).notes, wanted.quiet)
     if published is not None:
         _write_metrics(wanted.metrics, published[0], published[1].checks, succeeded=True)
         _report_published(*published, wanted.as_json, wanted.quiet)
@@ -223,7 +224,7 @@ def _configuration(
     """The configuration to run by, and whether it was written just now for the given paths."""
     if not paths:
         if score is not None:
-            raise TouchstoneError("--score goes with PATH…; set 'score' in the config instead")
+            raise TouchstoneError("--scorer goes with PATH…; set 'score' in the config instead")
         return config_or_default(config), False
     if config is not None:
         raise TouchstoneError("give either --config FILE or the paths of results, not both")
@@ -243,7 +244,7 @@ def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool, silent
     with show_progress("counting attempts", quiet=silent):
         found = recognized_sources(evaluation.inputs.discovery, evaluation.config)
     if not silent:
-        show_recognized(terminal(), found, evaluation.inputs.discovery)
+        show_recognized(terminal(), found, evaluation.inputs.discovery, with_notes=False)
     if is_new:
         evaluation.config = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))
         if not silent:

@@ -15,12 +15,15 @@ from rich.text import Text
 from touchstone.cli.compact_layout import Column
 from touchstone.cli.fitted_table import FittedTable, bar, bars, labels, names, numbers, terminal
 from touchstone.cli.input_tables import show_inputs
+from touchstone.cli.options import output_folder_here
 from touchstone.cli.relative_paths import relative_path
+from touchstone.cli.score_tables import MAX_ROWS, cross_tier_table, problem_table, statistics_table
 from touchstone.compare.verdicts import describe_shortage
 from touchstone.locations import address_of
 from touchstone.publish.figures import dollars, interval, number, p_value, with_interval
-from touchstone.storage.store import Store
-from touchstone.text import counted, counted_of
+from touchstone.publish.scored_problems import scored_problems
+from touchstone.storage.store import REPORT_PAGE, Store
+from touchstone.text import counted, counted_of, some_of
 from touchstone.vocabulary import STATIC_AGREEMENT, STATIC_FIDELITIES
 
 if TYPE_CHECKING:
@@ -39,18 +42,22 @@ _MAX_SHORTAGES = 3
 
 
 def show_run(config: "EvaluationConfig", store: Store, outcome: "RunOutcome") -> None:
-    """Print the figures, the inputs that were refused, the checks that did not pass, and where the results are."""
+    """Print the figures, the inputs that were refused, the checks that did not pass, and a sentence to end with."""
     screen = terminal()
-    if not outcome.failures and not outcome.stopped:
+    has_figures = not outcome.failures and not outcome.stopped
+    if has_figures:
         _show_figures(screen, config, store.scan)
     _show_checks(screen, outcome.checks)
     for failure in outcome.failures:
         terminal(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
     if store.parts("outcomes") and (validators := validators_line(store.scan("outcomes"))):
         screen.print(escape(validators))
-    screen.print(f"{_count_passed(outcome.checks)}; {_reuse(outcome)}")
     for line in _publication(store, outcome):
         screen.print(escape(line), soft_wrap=True)
+    if has_figures:
+        _conclude(screen, config, store, store.scan, outcome.checks, is_published=outcome.published)
+    elif outcome.checks:
+        screen.print(escape(_passed(outcome.checks)), soft_wrap=True)
 
 
 def show_published(config: "EvaluationConfig", published: "PublishedRun") -> None:
@@ -60,9 +67,69 @@ def show_published(config: "EvaluationConfig", published: "PublishedRun") -> Non
     _show_checks(screen, published.checks)
     if validators := validators_line(store.scan_published("outcomes")):
         screen.print(escape(validators))
-    screen.print(f"{_count_passed(published.checks)}; {escape(published.reason)}; --force runs again", soft_wrap=True)
     for line in _published_paths(store):
         screen.print(escape(line), soft_wrap=True)
+    screen.print(f"{escape(published.reason)}; --force runs again", soft_wrap=True)
+    _conclude(screen, config, store, store.scan_published, published.checks, is_published=True)
+
+
+def _conclude(
+    screen: Console,
+    config: "EvaluationConfig",
+    store: Store,
+    scan: Callable[[str], pl.LazyFrame],
+    checks: Sequence["CheckOutcome"],
+    *,
+    is_published: bool,
+) -> None:
+    """Print the sentence that a run ends with, and the command that opens its report."""
+    figures, pairs = scan("pass_at_k").collect(), scan("model_comparison").drop("sentence").collect()
+    refused = scan("quarantine").select(pl.len()).collect().item()
+    screen.print(escape(conclusion(figures, pairs, checks, refused, config.intervals.confidence)), soft_wrap=True)
+    if is_published and (store.root / REPORT_PAGE).exists():
+        here = output_folder_here()
+        found = here is not None and here.resolve() == store.root.resolve()
+        data = "" if found else f" --data {shlex.quote(str(relative_path(store.root)))}"
+        screen.print(escape(f"to read the report: touchstone report --open{data}"), soft_wrap=True)
+
+
+def conclusion(
+    figures: pl.DataFrame, pairs: pl.DataFrame, checks: Sequence["CheckOutcome"], refused: int, confidence: float
+) -> str:
+    """One sentence: who is best, how sure that is, and what failed."""
+    parts = [_leader(figures, pairs, confidence)]
+    parts += [f"{counted(refused, 'row was', 'rows were')} refused"] if refused else []
+    return "; ".join([*parts, *([_passed(checks)] if checks else [])])
+
+
+def _passed(checks: Sequence["CheckOutcome"]) -> str:
+    failed = [check.name for check in checks if check.error and not check.passed]
+    names = f" (failed: {', '.join(failed)})" if failed else ""
+    return f"{counted_of(sum(check.passed for check in checks), len(checks), 'check')} passed{names}"
+
+
+def _leader(figures: pl.DataFrame, pairs: pl.DataFrame, confidence: float) -> str:
+    """The model and tier with the highest pass@k, and whether the paired verdicts set it apart from others there."""
+    ranked = figures.filter(pl.col("k") == pl.col("k").min(), pl.col("pass_at_k").is_not_null())
+    if ranked.is_empty():
+        return "no attempt is decided, so there is no figure"
+    row = ranked.sort("pass_at_k", "model", "tier", descending=[True, False, False]).row(0, named=True)
+    tiers = figures["tier"].n_unique() > 1
+    name, at = f"{row['model']} {row['tier']}" if tiers else row["model"], f" at {row['tier']}" if tiers else ""
+    sure = f"{100 * confidence:g}% CI {number(row['ci_low'])} to {number(row['ci_high'])}"
+    figure = f"pass@{row['k']}"
+    value = f"{number(row['pass_at_k'])} ({sure if row['ci_low'] is not None else 'no CI'})"
+    others = ranked.filter(pl.col("tier") == row["tier"], pl.col("model") != row["model"])["model"].to_list()
+    if not others:
+        return f"{name}: {figure} {value}"
+    mine = pairs.filter(pl.col("kind") == "models", pl.col("tier_a") == row["tier"], pl.col("tier_b") == row["tier"])
+    won = mine.filter(pl.col("model_b") == row["model"], pl.col("verdict") == "better")["model_a"].to_list()
+    won += mine.filter(pl.col("model_a") == row["model"], pl.col("verdict") == "worse")["model_b"].to_list()
+    apart = [other for other in others if other not in won]
+    if not apart:
+        every = others[0] if len(others) == 1 else f"{'both' if len(others) == 2 else f'all {len(others)}'} others{at}"
+        return f"{name} is best: {figure} {value}, clearly ahead of {every}"
+    return f"{name} has the highest {figure}, {value}, but is not clearly ahead of {some_of(sorted(apart), 4)}{at}"
 
 
 def _show_figures(screen: Console, config: "EvaluationConfig", scan: Callable[[str], pl.LazyFrame]) -> None:
@@ -75,8 +142,15 @@ def _show_figures(screen: Console, config: "EvaluationConfig", scan: Callable[[s
         show_inputs(screen, *map(read, ("sources", "quarantine", "model_statistics")))
         return
     leaderboard(figures).print(screen)
-    tier_table(read("tiers"), read("cross_tier")).print(screen)
-    suite_table(read("suite_scores"), read("run_scores")).print(screen)
+    tiers, cross_tier, suites, runs = map(read, ("tiers", "cross_tier", "suite_scores", "run_scores"))
+    if tiers["composite_median"].count() or tiers["cost_of_pass"].count():
+        tier_table(tiers, cross_tier).print(screen)
+    further = [statistics_table(read("model_statistics")), problem_table(scored_problems(scan, MAX_ROWS))]
+    for table in (cross_tier_table(cross_tier), *further):
+        if table.rows:
+            table.print(screen)
+    if suites["suite"].n_unique() > 1 or runs["run_id"].count():
+        suite_table(suites, runs).print(screen)
     # The sentences are most of a large table, and not shown.
     pairs = scan("model_comparison").drop("sentence").collect()
     if not pairs.is_empty():
@@ -92,10 +166,6 @@ def _show_checks(screen: Console, checks: Sequence["CheckOutcome"]) -> None:
             screen.print(f"{label} {check.name}: {escape(check.message)}")
 
 
-def _count_passed(checks: Sequence["CheckOutcome"]) -> str:
-    return f"{counted_of(sum(check.passed for check in checks), len(checks), 'check')} passed"
-
-
 def validators_line(outcomes: pl.LazyFrame) -> str:
     """The validators that judged fixes here, the static checker as such; empty if all outcomes were recorded."""
     here = outcomes.filter(pl.col("passed").is_not_null(), pl.col("sandbox").is_not_null())
@@ -104,13 +174,6 @@ def validators_line(outcomes: pl.LazyFrame) -> str:
     named = [f"{words.get(validator, validator)} (fidelity {fidelity})" for validator, fidelity in pairs]
     measured = f"; {STATIC_AGREEMENT}" if any(fidelity in STATIC_FIDELITIES for _, fidelity in pairs) else ""
     return f"validated by {'; '.join(named)}{measured}" if named else ""
-
-
-def _reuse(outcome: "RunOutcome") -> str:
-    if outcome.made == 0:
-        every = "all " if outcome.reused > 1 else ""
-        return f"nothing changed: {every}{counted(outcome.reused, 'part was', 'parts were')} reused"
-    return f"{counted(outcome.made, 'part')} computed, {outcome.reused:,} unchanged and reused"
 
 
 def _publication(store: Store, outcome: "RunOutcome") -> list[str]:
@@ -132,9 +195,10 @@ def _publication(store: Store, outcome: "RunOutcome") -> list[str]:
 def _published_paths(store: Store) -> list[str]:
     in_objects = address_of(store.root)
     if in_objects is not None:
-        return [f"  {in_objects}"]
-    published = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb", "report.html")
-    return [f"  {relative_path(store.root / name)}" for name in published if (store.root / name).exists()]
+        return [f"results in {in_objects}"]
+    published = ("summary_pass_at_k.csv", "csv", "tables", "warehouse.duckdb", REPORT_PAGE)
+    found = [name for name in published if (store.root / name).exists()]
+    return [f"results in {relative_path(store.root)}: {', '.join(found)}"] if found else []
 
 
 def leaderboard(pass_at_k: pl.DataFrame) -> FittedTable:
@@ -167,36 +231,42 @@ def tier_column(tiers: pl.Series) -> list[Column]:
 
 
 def tier_table(tiers: pl.DataFrame, cross_tier: pl.DataFrame) -> FittedTable:
-    """Grade, uplift and cost of pass per tier; marks the cheapest tier that passes."""
+    """Grade, uplift and cost of pass per tier, as far as they are known; marks the cheapest tier that passes."""
     frontier = dict(cross_tier.select("model", "frontier_tier").iter_rows())
-    marked = "* the model's cheapest tier that passes" if any(frontier.values()) else ""
+    graded, priced = tiers["composite_median"].count() > 0, tiers["cost_of_pass"].count() > 0
+    lifted = graded and tiers["tier"].n_unique() > 1
+    captions = ["* the model's cheapest tier that passes"] if any(frontier.values()) else []
+    if lifted:
+        captions.append("uplift: change of the composite from T0; a wide interval says that the size is not known")
     table = FittedTable(
         [
             *names("model"),
             *tier_column(tiers["tier"]),
-            *labels("grade"),
-            *numbers("scored", rank=5),
-            *numbers("composite"),
-            *numbers("uplift", rank=4),
-            *numbers("pass rate", rank=3),
-            *numbers("cost of pass", rank=2),
+            *(labels("grade") if graded else []),
+            *(numbers("scored", rank=5) if graded else []),
+            *(numbers("composite") if graded else []),
+            *(numbers("uplift", rank=4) if lifted else []),
+            *(numbers("Cliff's delta", rank=6) if lifted else []),
+            *numbers("passed attempts", rank=3),
+            *(numbers("cost of pass", rank=2) if priced else []),
         ],
         compact=True,
-        title="tiers: grade of the median composite score [confidence interval]",
-        caption=(marked + _and_more(tiers.height, "tiers")).strip(),
+        title="tiers: grade of the median composite score [confidence interval]" if graded else "tiers: cost",
+        caption=("\n".join(captions) + _and_more(tiers.height, "tiers")).strip(),
     )
     for row in tiers.head(_MAX_ROWS).iter_rows(named=True):
         cheapest = " *" if frontier.get(row["model"]) == row["tier"] else "  "
-        table.add_row(
-            row["model"],
-            row["tier"],
-            _grade(row),
-            f"{row['scored']:,} of {row['attempts']:,}",
-            with_interval(row, "composite_median", "", "{:.3f}"),
-            with_interval(row, "uplift", "uplift_", "{:+.1%}"),
-            with_interval(row, "pass_rate", "pass_rate_", "{:.3f}"),
-            dollars(row["cost_of_pass"]) + cheapest,
-        )
+        cells = [row["model"], row["tier"]]
+        if graded:
+            composite = with_interval(row, "composite_median", "", "{:.3f}")
+            cells += [_grade(row), f"{row['scored']:,} of {row['attempts']:,}", composite]
+        if lifted:
+            delta = row["cliffs_delta"]
+            cells.append(with_interval(row, "uplift", "uplift_", "{:+.1%}"))
+            cells.append("-" if delta is None else f"{delta:+.3f}")
+        cells.append(with_interval(row, "pass_rate", "pass_rate_", "{:.3f}"))
+        cells += [dollars(row["cost_of_pass"]) + cheapest] if priced else []
+        table.add_row(*cells)
     return table
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from touchstone.cli.options import DATA_OPTION
+from touchstone.cli.options import DATA_OPTION, output_folder
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
@@ -21,10 +21,10 @@ commands = typer.Typer()
 def show(
     model: Annotated[str, typer.Argument(help="Model.")],
     problem: Annotated[str, typer.Argument(help="Problem, by its oid.")],
-    data: Annotated[Path, DATA_OPTION],
     attempt: Annotated[
         str | None, typer.Argument(help="Attempt, by its iteration_id. [default: list all attempts]")
     ] = None,
+    data: Annotated[Path | None, DATA_OPTION] = None,
     tier: Annotated[str | None, typer.Option(help="Tier. [default: all, or the one that has the attempt]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -32,8 +32,8 @@ def show(
     from touchstone.publish.attempt_detail import attempt_detail, attempts_of
     from touchstone.storage.output_folders import results_folder
 
-    data = results_folder(data)
-    listed = attempts_of(data, model, tier, problem)
+    folder = results_folder(output_folder(data))
+    listed = attempts_of(folder, model, tier, problem)
     if attempt is None:
         if as_json:
             print_data(listed.write_json() + "\n")
@@ -42,7 +42,7 @@ def show(
 
         show_attempts(listed)
         return
-    detail = attempt_detail(data, model, tier or _only_tier(listed, attempt), problem, attempt)
+    detail = attempt_detail(folder, model, tier or _only_tier(listed, attempt), problem, attempt)
     if as_json:
         print_data(json.dumps(asdict(detail), indent=1) + "\n")
         return

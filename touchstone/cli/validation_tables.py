@@ -16,7 +16,7 @@ from touchstone.text import counted, counted_of, visible
 if TYPE_CHECKING:
     from touchstone.validation.cache import CacheStatistics
     from touchstone.validation.capabilities import Capability
-    from touchstone.validation.environment_list import ListedEnvironment
+    from touchstone.validation.prepare_environments import ListedEnvironment
     from touchstone.validation.protocol import Report
     from touchstone.validation.validation_detail import RepeatedResult, TestChange, ValidationDetail
 

@@ -17,11 +17,15 @@ from touchstone.compare.pairs import ComparisonSettings, PairResult, compare_pai
 from touchstone.compare.regressions import ScoreMethod, compare_cases
 from touchstone.compare.report import ComparisonReport
 from touchstone.compare.validation_differences import validation_differences
+from touchstone.compare.verdicts import Ends
+from touchstone.config import IntervalSettings
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.quarantine import explain_refusals
 from touchstone.locations import address
+from touchstone.metrics.pass_at_k import outcome_histogram, summarise
 from touchstone.storage.output_folders import find_snapshot, of_snapshot_list, results_folder
 from touchstone.storage.snapshots import explain_unreadable
+from touchstone.tables import TABLES
 from touchstone.text import some_of
 from touchstone.vocabulary import VERDICTS
 
@@ -30,13 +34,17 @@ if TYPE_CHECKING:
     from touchstone.config.scoring import Scoring
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComparisonResult:
     """The report, the verdict per model and tier that both inputs have, and notes for the user."""
 
     report: ComparisonReport
     verdicts: dict[ModelTier, str]
     notes: list[str]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in self.report.counts.items() if count)
+        return "\n".join([*self.report.verdict_lines, f"cases: {counts}"])
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,14 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     sentences = ((result.verdict, *key, sentence(result, "baseline", "current")) for key, result in results.items())
     remarks = validation_remarks(before, after, options)
     lines = verdict_lines(sentences)
-    report = ComparisonReport(before.label, after.label, options.threshold, options.score, cases, lines, remarks)
+    models = [verdict_row(*key, result) for key, result in results.items()]
+    report = ComparisonReport(
+        before.label, after.label, options.threshold, options.score, cases, lines, remarks, models, settings.confidence
+    )
     notes = [*_unread_snapshots(baseline, current, options), *explain_refusals([*before.quarantine, *after.quarantine])]
     if single is not None:
         notes.append(f"different models: {single[0]} (current) is compared with {single[1]} (baseline)")
-    notes += [*before.notes, *after.notes]
+    notes += dict.fromkeys((*before.notes, *after.notes))
     if not results:
         notes.append("the inputs have no model and tier in common; the model of a file is its name without _fixes.csv")
     return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes)
@@ -124,25 +135,68 @@ def compare_models(
     p-values are adjusted for the number of models and tiers, so that many raise no more false alarms than one.
     """
     old, new = (_selected_scores(each, options) for each in (before, after))
-    pairs = _paired_counts(old, new, after.problems if after.problems is not None else before.problems)
+    problems = after.problems if after.problems is not None else before.problems
+    pairs = _paired_counts(old, new, problems)
     results = zip(pairs, compare_pairs(list(pairs.values()), settings), strict=True)
-    same = _same_outcomes(old, new)
-    return {key: replace(result, same_attempts=key in same) for key, result in results}
+    same, rates = _same_outcomes(old, new), _rate_intervals(pairs, problems, settings)
+    return {key: replace(result, same_attempts=key in same, rate_intervals=rates[key]) for key, result in results}
+
+
+def verdict_row(model: str, tier: str, result: PairResult) -> dict[str, object]:
+    """A result with the columns of the table `baseline_verdicts`."""
+    (low_a, high_a), (low_b, high_b) = result.rate_intervals
+    renamed = {
+        "only_baseline": result.problems_only_a,
+        "only_current": result.problems_only_b,
+        "rate_baseline": result.rate_a,
+        "rate_baseline_ci_low": low_a,
+        "rate_baseline_ci_high": high_a,
+        "rate_current": result.rate_b,
+        "rate_current_ci_low": low_b,
+        "rate_current_ci_high": high_b,
+        "ci_method": result.method,
+        "ci_units": result.units,
+    }
+    same = {name: value for name, value in vars(result).items() if name in TABLES["baseline_verdicts"].dtypes}
+    return {"model": model, "tier": tier, **renamed, **same}
+
+
+def _rate_intervals(
+    pairs: Mapping[ModelTier, pl.DataFrame], problems: pl.LazyFrame | None, settings: ComparisonSettings
+) -> dict[ModelTier, tuple[Ends, Ends]]:
+    """The confidence intervals of pass@1 of both sides on the problems that both decided."""
+    shared = [
+        rows.filter(pl.col("n_a") > 0, pl.col("n_b") > 0).with_columns(model=pl.lit(model), tier=pl.lit(tier))
+        for (model, tier), rows in pairs.items()
+    ]
+    if not shared:
+        return {}
+    counts, groups = pl.concat(shared), list(pairs)
+    clusters = problems.select("oid", "cluster") if problems is not None else counts.lazy().select("oid", "cluster")
+    intervals = IntervalSettings(confidence=settings.confidence, seed=settings.seed)
+
+    def of(side: str) -> list[Ends]:
+        own = counts.lazy().select(*MODEL_TIER, "oid", n=f"n_{side}", c=f"c_{side}")
+        histogram = outcome_histogram(own, clusters.unique("oid")).collect()
+        rows = summarise(histogram, groups, counts.height, [1], intervals)
+        return [(low, high) for low, high in rows.select("ci_low", "ci_high").iter_rows()]
+
+    return dict(zip(groups, zip(of("a"), of("b"), strict=True), strict=True))
 
 
 def verdict_lines(verdicts: Iterable[tuple[str, str, str, str]]) -> list[str]:
-    """Lines of text from (verdict, model, tier, sentence), worst first; several models are named in front.
+    """Lines of text from (verdict, model, tier, sentence), worst first, with the models in front.
 
     >>> verdict_lines([("no evidence", "a", "T0", "the same"), ("worse", "b", "T0", "worse"),
     ...                ("no evidence", "c", "T0", "the same")])
-    ['b T0: worse', 'a T0, c T0: the same']
+    ['b: worse', 'a, c: the same']
     """
     ordered = sorted(verdicts, key=lambda row: (VERDICTS.index(row[0]), *row[1:]))
+    has_tiers = len({tier for _, _, tier, _ in ordered}) > 1
     by_sentence: dict[str, list[str]] = {}
     for _, model, tier, words in ordered:
-        by_sentence.setdefault(words, []).append(f"{model} {tier}")
-    named = {words: f"{some_of(names, 10)}: " for words, names in by_sentence.items()}
-    return [named[words] * (len(ordered) > 1) + words for words in by_sentence]
+        by_sentence.setdefault(words, []).append(f"{model} {tier}" if has_tiers else model)
+    return [f"{some_of(names, 10)}: {words}" for words, names in by_sentence.items()]
 
 
 def _open(name: str, options: CompareOptions) -> ComparisonInput:

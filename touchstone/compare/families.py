@@ -69,8 +69,8 @@ class FamilyResults:
 
     def part(self, here: slice) -> dict[str, list[Any]]:
         """The columns of some pairs in the order of `PairResult`, with None for what is undefined."""
-        # All fields but the last, which no pair has by itself.
-        return {field.name: _with_nulls(self.columns[field.name][here]) for field in fields(PairResult)[:-1]}
+        # All fields but the last two, which no pair has by itself.
+        return {field.name: _with_nulls(self.columns[field.name][here]) for field in fields(PairResult)[:-2]}
 
 
 def compare_family(

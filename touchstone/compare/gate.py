@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.checks import CheckResult, GateResult
-from touchstone.compare.compare import CompareOptions, changed_cases, compare_models, verdict_lines
+from touchstone.compare.compare import CompareOptions, changed_cases, compare_models, verdict_lines, verdict_row
 from touchstone.compare.inputs import ComparisonInput, open_input
 from touchstone.compare.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.compare.regressions import KINDS, ScoreMethod
@@ -141,7 +141,9 @@ class Gate:
         """Write the comparison as it may stand in a pull request."""
         lines = verdict_lines(verdicts.select("verdict", "model", "tier", "sentence").iter_rows())
         label, wanted = f"{self.config.baseline} ({baseline.id})", self.config
-        comparison = ComparisonReport(label, _THIS_RUN, wanted.threshold, wanted.score, cases, lines, remarks)
+        comparison = ComparisonReport(
+            label, _THIS_RUN, wanted.threshold, wanted.score, cases, lines, remarks, verdicts.to_dicts()
+        )
         with replacing(self.report) as scratch:
             scratch.write_text(format_report(comparison, "markdown"))
 
@@ -218,14 +220,5 @@ def _frozen(baseline: Snapshot) -> ComparisonInput:
 
 
 def _row(model: str, tier: str, baseline: Snapshot, result: PairResult) -> dict[str, object]:
-    renamed = {
-        "only_baseline": result.problems_only_a,
-        "only_current": result.problems_only_b,
-        "rate_baseline": result.rate_a,
-        "rate_current": result.rate_b,
-        "ci_method": result.method,
-        "ci_units": result.units,
-    }
-    same = {name: value for name, value in vars(result).items() if name in TABLES["baseline_verdicts"].dtypes}
     words = sentence(result, "the baseline", _THIS_RUN)
-    return {"model": model, "tier": tier, "baseline": baseline.id, "sentence": words, **renamed, **same}
+    return {"baseline": baseline.id, "sentence": words, **verdict_row(model, tier, result)}

@@ -17,13 +17,12 @@ import polars as pl
 
 from touchstone.compare.regressions import CATEGORIES, KINDS
 from touchstone.errors import TouchstoneError
-from touchstone.text import counted, markdown_paragraph, markdown_text
+from touchstone.text import counted, estimate, markdown_paragraph, markdown_text
+from touchstone.vocabulary import VERDICTS
 
 FORMATS = ("json", "markdown", "junit", "sarif")
 
 _MAX_ROWS = 50
-# Markdown shows this many verdicts; the others are in a collapsed block.
-_MAX_VERDICTS = 3
 _ALWAYS_COUNTED = ("regression", "improvement", "unchanged")
 _PLURALS = {"regression": "regressions", "improvement": "improvements"}
 _ILLEGAL_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -46,7 +45,8 @@ Row = Mapping[str, Any]
 class ComparisonReport:
     """Two evaluations compared: `cases` is the result of `compare_cases`, `verdict_lines` the verdicts in words.
 
-    `remarks` are further lines for the reader, such as a difference in validation.
+    `remarks` are further lines for the reader, such as a difference in validation. `confidence` is the level of the
+    intervals of pass@1 in `models`.
     """
 
     baseline_label: str
@@ -56,6 +56,9 @@ class ComparisonReport:
     cases: pl.DataFrame
     verdict_lines: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    # A row per model and tier, with the columns of the table `baseline_verdicts`.
+    models: list[dict[str, Any]] = field(default_factory=list)
+    confidence: float = 0.95
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -106,7 +109,7 @@ def format_report(comparison: ComparisonReport, format: str) -> str:
     <BLANKLINE>
     **1 regression (0.5 expected by chance alone), 0 improvements, 0 unchanged** (old → new, best score, threshold 0.05)
     <BLANKLINE>
-    #### Regressions
+    <details><summary>The cases that changed</summary>
     """
     formatters: dict[str, Callable[[ComparisonReport], str]] = {
         "json": _json,
@@ -159,7 +162,7 @@ def sections(comparison: ComparisonReport) -> Iterator[Section]:
 def _name(name: str, row: Row) -> str:
     if name == "compared by":
         return str(row["basis"] or "score").removesuffix("_score").replace("_", " ")
-    return str(row["oid" if name == "case" else name])
+    return str(row[{"case": "oid", "change": "kind"}.get(name, name)])
 
 
 def _number(name: str, row: Row) -> str:
@@ -194,23 +197,84 @@ def inputs_line(comparison: ComparisonReport) -> str:
 
 
 def _markdown(comparison: ComparisonReport) -> str:
+    """The worst verdict in words, a table of the models, and collapsed below it the cases and the other verdicts."""
     lines = [markdown_paragraph(line) for line in comparison.verdict_lines]
-    blocks, collapsed = lines[:_MAX_VERDICTS], lines[_MAX_VERDICTS:]
-    if collapsed:
-        blocks += [f"<details><summary>{len(collapsed)} more</summary>", *collapsed, "</details>"]
+    blocks = lines[:1]
+    if comparison.models:
+        blocks.append(_markdown_table(model_section(comparison)))
+        level = f"{100 * comparison.confidence:g}% confidence intervals"
+        cases = "" if comparison.score == "pass_rate" else f" Cases are compared by another score: {comparison.score}."
+        blocks.append(
+            f"pass@1 is the mean pass rate, here on the problems that both sides decided, with {level}.{cases}"
+        )
     blocks.append(f"**{count_line(comparison)}** ({markdown_text(inputs_line(comparison))})")
     blocks += [markdown_paragraph(line) for line in comparison.notes]
-    blocks += map(markdown_section, sections(comparison))
+    changed = case_section(comparison)
+    if changed.rows:
+        blocks += ["<details><summary>The cases that changed</summary>", _markdown_table(changed), "</details>"]
+    if lines[1:]:
+        blocks += ["<details><summary>The other verdicts</summary>", *lines[1:], "</details>"]
     return "\n\n".join(blocks) + "\n"
+
+
+def model_section(comparison: ComparisonReport) -> Section:
+    """pass@1 before and after with intervals, the verdict on it and the number of changed cases, worst model first."""
+    kinds = dict[tuple[str, str, str], int]()
+    for model, tier, kind, count in comparison.cases.group_by("model", "tier", "kind").len().iter_rows():
+        kinds[model, tier, kind] = count
+    has_tiers = len({row["tier"] for row in comparison.models}) > 1
+
+    def cells(row: Row) -> list[str]:
+        model, tier = row["model"], row["tier"]
+        worse, lost, better = (kinds.get((model, tier, kind), 0) for kind in ("regression", "lost", "improvement"))
+        unchanged = row["ties"] and not row["wins"] and not row["losses"]
+        return [
+            *([model, tier] if has_tiers else [model]),
+            "equal on every problem" if unchanged else row["verdict"],
+            *(_ranged(row, name, f"{name}_", "{:.3f}") for name in ("rate_baseline", "rate_current")),
+            _ranged(row, "difference", "adjusted_", "{:+.3f}"),
+            f"{row['problems']:,}",
+            f"{worse + lost:,}",
+            f"{better:,}",
+        ]
+
+    ordered = sorted(comparison.models, key=lambda row: (VERDICTS.index(row["verdict"]), row["model"], row["tier"]))
+    titles = ["pass@1 before", "pass@1 after", "difference", "problems", "cases worse", "cases better"]
+    shown = list(map(cells, ordered[:_MAX_ROWS]))
+    names = ["model", *(["tier"] if has_tiers else []), "verdict"]
+    return Section("pass@1 before and after", names, titles, shown, len(ordered) - len(shown))
+
+
+def _ranged(row: Row, figure: str, prefix: str, style: str) -> str:
+    return estimate(row[figure], row[f"{prefix}ci_low"], row[f"{prefix}ci_high"], style.format)
+
+
+def case_section(comparison: ComparisonReport) -> Section:
+    """The cases that changed as one table, regressed and lost ones first."""
+    kinds = [comparison.of_kind(kind) for kind in ("regression", "lost", "improvement", "new", "removed")]
+    rows = pl.concat([each.head(_MAX_ROWS) for each in kinds])
+    names = ["change", "case", "model", *(["tier"] if comparison.has_tiers else [])]
+    names += ["compared by"] if comparison.compared_by_pass_rate else []
+    columns = {"before": "baseline_score", "after": "current_score", "delta": "delta"}
+    shown = [
+        [*(_name(name, row) for name in names), *(_number(name, row) for name in columns.values())]
+        for row in rows.iter_rows(named=True)
+    ]
+    more = sum(each.height for each in kinds) - rows.height
+    return Section("Cases that changed", names, list(columns), shown, more)
 
 
 def markdown_section(section: Section) -> str:
     """A section as a heading and a table, in which all foreign text is inert."""
+    return f"#### {markdown_text(section.title)}\n\n{_markdown_table(section)}"
+
+
+def _markdown_table(section: Section) -> str:
     rules = ["---"] * len(section.names) + ["---:"] * len(section.numbers)
     titles = [markdown_text(title) for title in (*section.names, *section.numbers)]
     rows = [titles, rules, *([markdown_text(cell) for cell in row] for row in section.rows)]
-    blocks = [f"#### {markdown_text(section.title)}", "\n".join(f"| {' | '.join(row)} |" for row in rows)]
-    return "\n\n".join([*blocks, f"… and {section.more:,} more"] if section.more else blocks)
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return f"{table}\n\n… and {section.more:,} more" if section.more else table
 
 
 # JSON, JUnit XML and SARIF

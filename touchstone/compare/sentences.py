@@ -25,7 +25,7 @@ def sentence(result: PairResult, name_a: str, name_b: str) -> str:
     40 problems)
     """
     if result.same_attempts and None not in (result.difference, result.ci_low, result.ci_high):
-        return f"every attempt of {name_b} ended as in {name_a} ({_counted(result.problems, 'problem')})"
+        return f"every attempt ended as in {_the(name_a)} ({_counted(result.problems, 'problem')})"
     [text] = sentences({name: [value] for name, value in vars(result).items()}, [name_a], [name_b])
     return text
 
@@ -153,3 +153,8 @@ def _negated(text: str) -> str:
 def _whole(text: str) -> str:
     """Without the digit after the point if it is 0."""
     return text.removesuffix(".0")
+
+
+def _the(name: str) -> str:
+    """A baseline by its role with its article; any other by its name."""
+    return "the baseline" if name == "baseline" else name

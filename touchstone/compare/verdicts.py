@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from touchstone.inference.difference_limits import Floats, Texts
 
 
+Ends = tuple[float | None, float | None]
+
+
 @dataclass(frozen=True)
 class PairResult:
     """b compared with a. Undefined is null; without a problem decided for both, every figure is null.
@@ -56,6 +59,8 @@ class PairResult:
     relevant: float = 0.05
     verdict: str = "underpowered"
     same_attempts: bool = False
+    # Confidence intervals of rate_a and rate_b.
+    rate_intervals: tuple[Ends, Ends] = ((None, None), (None, None))
 
     @property
     def clustered(self) -> bool:

@@ -6,7 +6,7 @@ the data that the paths point to belongs in `touchstone.ingest`.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self
 
@@ -14,6 +14,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     StrictInt,
     ValidationError,
     field_validator,
@@ -33,6 +34,7 @@ from touchstone.config.places import (
 from touchstone.config.retention import RetentionSettings
 from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
+from touchstone.config.tf_repair import translate_settings
 from touchstone.config.validation import ValidationSettings, expanded
 from touchstone.config.workers import WorkerSettings
 from touchstone.errors import TouchstoneError
@@ -134,6 +136,8 @@ class EvaluationConfig(_Section):
 
     fixes_dir: Path
     output_dir: Path
+    # What the report calls it; no figure depends on it.
+    name: str | None = Field(None, min_length=1, max_length=200)
     inputs: list[str] = []
     score: str | None = Field(None, min_length=1)
     junit_pattern: str | None = Field(None, min_length=1)
@@ -156,6 +160,12 @@ class EvaluationConfig(_Section):
     checks: CheckLimits = CheckLimits()
     publish: PublishSettings = PublishSettings()
     retention: RetentionSettings = RetentionSettings()
+    _notes: tuple[str, ...] = PrivateAttr(())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about how the file was read."""
+        return self._notes
 
     @field_validator("inputs")
     @classmethod
@@ -234,9 +244,17 @@ def sorted_k_values(values: list[int]) -> list[int]:
     return distinct
 
 
-def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
-    """Read and check a configuration file; `output_dir` overrides the one in the file."""
-    data = read_config_file(path)
+def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None) -> EvaluationConfig:
+    """Read and check a configuration; `output_dir` overrides its own.
+
+    The paths of a configuration file are relative to it, those of a mapping to the current folder.
+    """
+    path = source if isinstance(source, Path) else Path("configuration")
+    if isinstance(source, Path):
+        data = read_config_file(source)
+    else:
+        data = {name: str(value) if isinstance(value, Path) else value for name, value in source.items()}
+    data, base, notes = translate_settings(path, data)
     try:
         if output_dir is not None:
             data["output_dir"] = str(expanded(output_location(output_dir)).absolute())
@@ -247,7 +265,7 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
         config = EvaluationConfig.model_validate(data)
     except ValidationError as error:
         raise TouchstoneError(f"{path}: {_first_problem(error)}") from None
-    base = path.parent.absolute()
+    config._notes = notes
     try:
         absolute = {
             name: resolved(name, base / expanded(value))
@@ -279,24 +297,28 @@ def load_config(path: Path, output_dir: Path | None = None) -> EvaluationConfig:
 
 
 def first_problems_csv(config: EvaluationConfig) -> Path | None:
-    """The problems file beside the fixes or in the output folder, if there is one; `problems.csv` comes first."""
+    """The first problems file at the usual places, if there is one; at each, `problems.csv` comes first."""
     forms = (place.with_suffix(form) for place in _problem_places(config) for form in _PROBLEMS_FORMS)
     return next((place for place in forms if place.is_file()), None)
 
 
 def find_problems_csv(config: EvaluationConfig) -> Path:
-    """The problems file: as configured, otherwise `problems.csv` beside the fixes or in the output folder."""
+    """The problems file: as configured, otherwise `problems.csv` at the usual places."""
     if config.problems_csv is not None:
         return config.problems_csv
     found = first_problems_csv(config)
     if found is None:
         looked = " and ".join(str(place) for place in _problem_places(config))
-        raise TouchstoneError(f"no problems file: looked for {looked}; set 'problems_csv' in the config")
+        raise TouchstoneError(f"no problems file: looked for {looked}; add one, or set 'problems_csv' in the config")
     return found
 
 
 def _problem_places(config: EvaluationConfig) -> list[Path]:
-    return [config.fixes_dir / "problems.csv", config.output_dir / "problems.csv"]
+    """Beside the fixes, in the output folder, in a folder `problems`. Nothing above a folder that a user named."""
+    root = config.fixes_dir
+    beside = [] if config.inputs else [root.parent]
+    folders = [root, config.output_dir, *(place / "problems" for place in (root, *beside))]
+    return [folder / "problems.csv" for folder in folders]
 
 
 def _first_problem(error: ValidationError) -> str:

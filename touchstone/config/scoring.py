@@ -45,18 +45,19 @@ class CompositeWeights(_Section):
 
 
 class CodeWeights(_Section):
-    """Weights of the three parts of the code score, and the deduction from the lint score per warning."""
+    """Weights of the components of the code score, 0 for one that does not count, and the deduction per warning."""
 
     compilation: float = Field(0.4, ge=0, le=1)
     tests: float = Field(0.5, ge=0, le=1)
     lint: float = Field(0.1, ge=0, le=1)
+    structure: float = Field(0.0, ge=0, le=1)
     per_warning: float = Field(0.1, ge=0, le=1)
 
     @model_validator(mode="after")
     def _a_whole(self) -> Self:
-        total = self.compilation + self.tests + self.lint
+        total = self.compilation + self.tests + self.lint + self.structure
         if abs(total - 1) > 1e-9:
-            raise ValueError(f"compilation, tests and lint must add up to 1, not {total:g}")
+            raise ValueError(f"compilation, tests, lint and structure must add up to 1, not {total:g}")
         return self
 
 

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from touchstone.vocabulary import FALSE_WORDS, MAX_AMOUNT, MAX_COUNT, MAX_ID_LENGTH, PASS_CLASS, TRUE_WORDS
+from touchstone.vocabulary import (
+    FAIL_WORDS,
+    FALSE_WORDS,
+    MAX_AMOUNT,
+    MAX_COUNT,
+    MAX_ID_LENGTH,
+    PASS_CLASS,
+    PASS_WORDS,
+    TRUE_WORDS,
+)
 
 REFUSED_BY = "__refused"
 REFUSED_CELL = "__offender"
@@ -26,6 +35,9 @@ class Rule:
     refused: pl.Expr
     kind: str
     explain: Callable[[str], str]
+    # Where the value is written in another way than usual, and how it is read: said of the file in a note.
+    assumed: pl.Expr | None = None
+    assumption: str = ""
 
 
 def contradiction(column: str, other: str) -> Rule:
@@ -53,15 +65,18 @@ def identifier(column: str, default: str | None = None) -> Rule:
 
 
 def boolean(column: str) -> Rule:
-    """true/false, 1/0, 1.0/0.0, yes/no, t/f, y/n in any case."""
+    """true/false, 1/0, 1.0/0.0, yes/no, t/f, y/n in any case, and pass/fail, passed/failed with a note."""
     word = _trimmed(column).str.to_lowercase()
-    value = pl.when(word.is_in(TRUE_WORDS)).then(True).when(word.is_in(FALSE_WORDS)).then(False)
+    yes, no = (*TRUE_WORDS, *PASS_WORDS), (*FALSE_WORDS, *FAIL_WORDS)
+    value = pl.when(word.is_in(yes)).then(True).when(word.is_in(no)).then(False)
 
     def explain(text: str) -> str:
-        return f"{column}: {text!r} is not a boolean (expected true/false, 1/0, yes/no, t/f or y/n)"
+        return f"{column}: {text!r} is not a boolean (expected true/false, 1/0, yes/no, t/f, y/n or pass/fail)"
 
-    refused = word.is_not_null() & ~word.is_in((*TRUE_WORDS, *FALSE_WORDS))
-    return Rule(column, value, refused, "bad_boolean", explain)
+    refused = word.is_not_null() & ~word.is_in((*yes, *no))
+    assumed = word.is_in((*PASS_WORDS, *FAIL_WORDS))
+    assumption = f"{column}: pass is read as true, fail as false"
+    return Rule(column, value, refused, "bad_boolean", explain, assumed, assumption)
 
 
 def spelled_boolean(column: str) -> Rule:
@@ -78,15 +93,17 @@ def spelled_boolean(column: str) -> Rule:
 
 
 def score(column: str) -> Rule:
-    """A finite number of either sign."""
+    """A finite number of either sign; `91%` is 0.91, with a note."""
     text = _trimmed(column)
-    number = text.cast(pl.Float64, strict=False)
+    assumed = text.str.ends_with("%")
+    parts = text.str.strip_suffix("%").str.strip_chars().cast(pl.Float64, strict=False)
+    number = pl.when(assumed).then(parts / 100).otherwise(parts)
 
     def explain(cell: str) -> str:
         return f"{column}: {cell!r} is not a number"
 
     refused = text.is_not_null() & ~number.is_finite().fill_null(False)
-    return Rule(column, number, refused, "bad_number", explain)
+    return Rule(column, number, refused, "bad_number", explain, assumed, f"{column}: 91% is read as 0.91")
 
 
 def amount(column: str, at_most: int = MAX_AMOUNT, what: str = "number") -> Rule:
@@ -128,8 +145,13 @@ def timestamp(column: str) -> Rule:
 
 
 def outcome_class(column: str, stated: Sequence[str] = ()) -> Rule:
-    """A class in lower case: any word that does not contradict an outcome stated in another column."""
-    word = _trimmed(column).str.to_lowercase()
+    """A class in lower case: any word that does not contradict an outcome stated in another column.
+
+    FailProof's is an object whose `primary` is the class; the others of its values are not.
+    """
+    text = _trimmed(column)
+    primary = text.str.extract(r"""^\{\s*["']primary["']\s*:\s*["']([^"']*)["']""")
+    word = pl.coalesce(primary, text).str.to_lowercase()
     outcome = pl.coalesce(pl.lit(None, pl.Boolean), *(boolean(name).value for name in stated))
 
     def explain(cell: str) -> str:

@@ -21,6 +21,19 @@ def files_readable(quarantine: pl.LazyFrame) -> CheckResult:
     return CheckResult(broken.is_empty(), message, error=True, figures={"unreadable_files": broken.height})
 
 
+def rows_accepted(sources: pl.LazyFrame) -> CheckResult:
+    """Unless there are no rows at all, at least one became an attempt."""
+    files = sources.filter(pl.col("model").is_not_null()).collect()
+    refused = files.filter((pl.col("status") == "refused") | (pl.col("quarantined") > 0))
+    accepted = int(files["accepted"].sum())
+    if accepted or refused.is_empty():
+        return CheckResult(True, f"{counted(accepted, 'row')} accepted", figures={"accepted_rows": accepted})
+    message = (
+        f"no row of {counted(refused['source_file'].n_unique(), 'fixes file')} could be used; see the table quarantine"
+    )
+    return CheckResult(False, message, error=True, figures={"accepted_rows": 0})
+
+
 def files_accounted_for(sources: pl.LazyFrame) -> CheckResult:
     """Every data file is evaluated, or left out by the configuration."""
     files = sources.lazy().sort("source_file", "model").collect()

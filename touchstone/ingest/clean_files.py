@@ -66,9 +66,10 @@ def _typed_rows(tables: Mapping[str, TextTable], problems: pl.LazyFrame, key: st
         cells.spelled_boolean(rule.column) if rule.kind == "bad_boolean" else rule for rule in rules_for(some, key)
     ]
     columns = {rule.column: rule.value for rule in rules} | extra_columns(some, rules, key)
+    assumed = [rule.assumed.fill_null(False) for rule in rules if rule.assumed is not None]
     rows = scan_text([table.path for table in tables.values()], some.columns, include_file_paths=_PATH).select(
         _PATH,
-        functools.reduce(operator.or_, (rule.refused for rule in rules)).alias(_DOUBT),
+        functools.reduce(operator.or_, [*(rule.refused for rule in rules), *assumed]).alias(_DOUBT),
         *(value.alias(name) for name, value in columns.items()),
     )
     if "tier" not in some.columns:

@@ -14,7 +14,8 @@ from touchstone.regular_files import open_regular
 
 STILL_WRITTEN = "if the file is still being written, run again when it is complete"
 _ENDINGS = (".gz", ".zst")
-_TABLES = (".csv", ".jsonl", ".ndjson", ".parquet")
+CSV_SUFFIXES = (".csv", ".tsv", ".tab")
+_TABLES = (*CSV_SUFFIXES, ".jsonl", ".ndjson", ".parquet")
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _CHUNK = 1 << 20
 
@@ -87,9 +88,9 @@ def damage_of(path: Path) -> str:
     return ""
 
 
-def open_text(path: Path) -> io.TextIOWrapper:
-    """Open an input file as UTF-8, with the line endings that it has."""
-    return io.TextIOWrapper(open_input(path), encoding="utf-8-sig", newline="")
+def open_text(path: Path, encoding: str = "utf-8-sig") -> io.TextIOWrapper:
+    """Open an input file as text, with the line endings that it has."""
+    return io.TextIOWrapper(open_input(path), encoding=encoding, newline="")
 
 
 def _codec(file: io.BufferedReader) -> str | None:

@@ -1,13 +1,14 @@
 """CSV bytes to rows of text, with the line that each row starts on. Nothing is inferred or converted here.
 
-There are two readers with the same result. A *plain* file has no quotes and exactly as many separators as its lines
-need, so a row is a line and Polars can scan it in parallel; Polars rejects rows that are too long, so if the total is
-right, no row is too short either. Any other file is read by Python's csv module, which knows where each row starts and
-reads on after a ragged row. What cells mean belongs in `cells`.
+There are two readers with the same result. A *plain* file is UTF-8 without quotes and has exactly as many commas as its
+lines need, so a row is a line and Polars can scan it in parallel; Polars rejects rows that are too long, so if the
+total is right, no row is too short either. Any other file is read by Python's csv module, which knows where each row
+starts and reads on after a ragged row. What cells mean belongs in `cells`.
 """
 
 import codecs
 import csv
+import itertools
 import re
 import sys
 from collections import Counter
@@ -22,6 +23,7 @@ from polars.io.plugins import register_io_source
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.compressed import STILL_WRITTEN, open_input, open_text
+from touchstone.ingest.dialect import COMMA, UTF8, dialect_notes, encoding_of, separator_of, usual_names
 from touchstone.ingest.limits import MAX_COLUMNS, TOO_LARGE, limits, too_long
 from touchstone.regular_files import require_regular
 
@@ -47,7 +49,8 @@ csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
 class TextTable:
     """A CSV file with its header; `plain` says which reader it needs, `lines` and `size` count lines and bytes.
 
-    `complete` says whether the last line ends: a file that is being written may end anywhere.
+    `complete` says whether the last line ends: a file that is being written may end anywhere. `notes` say what was
+    assumed to read it.
     """
 
     path: Path
@@ -56,12 +59,16 @@ class TextTable:
     lines: int
     size: int = 0
     complete: bool = True
+    separator: str = COMMA
+    encoding: str = UTF8
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
 class _ByteCounts:
     """Counts from one pass over the bytes of a file."""
 
+    utf8: bool = True
     quotes: bool = False
     separators: int = 0
     newlines: int = 0
@@ -89,24 +96,58 @@ class _ByteCounts:
         self.unended = self.unended + size if first < 0 else size - 1 - buffer.rfind(b"\n", 0, size)
 
 
-def open_table(path: Path, renames: Mapping[str, str] | None = None) -> TextTable:
-    """Scan the bytes and the header of a CSV file; raises `InputFileError` if it is not one."""
+def open_table(path: Path, renames: Mapping[str, str] | None = None, known: Collection[str] = ()) -> TextTable:
+    """Scan the bytes and the header of a CSV file; raises `InputFileError` if it is not one.
+
+    `renames` maps their column names to ours. If `known` names are given, other separators and encodings are read too,
+    and a column that spells one of these names otherwise gets that name; the notes say so.
+    """
     with readable(path):
         counts = _count_bytes(path)
-    columns = read_header(path, renames)
-    plain, complete = counts.is_plain(len(columns)), counts.last_byte == 10
-    return TextTable(path, columns, plain, counts.lines, counts.size, complete)
+        encoding = UTF8 if counts.utf8 else _other_encoding(path, known)
+    header = _read_header(path, renames, known, encoding)
+    is_usual = header.separator == COMMA and encoding == UTF8
+    plain = is_usual and counts.is_plain(len(header.columns))
+    complete = counts.last_byte == 10
+    notes = (*dialect_notes(header.separator, encoding), *header.notes)
+    return TextTable(
+        path, header.columns, plain, counts.lines, counts.size, complete, header.separator, encoding, notes
+    )
 
 
-def read_header(path: Path, renames: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """The column names of a CSV file, renamed if asked to; raises `InputFileError` if there are none."""
+def read_header(path: Path, renames: Mapping[str, str] | None = None, known: Collection[str] = ()) -> tuple[str, ...]:
+    """The column names of a CSV file, as `open_table` calls them; raises `InputFileError` if there are none."""
     try:
-        with readable(path), open_text(path) as file:
-            header = next(csv.reader(_bounded_lines(path, file)), [])
+        return _read_header(path, renames, known, UTF8).columns
+    except UnicodeDecodeError:
+        with readable(path):
+            encoding = _other_encoding(path, known)
+        return _read_header(path, renames, known, encoding).columns
+
+
+def _other_encoding(path: Path, known: Collection[str]) -> str:
+    encoding = encoding_of(path)
+    if not known and encoding != UTF8:
+        raise InputFileError(f"{path}: not UTF-8; save it as UTF-8")
+    return encoding
+
+
+@dataclass(frozen=True)
+class _Header:
+    columns: tuple[str, ...]
+    separator: str
+    notes: tuple[str, ...]
+
+
+def _read_header(path: Path, renames: Mapping[str, str] | None, known: Collection[str], encoding: str) -> _Header:
+    try:
+        with readable(path), open_text(path, encoding) as file:
+            lines = _bounded_lines(path, file)
+            first = next(lines, "")
+            separator = separator_of(path, first) if known else COMMA
+            header = next(csv.reader(itertools.chain([first], lines), delimiter=separator), [])
     except csv.Error as error:
         raise InputFileError(f"{path}: the header cannot be read ({error})") from None
-    except UnicodeDecodeError:
-        raise InputFileError(f"{path}: not UTF-8; save it as UTF-8") from None
     if not any(name.strip() for name in header):
         raise InputFileError(f"{path}: the file is empty; it must start with a header line")
     if len(header) > MAX_COLUMNS:
@@ -115,7 +156,11 @@ def read_header(path: Path, renames: Mapping[str, str] | None = None) -> tuple[s
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
         raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
-    return rename_columns(columns, renames or {})
+    named = rename_columns(columns, renames or {})
+    usual = usual_names(named, known)
+    read_as = ", ".join(f"'{theirs}' as {ours}" for theirs, ours in usual.items())
+    notes = (f"columns are read by their meaning: {read_as}",) if read_as else ()
+    return _Header(tuple(usual.get(name, name) for name in named), separator, notes)
 
 
 def rename_columns(columns: Sequence[str], renames: Mapping[str, str]) -> tuple[str, ...]:
@@ -183,19 +228,7 @@ def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
     if missing:
         found = ", ".join(columns[:_NAMED_COLUMNS]) + (", …" if len(columns) > _NAMED_COLUMNS else "")
         noun = "column" if len(missing) == 1 else "columns"
-        hint = _other_separator(columns)
-        raise InputFileError(f"{path}: missing {noun} {', '.join(missing)} (found: {found}){hint}")
-
-
-def _other_separator(columns: Sequence[str]) -> str:
-    """A hint for a file that uses another separator: its header is a single column here."""
-    if len(columns) != 1:
-        return ""
-    separators = {";": "';'", "\t": "tabs", "|": "'|'"}
-    used = max(separators, key=columns[0].count)
-    if used not in columns[0]:
-        return ""
-    return f"; the cells are separated by {separators[used]}: save the file with commas"
+        raise InputFileError(f"{path}: missing {noun} {', '.join(missing)} (found: {found})")
 
 
 def plain_rows(table: TextTable) -> pl.LazyFrame:
@@ -260,7 +293,7 @@ def raw_rows(table: TextTable, lines: set[int]) -> dict[int, str]:
 
 
 def _count_bytes(path: Path) -> _ByteCounts:
-    """One pass over the bytes: the counts that decide whether the file is plain; raises if it is not UTF-8."""
+    """One pass over the bytes: the counts that decide whether the file is plain."""
     import numpy as np  # Here, because many commands use this module's names and read no CSV.
 
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -270,12 +303,11 @@ def _count_bytes(path: Path) -> _ByteCounts:
     with open_input(path) as file:
         while size := file.readinto(buffer):
             seen = view[:size]
-            if seen.max() > 127 or decoder.getstate() != (b"", 0):
+            if counts.utf8 and (seen.max() > 127 or decoder.getstate() != (b"", 0)):
                 try:
                     decoder.decode(buffer[:size])
-                except UnicodeDecodeError as error:
-                    at = counts.size + error.start
-                    raise InputFileError(f"{path}: not UTF-8 (at byte {at}); save it as UTF-8") from None
+                except UnicodeDecodeError:
+                    counts.utf8 = False
             counts.quotes |= buffer.find(b'"', 0, size) >= 0
             counts.separators += int(np.count_nonzero(seen == 44))
             counts.newlines += int(np.count_nonzero(seen == 10))
@@ -287,17 +319,14 @@ def _count_bytes(path: Path) -> _ByteCounts:
             counts.measure_lines(buffer, size)
             counts.last_byte = buffer[size - 1]
             counts.size += size
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        raise InputFileError(f"{path}: not UTF-8 (cut off at byte {counts.size}); save it as UTF-8") from None
+    counts.utf8 &= not decoder.getstate()[0]
     return counts
 
 
 def _records(table: TextTable) -> Iterator[tuple[int, str, list[str] | csv.Error]]:
     """Every row after the header: the line it starts on, its text, and its cells or the error in them."""
     consumed: list[str] = []
-    with open_text(table.path) as file:
+    with open_text(table.path, table.encoding) as file:
 
         def recorded_lines() -> Iterator[str]:
             length = 0
@@ -309,7 +338,7 @@ def _records(table: TextTable) -> Iterator[tuple[int, str, list[str] | csv.Error
                 yield text
 
         start = 1
-        reader = csv.reader(recorded_lines(), strict=True)
+        reader = csv.reader(recorded_lines(), strict=True, delimiter=table.separator)
         while True:
             consumed.clear()
             cells: list[str] | csv.Error

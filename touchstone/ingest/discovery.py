@@ -5,6 +5,7 @@ output of touchstone, data of an unknown kind, or not data; the table `sources` 
 in `fixes` and `adapters`.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -27,25 +28,26 @@ from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.folders import files_in
 from touchstone.ingest.adapters.plain import exported_table, why_not_plain
 from touchstone.ingest.adapters.swebench import predictions, submission
-from touchstone.ingest.compressed import damage_of, data_suffix, open_input
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header
-from touchstone.ingest.fixes import require_fixes_columns
+from touchstone.ingest.compressed import CSV_SUFFIXES, damage_of, data_suffix, open_input
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header, readable
+from touchstone.ingest.fixes import fixes_columns, has_attempts, has_outcomes, require_fixes_columns
 from touchstone.ingest.input_paths import input_paths, label_of
 from touchstone.ingest.problems import problem_ids
 from touchstone.ingest.reading_ahead import FileToRead, read_ahead
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
-from touchstone.regular_files import read_bytes
+from touchstone.regular_files import open_regular, read_bytes
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
-_READ_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson")
+_READ_SUFFIXES = (*CSV_SUFFIXES, ".json", ".jsonl", ".ndjson")
 _ARCHIVES = (".bz2", ".tar", ".xz", ".zip")
 _COMPRESSED = (".gz", ".zst")
-_SHEETS = (".ods", ".tab", ".tsv", ".xls", ".xlsx")
+_SHEETS = (".ods", ".xls", ".xlsx")
 _DATABASES = (".arrow", ".avro", ".db", ".duckdb", ".feather", ".orc", ".sqlite")
 _READ_IF_KNOWN = (".eval", ".parquet", ".traj", ".xml")
 _SEPARATORS = ",;\t|"
 _CONFIG_BYTES = 1 << 20
+UNUSED_PROBLEMS = "a list of problems, but not the one in use; see 'problems_csv' in the config"
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,11 @@ def discover(config: EvaluationConfig) -> Discovery:
     for path in [path for path in found.adapter_tables if path.is_dir()]:
         _report_files_beside(path, set(paths), config, found)
     for model, sources in found.sources.items():
+        _leave_out_copies(model, sources, found)
         native = [source.name for source in sources if source.format == NATIVE]
         if len(native) > 1:
             reason = f"{' and '.join(native)} both speak for the model '{model}'; "
-            reason += "rename one or set 'data_type' in the config"
+            reason += "name the one to evaluate, rename it, or set 'data_type' in the config"
             found.not_evaluated.extend(NotEvaluated(name, "refused", reason, model, NATIVE) for name in native)
     refused = found.refused
     kept = {
@@ -111,6 +114,35 @@ def candidates(config: EvaluationConfig) -> list[Path]:
     problems = config.problems_csv or first_problems_csv(config)
     files = (path for path in input_paths(config) if not _same_file(path, problems))
     return [path for path in files if _classified(path, config).status is None]
+
+
+def files_with_problems(discovery: Discovery, config: EvaluationConfig) -> list[Path]:
+    """The files whose problems are added to those of the problems file; none if the configuration names that.
+
+    These are the files of other systems, and without a problems file also CSVs that record outcomes.
+    """
+    if config.problems_csv is not None:
+        return []
+    found = list(discovery.adapter_tables)
+    every = (source for sources in discovery.sources.values() for source in sources)
+    native = [source.path for source in every if source.format == NATIVE]
+    if not native or first_problems_csv(config) is not None:
+        return found
+    unused = next((each.file for each in discovery.not_evaluated if each.reason == UNUSED_PROBLEMS), None)
+    if unused is not None:
+        raise TouchstoneError(
+            f"{unused} looks like the problems file: call it problems.csv, or set 'problems_csv' in the config"
+        )
+    recording = {path: _records_outcomes(path, config) for path in native}
+    return found if False in recording.values() else [*found, *(path for path in native if recording[path])]
+
+
+def _records_outcomes(path: Path, config: EvaluationConfig) -> bool | None:
+    """Whether a CSV has outcomes; None if it cannot be read, as reading it will say."""
+    try:
+        return has_outcomes(read_header(path, config.columns, fixes_columns(config.problem_key)))
+    except InputFileError:
+        return None
 
 
 def _read_ahead(classified: "Mapping[Path, _Classified]", config: EvaluationConfig) -> dict[Path, AdapterTable]:
@@ -177,6 +209,20 @@ def _add_results(
             found.adapter_tables[path] = table
 
 
+def _leave_out_copies(model: str, sources: list[Source], found: Discovery) -> None:
+    """Leave out fixes files with the same bytes as another of the model, as where outcomes were copied."""
+    first: dict[tuple[int, str], Source] = {}
+    native = [source for source in sources if source.format == NATIVE]
+    for source in native if len(native) > 1 else ():
+        with readable(source.path), open_regular(source.path) as file:
+            key = source.path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()
+        other = first.setdefault(key, source)
+        if other is not source:
+            sources.remove(source)
+            reason = f"a copy of {other.name}"
+            found.not_evaluated.append(NotEvaluated(source.name, "left_out", reason, model, NATIVE))
+
+
 def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfig, found: Discovery) -> None:
     """Report results directly in a folder that is one source, but which the reader of the folder does not read."""
     table = found.adapter_tables[folder]
@@ -230,11 +276,11 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
         return _Classified("ignored", "not a regular file")
     suffix = data_suffix(path)
     if suffix in _READ_SUFFIXES:
-        seen = _status_of_output(path) if suffix == ".csv" else _status_of_config(path)
+        seen = _status_of_output(path) if suffix in CSV_SUFFIXES else _status_of_config(path)
         if seen.status is not None:
             return seen
         kind = detect_format(path, read_options(config))
-        damage = damage_of(path) if kind is None and suffix != ".csv" else ""
+        damage = damage_of(path) if kind is None and suffix not in CSV_SUFFIXES else ""
         return _Classified("refused", damage) if damage else _results(kind)
     kind = detect_format(path, read_options(config))
     if kind is not None:
@@ -287,13 +333,13 @@ def _status_of_config(path: Path) -> _Classified:
 
 def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
     """Why a file with a readable suffix holds no attempts; empty if it does."""
-    if data_suffix(path) != ".csv":
+    if data_suffix(path) not in CSV_SUFFIXES:
         return why_unpack(path) or why_not_plain(path, read_options(config)) or why_unknown(path)
     try:
-        columns = read_header(path, config.columns)
+        columns = read_header(path, config.columns, fixes_columns(config.problem_key))
         about_files = not {"filename", "test_command"}.isdisjoint(columns)
-        if config.problem_key in columns and about_files and "iteration_id" not in columns:
-            return "a list of problems, but not the one in use; see 'problems_csv' in the config"
+        if config.problem_key in columns and about_files and not has_attempts(columns):
+            return UNUSED_PROBLEMS
         require_fixes_columns(path, columns, config.problem_key)
     except InputFileError as error:
         return str(error).removeprefix(f"{path}: ")

@@ -15,7 +15,7 @@ import operator
 import polars as pl
 
 from touchstone.ingest.csv_rows import TextTable
-from touchstone.ingest.fix_columns import CLASS_COLUMN, OUTCOME_COLUMNS
+from touchstone.ingest.fix_columns import CLASS_COLUMN, outcome_columns
 from touchstone.ingest.fixes import rules_for
 from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH, PASS_CLASS
 
@@ -30,7 +30,7 @@ Types = dict[str, type[pl.DataType]]
 
 def fast_histogram(problems: TextTable, fixes: TextTable, model: str) -> tuple[pl.DataFrame, int] | None:
     """The histogram of (n, c) and the number of problems, or None if the files need the careful readers."""
-    stated = [name for name in OUTCOME_COLUMNS if name in fixes.columns]
+    stated = outcome_columns(fixes.columns)
     if not (problems.plain and fixes.plain) or "tier" in fixes.columns or len(stated) != 1:
         return None
     try:

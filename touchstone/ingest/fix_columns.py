@@ -1,6 +1,10 @@
 """The columns of a fixes file that decide or describe an attempt. What they mean belongs in `fixes`."""
 
+from collections.abc import Collection
+
 OUTCOME_COLUMNS = ("plausible_fix", "passed")
+# The outcome only in a file without those: beside them it says less, that the reported error is gone.
+LAST_OUTCOME_COLUMN = "is_fixed"
 CLASS_COLUMN = "classification"
 IMPLIED_OUTCOME_COLUMNS = ("compiled", "tests_passed", "tests_failed")
 FIX_COLUMNS = (
@@ -17,6 +21,18 @@ TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_wr
 AMOUNT_COLUMNS = ("cost_usd", "duration_seconds", "latency_ms")
 TIME_COLUMNS = ("start_time", "end_time")
 SCORE_COLUMNS = ("weighted_score", "impl_rate")
+SHARE_COLUMN = "structure_score"
+
+
+def outcome_columns(columns: Collection[str]) -> list[str]:
+    """The columns of a file that state the outcome.
+
+    >>> outcome_columns(["oid", "is_fixed"]), outcome_columns(["passed", "is_fixed"])
+    (['is_fixed'], ['passed'])
+    """
+    stated = [name for name in OUTCOME_COLUMNS if name in columns]
+    return stated or [name for name in (LAST_OUTCOME_COLUMN,) if name in columns]
+
 
 # Names that an unrelated key of another tool must not fill.
 NATIVE_COLUMNS = (
@@ -35,6 +51,7 @@ NATIVE_COLUMNS = (
     *COUNT_COLUMNS,
     *FIX_COLUMNS,
     *SCORE_COLUMNS,
+    SHARE_COLUMN,
     *TOKEN_COLUMNS,
     *AMOUNT_COLUMNS,
     *TIME_COLUMNS,

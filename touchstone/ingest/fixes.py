@@ -4,7 +4,7 @@ Validating a fix that has no outcome belongs in `validation`.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,21 +20,28 @@ from touchstone.ingest.fix_columns import (
     COUNT_COLUMNS,
     FIX_COLUMNS,
     IMPLIED_OUTCOME_COLUMNS,
+    LAST_OUTCOME_COLUMN,
+    NATIVE_COLUMNS,
     OUTCOME_COLUMNS,
     SCORE_COLUMNS,
+    SHARE_COLUMN,
     TIME_COLUMNS,
     TOKEN_COLUMNS,
+    outcome_columns,
 )
 from touchstone.ingest.quarantine import Refusal, quarantine_frame
 from touchstone.ingest.typed_rows import InputTable, drop_refused, find_duplicates, read_typed_rows
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_AMOUNT, PASS_CLASS
 
 ATTEMPT_KEY = ["tier", "oid", "iteration_id"]
+ITERATION = "iteration_id"
 PROBLEM_SUITE = "__problem_suite"
 _BATCH_ROWS = 500_000
 
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha")
+_MODEL_NAMES = ("llm_name", "model")
+_NUMBERED = "no iteration_id, so the rows of each problem are its attempts, in their order"
 
 
 @dataclass(frozen=True)
@@ -50,33 +57,51 @@ class IngestedAttempts:
 
 def open_fixes(path: Path, key: str = "oid", renames: Mapping[str, str] | None = None) -> TextTable:
     """Open a fixes CSV; raises `InputFileError` if it lacks a column that every attempt needs."""
-    table = open_table(path, renames)
+    table = open_table(path, renames, fixes_columns(key))
     require_fixes_columns(path, table.columns, key)
-    return table
+    # Rows are numbered by the reader that knows their lines.
+    return table if ITERATION in table.columns else replace(table, plain=False)
+
+
+def fixes_columns(key: str = "oid") -> set[str]:
+    """The columns of a fixes file that mean something."""
+    return {*NATIVE_COLUMNS, key} - ({"oid"} if key != "oid" else set())
 
 
 def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") -> None:
-    """Require the problem, the iteration, and an outcome or a fix; raises `InputFileError`."""
-    require_columns(path, columns, key, "iteration_id")
-    states = any(name in columns for name in (*OUTCOME_COLUMNS, CLASS_COLUMN, *FIX_COLUMNS))
-    implies = all(name in columns for name in IMPLIED_OUTCOME_COLUMNS)
-    if not states and not implies:
+    """Require the problem, and an outcome or a fix; raises `InputFileError`."""
+    require_columns(path, columns, key)
+    if not has_attempts(columns):
+        outcomes = " or ".join((*OUTCOME_COLUMNS, LAST_OUTCOME_COLUMN, CLASS_COLUMN))
         raise InputFileError(
-            f"{path}: no outcome and no fix; it needs a column {' or '.join((*OUTCOME_COLUMNS, CLASS_COLUMN))}, "
+            f"{path}: no outcome and no fix; it needs a column {outcomes}, "
             f"the columns {', '.join(IMPLIED_OUTCOME_COLUMNS)}, or a fix in {' or '.join(FIX_COLUMNS)}"
         )
+
+
+def has_attempts(columns: Collection[str]) -> bool:
+    """Whether rows with these columns have an outcome or a fix."""
+    return has_outcomes(columns) or not set(FIX_COLUMNS).isdisjoint(columns)
+
+
+def has_outcomes(columns: Collection[str]) -> bool:
+    """Whether rows with these columns state or imply an outcome."""
+    states = outcome_columns(columns) or CLASS_COLUMN in columns
+    return bool(states) or set(IMPLIED_OUTCOME_COLUMNS).issubset(columns)
 
 
 def rules_for(table: InputTable, key: str = "oid") -> list[cells.Rule]:
     """The rules for the columns of this file; the first rule that refuses a row gives the reason."""
     has = set(table.columns)
-    rules = [cells.identifier(key), cells.identifier("iteration_id")]
+    rules = [cells.identifier(key)]
+    rules += [cells.identifier(ITERATION)] if ITERATION in has else []
     rules += [cells.identifier("tier", DEFAULT_TIER)] if "tier" in has else []
-    rules += [cells.boolean(name) for name in (*OUTCOME_COLUMNS, "compiled") if name in has]
+    stated = outcome_columns(has)
+    rules += [cells.boolean(name) for name in (*stated, "compiled") if name in has]
     rules += [cells.contradiction("passed", "plausible_fix")] if has.issuperset(OUTCOME_COLUMNS) else []
     rules += [cells.count(name) for name in (*COUNT_COLUMNS, *TOKEN_COLUMNS) if name in has]
     rules += [cells.score(name) for name in SCORE_COLUMNS if name in has]
-    stated = [name for name in OUTCOME_COLUMNS if name in has]
+    rules += [cells.amount(SHARE_COLUMN, at_most=1)] if SHARE_COLUMN in has else []
     rules += [cells.outcome_class(CLASS_COLUMN, stated)] if CLASS_COLUMN in has else []
     rules += [cells.amount(name) for name in AMOUNT_COLUMNS if name in has]
     rules += [
@@ -112,26 +137,43 @@ def read_attempts(
     """Read the attempts of one model from a table of text cells; refuses those of unknown problems."""
     rules = rules_for(table, key)
     typed = read_typed_rows(table, rules, extra_columns(table, rules, key), scratch)
-    typed = replace(typed, accepted=typed.accepted.rename({key: "oid"}))
-
-    known = problems.select("oid", pl.col("suite").alias(PROBLEM_SUITE))
-    unknown = _unknown_problems(typed.accepted, known)
-    rows = drop_refused(typed.accepted, unknown)
+    rows = typed.accepted.rename({key: "oid"})
     if "tier" not in table.columns:
         rows = rows.with_columns(tier=pl.lit(DEFAULT_TIER))
+    if ITERATION not in table.columns:
+        rows = _number_rows(table, rows)
+
+    known = problems.select("oid", pl.col("suite").alias(PROBLEM_SUITE))
+    unknown = _unknown_problems(rows, known)
+    rows = drop_refused(rows, unknown)
     duplicates = find_duplicates(rows, ATTEMPT_KEY)
     rows = drop_refused(rows, duplicates)
 
     refused = [*typed.refusals, *unknown, *duplicates]
     attempts = as_attempts(rows.join(known, on="oid", how="left"), pl.lit(model))
-    quarantine, notes = quarantine_frame(table, refused), file_notes(table)
+    quarantine, notes = quarantine_frame(table, refused), (*file_notes(table), *typed.notes)
     return IngestedAttempts(sort_attempts(attempts), quarantine, typed.rows, typed.rows - len(refused), notes)
 
 
 def file_notes(table: InputTable) -> tuple[str, ...]:
-    """What a user should know about a file that was read: its last row may be half of what will be written."""
-    ends_early = isinstance(table, TextTable) and not table.complete
-    return (f"the last line has no end; {STILL_WRITTEN}",) if ends_early else ()
+    """What a user should know about a file: what was assumed, and that its last row may be half of what will come."""
+    notes = [] if ITERATION in table.columns else [_NUMBERED]
+    if isinstance(table, TextTable):
+        notes += [*table.notes, *([] if table.complete else [f"the last line has no end; {STILL_WRITTEN}"])]
+    return tuple(notes)
+
+
+def _number_rows(table: InputTable, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """The accepted rows of each problem, numbered in their order. A file of several models has no such order."""
+    for name in (each for each in _MODEL_NAMES if isinstance(table, TextTable) and each in table.columns):
+        kept = name if name not in _RESERVED else unused_column_name(name, table.columns)
+        if rows.select(pl.col(kept).n_unique()).collect().item() > 1:
+            raise InputFileError(
+                f"{table.path}: several models in the column '{name}' and no iteration_id; write one CSV per model, "
+                "or one JSON Lines or Parquet file"
+            )
+    number = pl.int_range(1, pl.len() + 1).over("tier", "oid", order_by=LINE)
+    return rows.with_columns(number.cast(pl.String).alias(ITERATION))
 
 
 def _unknown_problems(rows: pl.LazyFrame, known: pl.LazyFrame) -> list[Refusal]:
@@ -156,7 +198,7 @@ def _digits_hint(meant: str | None) -> str:
 
 def outcome(present: set[str]) -> pl.Expr:
     """The stated outcome of a row, else that of its class, else the one implied by compile and test columns."""
-    found = [pl.lit(None, pl.Boolean), *(pl.col(name) for name in OUTCOME_COLUMNS if name in present)]
+    found = [pl.lit(None, pl.Boolean), *map(pl.col, outcome_columns(present))]
     if CLASS_COLUMN in present:
         found.append(pl.col(CLASS_COLUMN) == PASS_CLASS)
     if present.issuperset(IMPLIED_OUTCOME_COLUMNS):
@@ -191,6 +233,7 @@ def as_attempts(rows: pl.LazyFrame, model: pl.Expr) -> pl.LazyFrame:
         "compiled": given("compiled", pl.Boolean),
         **{name: given(name, pl.Int64) for name in COUNT_COLUMNS},
         "weighted_score": pl.coalesce(scores) if scores else pl.lit(None, pl.Float64),
+        SHARE_COLUMN: given(SHARE_COLUMN, pl.Float64),
         CLASS_COLUMN: given(CLASS_COLUMN, pl.String),
         **{name: given(name, pl.Int64) for name in TOKEN_COLUMNS},
         **{name: given(name, pl.Float64) for name in AMOUNT_COLUMNS},
@@ -200,7 +243,7 @@ def as_attempts(rows: pl.LazyFrame, model: pl.Expr) -> pl.LazyFrame:
         # A clock that was set back or never set gives no valid duration.
         elapsed = pl.col("end_time") - pl.col("start_time")
         typed["duration_seconds"] = pl.when(elapsed.is_between(0, MAX_AMOUNT)).then(elapsed)
-    used = {*typed, *OUTCOME_COLUMNS, *SCORE_COLUMNS, *(TIME_COLUMNS if timed else ())}
+    used = {*typed, *outcome_columns(present), *SCORE_COLUMNS, *(TIME_COLUMNS if timed else ())}
     extras = [name for name in rows.collect_schema().names() if name not in used and not name.startswith("__")]
     return rows.select(**typed, **{name: pl.col(name) for name in extras})
 

@@ -9,13 +9,16 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.config.file import read_config_file
 from touchstone.config.places import refuse_system_folder
+from touchstone.config.tf_repair import original_config
 from touchstone.config.validation import expanded
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of, input_location, is_mirror
 from touchstone.storage.files import replacing
+from touchstone.vocabulary import RESULTS_FOLDER
 
-RESULTS_FOLDER = "touchstone-results"
 CONFIG_NAME = "evaluation_config.json"
+# The files that fixes are about, if a folder of this name lies beside them.
+CLONES_FOLDER = "clones"
 
 _USUAL_KS = (1, 5, 10)
 
@@ -25,8 +28,9 @@ def implied_settings(
 ) -> tuple[Path, dict[str, object]]:
     """The place of the implied configuration, and its content.
 
-    Results go into a folder beside the files, or into the folder if one is given. The configuration lies with them, so
-    that it can be edited and used with `--config`. Results of files in object storage go into the current folder.
+    A folder `clones` beside the files has what fixes are applied to. Results go into a folder beside the files, or into
+    the folder if one is given. The configuration lies with them, so that it can be edited and used with `--config`.
+    Results of files in object storage go into the current folder.
     """
     if any(map(is_mirror, paths)):
         from touchstone.storage.input_mirror import fetch
@@ -46,6 +50,9 @@ def implied_settings(
         "inputs": sorted({place.relative_to(root).as_posix() for place in places}),
         "output_dir": ".",
     }
+    clones = root / CLONES_FOLDER
+    if clones.is_dir() and not is_mirror(clones):
+        settings["clones_dir"] = os.path.relpath(clones, output)
     return output / CONFIG_NAME, settings | ({"score": score} if score else {})
 
 
@@ -53,7 +60,8 @@ def implied_config(paths: Sequence[Path], score: str | None = None) -> Evaluatio
     """The configuration itself, for commands that write nothing."""
     place, settings = implied_settings(paths, score=score)
     root = (place.parent / input_location(str(settings["fixes_dir"]))).resolve()
-    return EvaluationConfig.model_validate(settings | {"fixes_dir": root, "output_dir": place.parent})
+    clones = {"clones_dir": root / CLONES_FOLDER} if "clones_dir" in settings else {}
+    return EvaluationConfig.model_validate(settings | {"fixes_dir": root, "output_dir": place.parent} | clones)
 
 
 def config_with_results(
@@ -65,6 +73,7 @@ def config_with_results(
     as it is, with whatever was edited in it.
     """
     own = paths[0] / CONFIG_NAME
+    own = own if own.is_file() else original_config(paths[0], CONFIG_NAME) or own
     # The paths in a configuration are relative to it, so one in object storage is not used.
     if len(paths) == 1 and own.is_file() and not is_mirror(own) and output_dir is None and score is None:
         return own, False
@@ -88,6 +97,14 @@ def write_config(place: Path, settings: dict[str, object]) -> None:
         raise TouchstoneError(
             f"{place}: cannot be written ({error.strerror}); choose another folder with --output-dir"
         ) from None
+
+
+def is_config_file(path: Path) -> bool:
+    """Whether a file is a configuration rather than results."""
+    try:
+        return path.suffix in (".json", ".toml") and "fixes_dir" in read_config_file(path)
+    except TouchstoneError:
+        return False
 
 
 @contextmanager

@@ -48,11 +48,12 @@ def input_paths(config: EvaluationConfig) -> list[Path]:
     if not root.is_dir():
         raise TouchstoneError(f"{root}: no such folder; set 'fixes_dir' in the config")
     found: dict[Path, None] = dict.fromkeys(() if config.inputs else root.iterdir())
+    skipped = {_real(folder) for folder in (config.output_dir, config.clones_dir) if folder is not None}
     for name in config.inputs:
         place = root / name
         if not place.exists():
             raise TouchstoneError(f"{place}: no such file or folder")
-        for path in _entries(place, config.output_dir) if _is_searched(place, config.output_dir) else [place]:
+        for path in _entries(place, skipped) if _is_searched(place, skipped) else [place]:
             found[path] = None
             if len(found) > _MAX_ENTRIES:
                 raise TouchstoneError(
@@ -107,19 +108,19 @@ def files_of_source(path: Path, output: Path) -> list[Path]:
     return sorted(file for file in files if file.is_file())
 
 
-def _entries(folder: Path, output: Path) -> Iterator[Path]:
+def _entries(folder: Path, skipped: set[Path]) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if _is_searched(path, output):
-            yield from _entries(path, output)
+        if _is_searched(path, skipped):
+            yield from _entries(path, skipped)
         else:
             yield path
 
 
-def _is_searched(path: Path, output: Path) -> bool:
+def _is_searched(path: Path, skipped: set[Path]) -> bool:
     """Whether the files in a folder are looked at one by one. A link to a folder is not followed."""
     if path.is_symlink() or not path.is_dir() or path.name in _SKIPPED_FOLDERS or path.name.startswith("."):
         return False
-    return _real(path) != output and _format_of(path) is None
+    return _real(path) not in skipped and _format_of(path) is None
 
 
 def _format_of(folder: Path) -> str | None:

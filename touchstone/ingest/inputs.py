@@ -10,7 +10,7 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig, find_problems_csv, first_problems_csv, require_baseline_model
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.discovery import Discovery, candidates, discover
+from touchstone.ingest.discovery import Discovery, candidates, discover, files_with_problems
 from touchstone.ingest.input_paths import files_of_source, input_files, label_of
 from touchstone.ingest.limits import use_limits
 from touchstone.ingest.sources import ContentHashes
@@ -67,15 +67,15 @@ class Inputs:
 
     @cached_property
     def problems_csv(self) -> Path | None:
-        """The problems file; None if other systems' files bring the problems."""
-        if self.config.problems_csv is None and self.discovery.adapter_tables:
+        """The problems file; None if the results themselves name the problems."""
+        if self.files_with_problems:
             return first_problems_csv(self.config)
         return find_problems_csv(self.config)
 
-    @property
+    @cached_property
     def files_with_problems(self) -> list[Path]:
-        """Other systems' files whose problems are added; none if the configuration names the problems file."""
-        return [] if self.config.problems_csv is not None else list(self.discovery.adapter_tables)
+        """The results whose problems are added to those of the problems file."""
+        return files_with_problems(self.discovery, self.config)
 
     def problems_version(self) -> str:
         """A hash of the files that the problems come from."""

@@ -19,7 +19,10 @@ from touchstone.ingest.csv_rows import (
 )
 from touchstone.ingest.quarantine import quarantine_frame
 from touchstone.ingest.typed_rows import InputTable, drop_refused, find_duplicates, read_any_rows, read_typed_rows
-from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH
+from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH, VALIDATION_COLUMNS
+
+NO_PROBLEMS_FILE = "no problems file, so the problems are those that the results name"
+_COLUMNS = ("oid", "suite", "cluster", "only_tier", *VALIDATION_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,13 @@ class IngestedProblems:
     problems: pl.LazyFrame
     quarantine: pl.DataFrame
     rows: int
+    notes: tuple[str, ...] = ()
 
 
 def open_problems(path: Path, key: str = "oid", renames: Mapping[str, str] | None = None) -> InputTable:
     """Open a problems file; raises `InputFileError` if it lacks a column that every problem needs."""
-    table = read_problem_table(path, renames or {}) or open_table(path, renames)
+    known = {*_COLUMNS, key} - ({"oid"} if key != "oid" else set())
+    table = read_problem_table(path, renames or {}) or open_table(path, renames, known)
     # A problem with its own test command may be about a whole folder.
     require_columns(path, table.columns, key, *(() if "test_command" in table.columns else ("filename",)))
     return table
@@ -68,7 +73,7 @@ def read_problems(
     refused = [*typed.refusals, *duplicates]
     if typed.rows == len(refused):
         raise InputFileError(f"{path}: there is no problem in the file; it needs at least one good row")
-    return IngestedProblems(accepted, quarantine_frame(table, refused), typed.rows)
+    return IngestedProblems(accepted, quarantine_frame(table, refused), typed.rows, table.notes)
 
 
 def problem_ids(path: Path, key: str = "oid") -> frozenset[str]:
@@ -78,12 +83,12 @@ def problem_ids(path: Path, key: str = "oid") -> frozenset[str]:
     return frozenset(ids[key].drop_nulls())
 
 
-def derived_problems(tables: Sequence[AdapterTable]) -> pl.DataFrame:
-    """The problems that adapters found in results files, for which there need not be a problems file."""
+def derived_problems(tables: Sequence[InputTable], key: str = "oid") -> pl.DataFrame:
+    """The problems that results files name, for which there need not be a problems file; `key` names them in a CSV."""
     details = {"suite": pl.String, "cluster": pl.String, "only_tier": pl.String}
     empty = pl.DataFrame(schema={"oid": pl.String, **details})
     return (
-        pl.concat([empty, *(_problems_of_records(table) for table in tables)])
+        pl.concat([empty, *(_problems_of_records(table, key) for table in tables)])
         .filter(pl.col("oid").str.len_chars() <= MAX_ID_LENGTH)
         .group_by("oid")
         .agg(pl.col(*details).min())
@@ -103,14 +108,22 @@ def with_derived(listed: pl.LazyFrame, derived: pl.LazyFrame) -> pl.LazyFrame:
     return pl.concat([listed, derived.join(listed, on="oid", how="anti")], how="diagonal").sort("oid")
 
 
-def _problems_of_records(table: AdapterTable) -> pl.DataFrame:
+def _problems_of_records(table: InputTable, key: str) -> pl.DataFrame:
     """The problem of every record, with the suite, cluster and tier that the file gives it."""
 
     def given(name: str) -> pl.Expr:
         return (pl.col(name) if name in table.columns else pl.lit(None, pl.String)).alias(name)
 
-    tier = given("tier").fill_null(DEFAULT_TIER) if table.tier_bound else pl.lit(None, pl.String)
-    named = table.rows.filter(pl.col(ROW_ERROR).is_null() & pl.col("oid").is_not_null())
-    problems = named.select("oid", given("suite"), given("cluster"), only_tier=tier).unique()
-    with table.reading():
-        return problems.collect(engine="streaming")
+    oid = pl.col("oid" if isinstance(table, AdapterTable) else key)
+    is_bound = isinstance(table, AdapterTable) and table.tier_bound
+    tier = given("tier").fill_null(DEFAULT_TIER) if is_bound else pl.lit(None, pl.String)
+
+    def problems(rows: pl.LazyFrame) -> pl.DataFrame:
+        named = rows.filter(pl.col(ROW_ERROR).is_null() & oid.is_not_null())
+        return (
+            named.select(oid.alias("oid"), given("suite"), given("cluster"), only_tier=tier)
+            .unique()
+            .collect(engine="streaming")
+        )
+
+    return read_any_rows(table, problems)

@@ -1,7 +1,7 @@
 """The problems and attempts of input files, read into memory without an output folder: for quick commands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -9,11 +9,11 @@ import polars as pl
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.combining import combine
-from touchstone.ingest.discovery import Discovery, discover
-from touchstone.ingest.fixes import IngestedAttempts, read_attempts, read_fixes
+from touchstone.ingest.discovery import Discovery, discover, files_with_problems
+from touchstone.ingest.fixes import IngestedAttempts, open_fixes, read_attempts, read_fixes
 from touchstone.ingest.input_paths import input_files
 from touchstone.ingest.limits import use_limits
-from touchstone.ingest.problems import derived_problems, read_problems, with_derived
+from touchstone.ingest.problems import NO_PROBLEMS_FILE, derived_problems, read_problems, with_derived
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.ingest.sources_table import quarantine_without_model
 from touchstone.ingest.unchanged import read_unchanged
@@ -52,8 +52,8 @@ def read_inputs(config: EvaluationConfig, scratch: Path) -> InputRows:
 
 def _read_once(config: EvaluationConfig, scratch: Path) -> InputRows:
     discovery = discover(config)
-    problems, refused = _problems(config, discovery, scratch)
-    rows = InputRows(discovery, problems, quarantine=[*refused, quarantine_without_model(discovery)])
+    problems, refused, notes = _problems(config, discovery, scratch)
+    rows = InputRows(discovery, problems, quarantine=[*refused, quarantine_without_model(discovery)], notes=notes)
     rows.unreadable += sorted(set(discovery.refused.values()))
     for name, table in discovery.adapter_tables.items():
         rows.notes += [f"{name.name}: {note}" for note in table.notes]
@@ -76,23 +76,31 @@ def _add(rows: InputRows, model: str, sources: Sequence[Source], parts: Sequence
         return
     rows.attempts[model] = pl.concat([part.attempts for part in combined.parts], how="diagonal").collect()
     rows.quarantine += [part.quarantine for part in combined.parts]
-    rows.notes += [f"{source.name}: {note}" for source, note in zip(sources, combined.notes, strict=True) if note]
+    for source, part, note in zip(sources, parts, combined.notes, strict=True):
+        rows.notes += [f"{source.name}: {each}" for each in (*part.notes, note) if each]
 
 
-def _problems(config: EvaluationConfig, discovery: Discovery, scratch: Path) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-    """The problems that the files bring, after those that a problems file lists; and its refused rows."""
-    problems = derived_problems(list(discovery.adapter_tables.values()))
+def _problems(
+    config: EvaluationConfig, discovery: Discovery, scratch: Path
+) -> tuple[pl.DataFrame, list[pl.DataFrame], list[str]]:
+    """The problems that the files bring, after those that a problems file lists; its refused rows; and what to note."""
+    key, adapted = config.problem_key, discovery.adapter_tables
+    files = list(adapted) if config.problems_csv is not None else files_with_problems(discovery, config)
+    tables = [adapted.get(path) or open_fixes(path, key, config.columns) for path in files]
+    problems = derived_problems(tables, key)
     place = config.problems_csv or first_problems_csv(config)
     if place is not None:
         read = read_problems(place, scratch / "problems.parquet", config.problem_key, config.columns)
         listed = read.problems.select(list(TABLES["problems"].dtypes))
-        return with_derived(listed, problems.lazy()).collect(), [read.quarantine]
+        notes = [f"{place.name}: {note}" for note in read.notes]
+        return with_derived(listed, problems.lazy()).collect(), [read.quarantine], notes
     every = (source for sources in discovery.sources.values() for source in sources)
-    native = next((source.path for source in every if source.format == NATIVE), None)
-    if native is not None:
-        beside = native.parent / "problems.csv"
-        raise TouchstoneError(f"{native}: no problems file ({beside} does not exist); add --problems-csv FILE")
-    return problems, []
+    native = [source.path for source in every if source.format == NATIVE]
+    lacking = next((path for path in native if path not in files), None)
+    if lacking is not None:
+        beside = lacking.parent / "problems.csv"
+        raise TouchstoneError(f"{lacking}: no problems file ({beside} does not exist); add --problems-csv FILE")
+    return problems, [], [NO_PROBLEMS_FILE] if native else []
 
 
 def _read(
@@ -106,4 +114,4 @@ def _read(
             discovery.adapter_tables[source.path].for_model(source.model), source.model, problems, rows
         )
     # The rows are in a file that the next source overwrites.
-    return IngestedAttempts(read.attempts.collect().lazy(), read.quarantine, read.rows, read.accepted)
+    return replace(read, attempts=read.attempts.collect().lazy())

@@ -10,7 +10,7 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, adapter_of
 from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
 from touchstone.ingest.discovery import Discovery, NotEvaluated
-from touchstone.ingest.fixes import open_fixes
+from touchstone.ingest.fixes import file_notes, open_fixes
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.vocabulary import DEFAULT_TIER
 
@@ -20,7 +20,9 @@ _KEY = ("llm_name", "tier", "oid")
 
 @dataclass(frozen=True)
 class RecognizedSource:
-    """A file or folder with results. `most_attempts` is the largest number at one problem by one model.
+    """A file or folder with results, before any rule is applied to its rows: how many are refused, reading says.
+
+    `most_attempts` is the largest number at one problem by one model.
 
     `unreadable` says why nothing in it can be counted, which only reading it as a whole shows.
     """
@@ -30,7 +32,6 @@ class RecognizedSource:
     models: tuple[str, ...]
     problems: int
     attempts: int
-    refused: int
     most_attempts: int
     notes: tuple[str, ...] = ()
     unreadable: str | None = None
@@ -56,7 +57,7 @@ def _readable(name: str, sources: list[Source], discovery: Discovery, config: Ev
         return _recognized(name, sources, discovery, config)
     except InputFileError as error:
         reason = str(error).removeprefix(f"{sources[0].path}: ")
-        return RecognizedSource(name, "", (), 0, 0, 0, 0, unreadable=reason)
+        return RecognizedSource(name, "", (), 0, 0, 0, unreadable=reason)
 
 
 def _recognized(name: str, sources: list[Source], discovery: Discovery, config: EvaluationConfig) -> RecognizedSource:
@@ -68,21 +69,19 @@ def _recognized(name: str, sources: list[Source], discovery: Discovery, config: 
     good = table.frame.lazy().filter(pl.col(ROW_ERROR).is_null())
     problems, attempts, most = _counts(good, _given(table))
     title = adapter_of(first.format).title
-    refused = table.frame.height - attempts
-    return RecognizedSource(name, title, models, problems, attempts, refused, most, table.notes)
+    return RecognizedSource(name, title, models, problems, attempts, most, (*table.notes, *file_notes(table)))
 
 
 def _native(name: str, models: tuple[str, ...], source: Source, config: EvaluationConfig) -> RecognizedSource:
     table = open_fixes(source.path, config.problem_key, config.columns)
     tier = pl.col("tier") if "tier" in table.columns else pl.lit(DEFAULT_TIER)
 
-    def counted(rows: pl.LazyFrame) -> tuple[int, int, int, int]:
+    def counted(rows: pl.LazyFrame) -> tuple[int, int, int]:
         good = rows.filter(pl.col(ROW_ERROR).is_null())
-        found = _counts(good, {"llm_name": pl.lit(models[0]), "tier": tier, "oid": pl.col(config.problem_key)})
-        return (*found, int(rows.select(pl.len()).collect().item()))
+        return _counts(good, {"llm_name": pl.lit(models[0]), "tier": tier, "oid": pl.col(config.problem_key)})
 
-    problems, attempts, most, rows = read_rows(table, counted)
-    return RecognizedSource(name, NATIVE_TITLE, models, problems, attempts, rows - attempts, most)
+    problems, attempts, most = read_rows(table, counted)
+    return RecognizedSource(name, NATIVE_TITLE, models, problems, attempts, most, file_notes(table))
 
 
 def _given(table: AdapterTable) -> dict[str, pl.Expr]:

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from touchstone.ingest.compressed import table_stem, uncompressed_name
+from touchstone.ingest.compressed import CSV_SUFFIXES, data_suffix, table_stem
 from touchstone.names import name_of_key
 from touchstone.regular_files import open_regular, read_json
 from touchstone.storage.files import replacing
@@ -20,7 +20,7 @@ SETTLE_NS = 2_000_000_000
 
 # Parts of a file name that are not part of the model name.
 _PREFIXES = ("llm_fullfile_repair_results_",)
-_SUFFIXES = ("_synthetic_fixes", "_fixes", "_synthetic_outcomes", "_outcomes")
+_SUFFIXES = tuple(f"{kind}{end}" for end in ("_fixes_outcomes", "_outcomes", "_fixes") for kind in ("_synthetic", ""))
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ def model_of(path: Path) -> str:
     ['gemini', 'gpt-4', 'claude']
     >>> [model_of(Path(name)) for name in ("llm_fullfile_repair_results_gemini.csv", "gemini_fixes.jsonl.gz")]
     ['gemini', 'gemini']
+    >>> model_of(Path("gemini_synthetic_fixes_outcomes.csv"))
+    'gemini'
     """
     name = table_stem(path)
     for prefix in _PREFIXES:
@@ -60,7 +62,7 @@ def is_named_fixes(path: Path) -> bool:
     >>> is_named_fixes(Path("m_fixes.csv")), is_named_fixes(Path("m_fixes.csv.gz")), is_named_fixes(Path("m.csv"))
     (True, True, False)
     """
-    return uncompressed_name(path).lower().endswith("_fixes.csv")
+    return data_suffix(path) in CSV_SUFFIXES and table_stem(path).lower().endswith("_fixes")
 
 
 class ContentHashes:

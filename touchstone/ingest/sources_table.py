@@ -35,10 +35,10 @@ def refused_row(source: Source, sha256: str | None, reason: str) -> Row:
     return _named(source) | {"status": "refused", "reason": reason, "sha256": sha256} | _counts(0, 0)
 
 
-def problems_row(path: Path, sha256: str, rows: int, accepted: int) -> Row:
+def problems_row(path: Path, sha256: str, rows: int, accepted: int, notes: Iterable[str] = ()) -> Row:
     """The row of the problems file."""
     named = {"source_file": path.name, "status": "problems", "reason": "the list of problems", "format": NATIVE}
-    return named | {"sha256": sha256} | _counts(rows, accepted)
+    return named | {"notes": "; ".join(notes) or None, "sha256": sha256} | _counts(rows, accepted)
 
 
 def not_evaluated_rows(discovery: Discovery) -> list[Row]:

@@ -18,7 +18,7 @@ from touchstone.ingest.csv_rows import TextTable
 from touchstone.ingest.discovery import read_options
 from touchstone.ingest.fixes import IngestedAttempts, file_notes, open_fixes, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.inputs import Inputs
-from touchstone.ingest.problems import derived_problems, read_problems, with_derived
+from touchstone.ingest.problems import NO_PROBLEMS_FILE, derived_problems, read_problems, with_derived
 from touchstone.ingest.slice_values import problem_slices
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.ingest.sources_table import (
@@ -77,7 +77,7 @@ class IngestStage:
         if current is not None and all(self.store.current(table, fingerprint, PROBLEMS_PART) for table in notes):
             return current
         files = self.inputs.files_with_problems
-        problems = derived_problems([self.inputs.discovery.adapter_tables[path] for path in files]).lazy()
+        problems = read_unchanged(lambda: files, lambda: self._derived_problems(files)).lazy()
         inputs = {
             self.inputs.label(file): self.inputs.file_hash(file)
             for path in files
@@ -92,6 +92,12 @@ class IngestStage:
         part = self.store.write("problems", problems, fingerprint, inputs=inputs)
         self.store.clear_scratch()
         return part
+
+    def _derived_problems(self, files: Sequence[Path]) -> pl.DataFrame:
+        """The problems that these results name."""
+        key, adapted = self.config.problem_key, self.inputs.discovery.adapter_tables
+        tables = [adapted.get(path) or open_fixes(path, key, self.config.columns) for path in files]
+        return derived_problems(tables, key)
 
     def problem_slices(self) -> Part:
         """The value that every problem has in each configured slice."""
@@ -113,7 +119,7 @@ class IngestStage:
         read = read_unchanged(lambda: [path], lambda: read_problems(path, scratch, key, self.config.columns))
         self.inputs.require_unchanged(path, content)
         self.store.write("quarantine", read.quarantine.lazy(), fingerprint, PROBLEMS_PART)
-        row = problems_row(path, content, read.rows, read.rows - read.quarantine.height)
+        row = problems_row(path, content, read.rows, read.rows - read.quarantine.height, read.notes)
         self.store.write("sources", sources_frame([row]), fingerprint, PROBLEMS_PART)
         return read.problems
 
@@ -209,7 +215,7 @@ class IngestStage:
         for batch in clean_batches(tables):
             report_step(f"attempts of {first_and_last(list(batch))}")
             attempts = read_clean_files(batch, problems, self.config.problem_key)
-            notes = {model: file_notes(table) for model, table in batch.items()}
+            notes = {model: [*file_notes(table), *self._notes_on_problems] for model, table in batch.items()}
             parts |= self._write_clean({model: stale[model] for model in batch}, attempts, notes)
         return parts
 
@@ -290,8 +296,14 @@ class IngestStage:
         if error is not None:
             return refused_row(source, content, error)
         table = self.inputs.discovery.adapter_tables.get(source.path)
-        notes = [*(table.notes if table is not None else read.notes), *([note] if note else [])]
+        notes = [*(table.notes if table is not None else self._notes_on_problems), *read.notes]
+        notes += [note] if note else []
         return evaluated_row(source, content or self.inputs.source_hash(source.path), read.rows, read.accepted, notes)
+
+    @property
+    def _notes_on_problems(self) -> Sequence[str]:
+        """What to say of a CSV without a problems file."""
+        return [NO_PROBLEMS_FILE] if self.inputs.problems_csv is None else []
 
     def _read_source(self, source: Source, content: str | None, scratch: Path) -> IngestedAttempts:
         """The attempts of a source; `InputFileError` says why it cannot be used."""

@@ -31,6 +31,8 @@ class TypedRows:
     accepted: pl.LazyFrame
     refusals: list[Refusal]
     rows: int
+    # What was assumed about cells.
+    notes: tuple[str, ...] = ()
 
 
 def read_typed_rows(
@@ -38,7 +40,9 @@ def read_typed_rows(
 ) -> TypedRows:
     """Read the file once through the rules into `scratch`; `extras` are further columns computed from the cells."""
     columns = {rule.column: rule.value for rule in rules} | dict(extras)
+    assumed = {f"__assumed_{rule.column}": rule for rule in rules if rule.assumed is not None}
     named = [expression.alias(name) for name, expression in columns.items()]
+    named += [rule.assumed.alias(name) for name, rule in assumed.items() if rule.assumed is not None]
 
     def sink(rows: pl.LazyFrame) -> None:
         typed = rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *cells.first_refusal(rules), *named)
@@ -57,7 +61,10 @@ def read_typed_rows(
         for line, kind, error, rule, cell in refused.iter_rows()
     ]
     rows = written.select(pl.len()).collect().item()
-    return TypedRows(written.filter(is_accepted).drop(_REFUSAL_COLUMNS), refusals, rows)
+    accepted = written.filter(is_accepted)
+    found = accepted.select(pl.col(name).any() for name in assumed).collect()
+    notes = tuple(assumed[name].assumption for name in assumed if found[name].item())
+    return TypedRows(accepted.drop(*_REFUSAL_COLUMNS, *assumed), refusals, rows, notes)
 
 
 def read_any_rows(table: InputTable, consume: Callable[[pl.LazyFrame], Result]) -> Result:

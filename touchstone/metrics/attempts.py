@@ -17,6 +17,7 @@ _GIVEN = (
     "suite",
     "classification",
     "weighted_score",
+    "structure_score",
     *TOKENS,
     "cost_usd",
     "duration_seconds",
@@ -50,11 +51,18 @@ def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scor
         compilation_score=pl.col("__compiled").cast(pl.Float64),
         test_score=test_score(pl.col("__tests_passed"), pl.col("__tests_failed")),
         lint_score=lint_score(pl.col("__lint_warnings"), scoring.code),
+        structure_score="structure_score",
     )
     return with_parts.with_columns(
         cost_of_pass=cost_of_pass(pl.col("cost_usd"), pl.col("pass_rate")),
         composite_score=composite_score(pl.col("pass_rate"), pl.col("impl_rate"), scoring.composite),
-        code_score=code_score(pl.col("compilation_score"), pl.col("test_score"), pl.col("lint_score"), scoring.code),
+        code_score=code_score(
+            pl.col("compilation_score"),
+            pl.col("test_score"),
+            pl.col("lint_score"),
+            pl.col("structure_score"),
+            scoring.code,
+        ),
         accuracy=accuracy(pl.col("classification"), pl.col("pass_rate")),
     ).with_columns(grade=grade(pl.col("composite_score"), scoring))
 
@@ -101,8 +109,8 @@ def impl_rate(weighted_score: pl.Expr) -> pl.Expr:
 
 
 def cost_of_pass(cost: pl.Expr, rate: pl.Expr) -> pl.Expr:
-    """Cost divided by pass rate, of one attempt or of means; infinite if nothing passes, null if unknown."""
-    return pl.when(cost.is_not_null() & (rate == 0)).then(float("inf")).otherwise(cost / rate)
+    """Cost divided by pass rate, of one attempt or of means; infinite if none passes, null if unknown or negative."""
+    return pl.when((cost >= 0) & (rate == 0)).then(float("inf")).when(cost >= 0).then(cost / rate)
 
 
 def composite_score(rate: pl.Expr, impl: pl.Expr, weights: CompositeWeights) -> pl.Expr:
@@ -125,9 +133,10 @@ def lint_score(warnings: pl.Expr, weights: CodeWeights) -> pl.Expr:
     return (1 - weights.per_warning * warnings).clip(0, 1).fill_null(1.0)
 
 
-def code_score(compiled: pl.Expr, tests: pl.Expr, lint: pl.Expr, weights: CodeWeights) -> pl.Expr:
-    """The weighted sum of the three parts; 0 if it does not compile, null if that is unknown."""
+def code_score(compiled: pl.Expr, tests: pl.Expr, lint: pl.Expr, structure: pl.Expr, weights: CodeWeights) -> pl.Expr:
+    """The weighted sum of the components; 0 if it does not compile, null if that or a counted structure is unknown."""
     scored = weights.compilation + weights.tests * tests + weights.lint * lint
+    scored = scored + weights.structure * structure if weights.structure else scored
     return pl.when(compiled == 1).then(scored).when(compiled == 0).then(0.0)
 
 

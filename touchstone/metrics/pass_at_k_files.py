@@ -67,7 +67,7 @@ def _calculate(
                 continue
             groups = sorted(set(histogram.select("model", "tier").iter_rows())) or [(model, DEFAULT_TIER)]
             parts.append(summarise(histogram, groups, problems, k_values, intervals))
-        done.quarantine = reader.quarantine
+        done.quarantine, done.notes = reader.quarantine, reader.notes
     if not parts:
         raise TouchstoneError("; ".join(done.unreadable))
     done.table = pl.concat(parts).sort("model", "tier", "k")
@@ -132,6 +132,7 @@ class _Reader:
         self._scratch = scratch
         self._problems: pl.DataFrame | None = None
         self.quarantine: list[pl.DataFrame] = []
+        self.notes: list[str] = []
 
     def histogram(self, path: Path, model: str) -> tuple[pl.DataFrame, int]:
         if isinstance(self._table, TextTable):
@@ -141,6 +142,7 @@ class _Reader:
         problems = self._careful_problems()
         read = read_fixes(path, model, problems.lazy(), self._scratch / "fixes.parquet")
         self.quarantine.append(read.quarantine)
+        self.notes += [f"{path.name}: {note}" for note in read.notes]
         counts = count_outcomes(read.attempts)
         histogram = outcome_histogram(counts, problems.lazy()).collect(engine="streaming")
         return histogram, problems.height
@@ -149,6 +151,7 @@ class _Reader:
         if self._problems is None:
             read = read_problems(self._table.path, self._scratch / "problems.parquet")
             self.quarantine.append(read.quarantine)
+            self.notes += [f"{self._table.path.name}: {note}" for note in read.notes]
             self._problems = read.problems.select("oid", "suite", "cluster").collect()
         return self._problems
 

@@ -81,6 +81,7 @@ def tiers(
     for columns in found:
         table = join_intervals(table, columns, MODEL_TIER)
     table = _with_uplift_reasons(table, samples, scoring.baseline_tier, intervals)
+    table = table.with_columns(_cliffs_deltas(table, samples, scoring.baseline_tier))
     ends = {f"grade_{end}": grade(pl.col(f"ci_{end}"), scoring) for end in ("low", "high")}
     return table.with_columns(**ends).lazy()
 
@@ -109,6 +110,33 @@ def _uplifts(
         ):
             found[model, tier] = interval
     return found
+
+
+def _cliffs_deltas(table: pl.DataFrame, samples: dict[GroupKey, Sample], baseline: str) -> pl.Series:
+    """Cliff's delta of every tier against the baseline tier of its model."""
+    deltas = [
+        cliffs_delta(samples[model, tier], samples[model, baseline])
+        if (model, tier) in samples and (model, baseline) in samples
+        else None
+        for model, tier in table.select(MODEL_TIER).iter_rows()
+    ]
+    return pl.Series("cliffs_delta", deltas, pl.Float64)
+
+
+def cliffs_delta(sample: Sample, baseline: Sample) -> float:
+    """How much more often a value of the sample is above one of the baseline than below (Cliff 1993), from -1 to 1.
+
+    >>> values, units = np.array([0.5, 1.0]), np.array([0, 1])
+    >>> low, high = (Sample(values, units, np.array(counts)) for counts in ([3, 1], [1, 3]))
+    >>> cliffs_delta(high, low), cliffs_delta(low, high), cliffs_delta(low, low)
+    (0.5, -0.5, 0.0)
+    """
+    order = np.argsort(baseline.values, kind="stable")
+    values, totals = baseline.values[order], np.concatenate([[0], np.cumsum(baseline.counts[order])])
+    below, up_to = (totals[np.searchsorted(values, sample.values, side)] for side in ("left", "right"))
+    # Whole numbers: the same in any order of rows.
+    wins = int(np.sum(sample.counts * (below + up_to - totals[-1])))
+    return wins / (int(sample.counts.sum()) * int(totals[-1]))
 
 
 def _with_uplift_reasons(

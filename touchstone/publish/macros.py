@@ -31,6 +31,7 @@ END
 _COST_OF_PASS = """
 CREATE OR REPLACE MACRO cost_of_pass(cost_usd, pass_rate) AS CASE
     WHEN cost_usd IS NULL OR pass_rate IS NULL THEN NULL
+    WHEN cost_usd < 0 THEN error('a cost cannot be negative, got ' || cost_usd)
     WHEN pass_rate = 0 THEN 'infinity'::DOUBLE
     ELSE cost_usd::DOUBLE / pass_rate
 END
@@ -63,6 +64,7 @@ _USED = (
     "scoring.code.compilation",
     "scoring.code.tests",
     "scoring.code.lint",
+    "scoring.code.structure",
     "scoring.code.per_warning",
     "scoring.grades",
     "scoring.failing_grade",
@@ -107,17 +109,18 @@ CREATE OR REPLACE MACRO composite_score(pass_rate, impl_rate, pass_weight := {},
 
 
 def _code_score(settings: Mapping[str, Any]) -> str:
-    parts = ("compilation", "tests", "lint", "per_warning")
-    compilation, tests, lint, per_warning = (_number(settings[f"scoring.code.{part}"]) for part in parts)
+    parts = ("compilation", "tests", "lint", "per_warning", "structure")
+    compilation, tests, lint, per_warning, weight = (_number(settings[f"scoring.code.{part}"]) for part in parts)
+    structure = f"\n        + {weight} * structure_score" if settings["scoring.code.structure"] else ""
     return f"""
-CREATE OR REPLACE MACRO code_score(compiled, tests_passed, tests_failed, lint_warnings) AS CASE
+CREATE OR REPLACE MACRO code_score(compiled, tests_passed, tests_failed, lint_warnings, structure_score := NULL) AS CASE
     WHEN compiled IS NULL THEN NULL
     WHEN NOT compiled::BOOLEAN THEN 0.0::DOUBLE
     ELSE {compilation}
         + {tests} * coalesce(
             coalesce(tests_passed, 0) / nullif(coalesce(tests_passed, 0) + coalesce(tests_failed, 0), 0), 0
         )
-        + {lint} * greatest(0, 1 - {per_warning} * coalesce(lint_warnings, 0))
+        + {lint} * greatest(0, 1 - {per_warning} * coalesce(lint_warnings, 0)){structure}
 END
 """
 

@@ -15,6 +15,7 @@ from touchstone.config.slices import SliceSettings
 
 
 def settings_table(
+    name: str | None,
     k_values: Sequence[int],
     problem_key: str,
     intervals: IntervalSettings,
@@ -23,12 +24,13 @@ def settings_table(
     slices: Sequence[SliceSettings],
     checks: CheckLimits,
 ) -> pl.LazyFrame:
-    """The settings that the figures depend on. SQL macros take their weights and grades from here."""
-    values: dict[str, object] = {"k_values": list(k_values), "problem_key": problem_key}
+    """The settings that the figures depend on, and the evaluation's name. SQL macros take their weights from here."""
+    values: dict[str, object] = {"name": name} if name is not None else {}
+    values |= {"k_values": list(k_values), "problem_key": problem_key}
     values["slices"] = [each.model_dump(mode="json", exclude_none=True) for each in slices]
     sections = {"intervals": intervals, "comparison": comparison, "scoring": scoring, "checks": checks}
-    for name, section in sections.items():
-        values |= dict(flat_settings(section, f"{name}."))
+    for prefix, section in sections.items():
+        values |= dict(flat_settings(section, f"{prefix}."))
     rows = [(key, json.dumps(value)) for key, value in sorted(values.items())]
     return pl.LazyFrame(rows, schema={"key": pl.String, "value": pl.String}, orient="row")
 

@@ -88,6 +88,11 @@ class RunLog:
                 extra={"event": "step", **{name: value for name, value in asdict(step).items() if name != "message"}},
             )
 
+    @property
+    def failed_step(self) -> str | None:
+        """The step of this run that failed last; None if none did."""
+        return next((step.stage for step in reversed(self._steps) if step.status == "failed"), None)
+
     def figures(self, stage: str) -> dict[str, float]:
         """How long a stage took the last time in this run; empty if it has not run."""
         last = next((step for step in reversed(self._steps) if step.stage == stage), None)

@@ -34,7 +34,7 @@ def probe_capabilities(settings: ValidationSettings) -> list[Capability]:
         scratch = Path(folder)
         entries = []
         for backend in (kind() for kind in BACKENDS):
-            failure = probe_backend(backend, scratch).failure
+            failure = probe_backend(backend, scratch)
             detail = (
                 "holds" if failure is None else f"{failure}; {INSTALL}" if backend.name == "bubblewrap" else failure
             )

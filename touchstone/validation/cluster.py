@@ -9,13 +9,12 @@ from touchstone.config.validation import ValidationSettings
 from touchstone.config.workers import WorkerSettings
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.carried_files import FilesToCarry
-from touchstone.validation.cluster_worker import CarriedBatch, open_cluster_worker, validate_carried
+from touchstone.validation.cluster_worker import CarriedBatch, identity_facts, open_cluster_worker, validate_carried
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.registry import DEFAULT_VALIDATORS, ValidatorRegistry
 from touchstone.validation.sandbox.probe import choose_sandbox
 from touchstone.validation.worker import Batch
-from touchstone.validation.worker_identity import identity_facts
 from touchstone.workers.cluster import running_workers
 from touchstone.workers.dask import DaskWorkers
 

@@ -196,21 +196,21 @@ def judge_fix(
     target, baseline, success = problem.target, problem.baseline, validation.settings.success
     if report.status in ("validator_unavailable", "unsafe_input") and baseline.decided:
         report = _blame_fix(report, target, validation)
-    report = _comparable_report(report, problem)
+    report = _comparable_report(report, applied, problem)
     verdict = compute_verdict(baseline, report, target.problem, *applied.lines, success, problem.reference)
     return report, replace(verdict, note="\n".join(filter(None, (verdict.note, *applied.notes))))
 
 
-def _comparable_report(report: Report, problem: ValidatedProblem) -> Report:
+def _comparable_report(report: Report, applied: AppliedFix, problem: ValidatedProblem) -> Report:
     """A fix's report without excluded tests, held to what is known of the problem's tests if pytest ran them."""
     report = report.without_tests(problem.excluded)
+    if problem.target.validator == "python":
+        report = hold_to_known_tests(report, problem.baseline, problem.reference, applied.changes)
     if report.doubts:
         tree = problem.target.tree
-        originals = (tree.read(path) for path in tree.files if path.endswith((".tf", ".tf.json", ".tofu")))
+        originals = (tree.read(path) for path in tree.files if path.endswith((".tf", ".tf.json", ".tofu", ".py")))
         report = replace(report, doubts=new_doubts(report, problem.baseline, originals))
-    if problem.target.validator != "python":
-        return report
-    return hold_to_known_tests(report, problem.baseline, problem.reference)
+    return report
 
 
 def _blame_fix(report: Report, target: Target, validation: ValidationSession) -> Report:

@@ -1,6 +1,7 @@
 """Makes environments with uv or pip, once for each set of requirements; afterwards everything works offline.
 
 The only part of validation that installs anything. It runs outside the sandbox, as installing packages always does.
+It also lists the environments that problems need, and those that are there.
 """
 
 import importlib.util
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,10 +18,12 @@ from pathlib import Path
 
 import filelock
 
+from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.progress import report_step, track
 from touchstone.validation.environments import ABOUT, environment_name, packages_of
-from touchstone.validation.sandbox.interpreters import Interpreter
+from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
+from touchstone.validation.targets import NoTarget, Target
 
 _LOCK = ".lock"
 _UNFINISHED = ".unfinished-"
@@ -128,3 +132,32 @@ def _installer(python: Interpreter) -> list[str]:
     if has_pip.returncode == 0:
         return [program, "-I", "-m", "pip", *how]
     raise TouchstoneError("neither uv nor pip is installed; install uv (pip install uv, or see its documentation)")
+
+
+@dataclass(frozen=True)
+class ListedEnvironment:
+    """One environment: `ready` if it can be used, and how many problems need it."""
+
+    name: str
+    ready: bool
+    problems: int
+    requirements: tuple[str, ...]
+
+
+def list_environments(settings: ValidationSettings, targets: Iterable[Target | NoTarget]) -> list[ListedEnvironment]:
+    """All environments, by name."""
+    folder, python = settings.environments_dir, interpreter(settings.python.interpreter)
+    prepared = {one.name: one.requirements for one in prepared_environments(folder)} if folder is not None else {}
+    ready: Counter[str] = Counter()
+    missing: Counter[tuple[str, ...]] = Counter()
+    for target in targets:
+        if isinstance(target, NoTarget):
+            missing.update([target.requirements] if target.requirements else [])
+        elif (place := target.problem.environment) is not None:
+            inside = folder is not None and place.parent == folder.resolve()
+            ready[place.name if inside else str(place)] += 1
+    found = [
+        ListedEnvironment(name, True, ready[name], prepared.get(name, ())) for name in {*ready.keys(), *prepared.keys()}
+    ]
+    found += [ListedEnvironment(environment_name(some, python), False, count, some) for some, count in missing.items()]
+    return sorted(found, key=lambda one: one.name)

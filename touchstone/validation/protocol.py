@@ -50,8 +50,9 @@ class Diagnostic:
 class TestControl:
     """What the negative control found in one test (`pytest_runner.controls`).
 
-    `ended`: it ran to its end, where an assertion fails. `passed`: it passed all the same. `held`: the places, by file
-    and line, where a wrong value was accepted; `unsure`: those where it is not clear which value was expected.
+    `ended`: it ran to its end, where an assertion fails. `passed`: it passed all the same. `held`: what no honest fix
+    does, mostly the file and line where a wrong value was accepted. `doubts`: what keeps its pass from being judged,
+    each with the text of the fix in question.
     """
 
     __test__ = False
@@ -59,7 +60,7 @@ class TestControl:
     ended: bool = False
     passed: bool = False
     held: tuple[str, ...] = ()
-    unsure: tuple[str, ...] = ()
+    doubts: tuple[tuple[str, str], ...] = ()
 
     @property
     def doubtful(self) -> bool:
@@ -67,7 +68,7 @@ class TestControl:
 
         No chance makes a test pass whose last assertion is false, or a value equal to two others at once.
         """
-        return not self.certain and bool(not self.ended or self.unsure)
+        return not self.certain and not self.ended
 
     @property
     def certain(self) -> bool:
@@ -84,7 +85,7 @@ class TestControl:
             self.ended or other.ended,
             self.passed and other.passed,
             tuple(place for place in self.held if place in other.held),
-            tuple(place for place in self.unsure if place in other.unsure),
+            tuple(dict.fromkeys((*self.doubts, *other.doubts))),
         )
 
 
@@ -169,7 +170,12 @@ class Report:
         control = plain.get("control")
         if control is not None:
             control = {
-                name: TestControl(one["ended"], one["passed"], tuple(one["held"]), tuple(one["unsure"]))
+                name: TestControl(
+                    one["ended"],
+                    one["passed"],
+                    tuple(one["held"]),
+                    tuple(map(tuple, one["doubts"])),
+                )
                 for name, one in control.items()
             }
         made = {"diagnostics": found, "declared": names, "skipped": skipped, "doubts": doubts, "control": control}

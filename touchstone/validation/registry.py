@@ -112,6 +112,7 @@ def _command_settings(settings: ValidationSettings) -> CommandSettings:
         readable=tuple(given.readable),
         environment=given.environment,
         report_file=given.report_file,
+        interpreter=settings.python.interpreter,
     )
 
 

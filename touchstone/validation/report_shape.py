@@ -69,7 +69,7 @@ def _are_controls(controls: object) -> bool:
         and isinstance(one.ended, bool)
         and isinstance(one.passed, bool)
         and _are_texts(one.held)
-        and _are_texts(one.unsure)
+        and _are_tuples_of_texts(one.doubts)
         for name, one in controls.items()
     )
 

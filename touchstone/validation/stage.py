@@ -27,6 +27,7 @@ from touchstone.tables import TABLES
 from touchstone.validation.files.file_identity import identified_since
 from touchstone.validation.judging.retrying import SETTLED, content_digest, is_settled
 from touchstone.validation.recorded import recorded_outcomes
+from touchstone.vocabulary import VALIDATION_COLUMNS
 
 if TYPE_CHECKING:
     from touchstone.validation.session import ValidationSession
@@ -228,25 +229,23 @@ class ValidationStage:
         """What each problem is about: files, lines and validator."""
         if not oids:
             return {}
-        from touchstone.validation.targets import COLUMNS
+        return self._targets.find(self._problem_rows(pl.col("oid").is_in(oids)))
 
+    def _problem_rows(self, wanted: pl.Expr) -> Iterator[dict[str, Any]]:
+        """What validation reads of problems."""
         problems = self.store.scan_with_extras("problems")
-        present = [name for name in COLUMNS if name in problems.collect_schema()]
-        rows = problems.filter(pl.col("oid").is_in(oids)).select("oid", *present).sort("oid").collect()
-        return self._targets.find(rows.iter_rows(named=True))
+        present = [name for name in VALIDATION_COLUMNS if name in problems.collect_schema()]
+        return problems.filter(wanted).select("oid", *present).sort("oid").collect().iter_rows(named=True)
 
     @cached_property
     def _targets(self) -> "Targets":
         """Finds the targets. The validator of Terraform files is chosen once, for all problems of the evaluation."""
-        from touchstone.validation.targets import COLUMNS, Targets
+        from touchstone.validation.targets import Targets
         from touchstone.validation.terraform_choice import choose_terraform_validator
 
-        clones, settings = self.config.clones_dir, self.config.validation
-        problems = self.store.scan_with_extras("problems")
-        present = [name for name in COLUMNS if name in problems.collect_schema()]
-        rows = problems.select("oid", *present).sort("oid").collect().iter_rows(named=True)
-        choice = choose_terraform_validator(rows, clones, self.session)
-        return Targets(clones, choice.applied_to(settings))
+        clones = self.config.clones_dir
+        choice = choose_terraform_validator(self._problem_rows(pl.lit(True)), clones, self.session)
+        return Targets(clones, choice.applied_to(self.config.validation))
 
 
 def _fingerprint(attempts: Part, validated_by: object, excluded: Mapping[str, frozenset[str]]) -> str:

@@ -2,12 +2,16 @@
 
 import re
 import shlex
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.config.validation import ValidationSettings
+from touchstone.ingest.input_paths import fetch_inputs
+from touchstone.ingest.problems import read_problems
 from touchstone.validation.environments import NoEnvironment, find_environment
 from touchstone.validation.files.locate_files import UnusableFiles, locate
 from touchstone.validation.files.working_copy import HashedTree, list_files
@@ -18,41 +22,7 @@ from touchstone.validation.judging.verdicts import named_severity
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.reach import FilesOnDisk, TreeIndex
 from touchstone.validation.registry import language_of, validator_for
-from touchstone.vocabulary import WARNING_NOT_SHOWN
-
-# The columns of the problems file that control validation.
-COLUMNS = (
-    "filename",
-    "working_directory",
-    "project_name",
-    "language",
-    "line_start",
-    "line_end",
-    "impacted_block_start_line",
-    "impacted_block_end_line",
-    "severity",
-    "summary",
-    "reference_fix",
-    "resource_schema",
-    "tests",
-    "expected_tests",
-    "test_command",
-    "setup_command",
-    "test_report",
-    "report_file",
-    "judge_files",
-    "source_files",
-    "requirements",
-    "environment",
-    # As SWE-bench has them.
-    "reference_patch",
-    "patch",
-    "test_patch",
-    "fail_to_pass",
-    "pass_to_pass",
-    "FAIL_TO_PASS",
-    "PASS_TO_PASS",
-)
+from touchstone.vocabulary import VALIDATION_COLUMNS, WARNING_NOT_SHOWN
 
 
 @dataclass(frozen=True)
@@ -220,3 +190,14 @@ def _names(value: str | None) -> tuple[str, ...]:
     ('test_a.py', 'test_b.py')
     """
     return tuple(name for name in re.split(r"[\s,;]+", value or "") if name)
+
+
+def problem_rows(config: EvaluationConfig) -> dict[str, dict[str, Any]]:
+    """The columns of the problems file that control validation, by oid, for commands that need no run."""
+    fetch_inputs(config)
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
+        path = find_problems_csv(config)
+        problems = read_problems(path, Path(scratch) / "problems.parquet", config.problem_key, config.columns).problems
+        present = [name for name in VALIDATION_COLUMNS if name in problems.collect_schema()]
+        rows = problems.select("oid", *present).sort("oid").collect()
+        return {row["oid"]: row for row in rows.iter_rows(named=True)}

@@ -15,10 +15,9 @@ from touchstone.validation.judging.verdicts import Verdict
 from touchstone.validation.kept_texts import applied_diff, with_judge_note
 from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
 from touchstone.validation.outcomes import ValidatedProblem, judge_fix, validate_problems
-from touchstone.validation.problem_rows import problem_rows
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.session import ValidationSession
-from touchstone.validation.targets import NoTarget, Target, Targets
+from touchstone.validation.targets import NoTarget, Target, Targets, problem_rows
 from touchstone.validation.terraform_choice import choose_terraform_validator, is_terraform
 from touchstone.vocabulary import Success
 

@@ -29,7 +29,7 @@ def connect(settings: WorkerSettings) -> "Client":
         files = tls_files(settings)
         for file in (files.ca_file, files.cert_file, files.key_file):
             if not file.is_file():
-                hint = "" if settings.tls else f": no `touchstone workers start` of yours runs at {settings.address}"
+                hint = "" if settings.tls else f": none of your `touchstone workers start` runs at {settings.address}"
                 raise TouchstoneError(f"workers.tls: {file} does not exist{hint}")
         security = Security(
             tls_ca_file=str(files.ca_file),

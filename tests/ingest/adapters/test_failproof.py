@@ -1,7 +1,11 @@
 """Reading FailProof results: classes, times, and the iteration numbers that follow from them."""
 
+import csv
 import json
 import random
+import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -215,3 +219,83 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     good = lines(result()).encode()
     with pytest.raises(InputFileError, match=rf"not UTF-8 \(at byte {len(good) + 1}\)"):
         read_failproof(write(tmp_path, good + b'"\xe9"\n'))
+
+
+def forms(tmp_path: Path, results: list[dict[str, object]]) -> dict[str, Path]:
+    """The same results in every form that FailProof has."""
+    flat = [each | {name: json.dumps(each[name]) for name in ("classification", "scores")} for each in results]
+    words = [
+        {name: value for name, value in each.items() if name not in ("classification", "scores")}
+        | {"classification.primary": each["classification"] and each["classification"]["primary"]}  # type: ignore[index]
+        | {"classification.details": each["classification"] and json.dumps(each["classification"]["details"])}  # type: ignore[index]
+        | {"scores.accuracy": each["scores"] and each["scores"]["accuracy"]}  # type: ignore[index]
+        for each in results
+    ]
+    reprs = [each | {name: str(each[name] or "") for name in ("classification", "scores")} for each in results]
+    paths = {"lines": write(tmp_path, lines(*results)), "list": tmp_path / "run.json"}
+    paths["list"].write_text(json.dumps(results, indent=1))
+    for name, rows in {"json.csv": flat, "words.csv": words, "repr.csv": reprs}.items():
+        paths[name] = tmp_path / name
+        with paths[name].open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    paths["failproof.db"] = tmp_path / "failproof.db"
+    with closing(sqlite3.connect(paths["failproof.db"])) as database:
+        database.execute(f"CREATE TABLE run_results ({', '.join(flat[0])})")
+        database.execute("CREATE TABLE other (x)")
+        places = ", ".join("?" * len(flat[0]))
+        database.executemany(f"INSERT INTO run_results VALUES ({places})", [tuple(each.values()) for each in flat])
+        database.commit()
+    return paths
+
+
+def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
+    results = [
+        result(classification=None, scores=None),
+        result(case_id="injection-002", raw_response='a "quoted",\nanswer'),
+        result(run_id="run-2", classification={"primary": "refusal", "details": {"rule": 1}}, scores={"accuracy": 0}),
+        result(run_id="run-3", scores={"accuracy": 0}),
+    ]
+    expected = None
+    for name, path in forms(tmp_path, results).items():
+        assert detect_format(path) == "failproof", name
+        table = read_adapted(path)
+        rows = table.frame.drop("__line")
+        expected = rows if expected is None else expected
+        assert rows.select(expected.columns).rows() == expected.rows(), name
+        assert [kind for _, kind, _ in refused(table)] == ["contradiction"]
+        assert "run-3" in table.raw({refused(table)[0][0]})[refused(table)[0][0]]
+    assert expected is not None
+    assert expected["passed"].to_list() == [None, "true", "false", "true"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("CREATE VIEW run_results AS SELECT 1", "there is no table run_results"),
+        ("CREATE TABLE run_results_old (x)", "there is no table run_results"),
+        (
+            "CREATE TABLE run_results (y, x AS (hex(zeroblob(400000000)))); INSERT INTO run_results DEFAULT VALUES",
+            "cannot be read as SQLite (",
+        ),
+    ],
+)
+def test_other_databases_are_refused(tmp_path: Path, statement: str, reason: str) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(statement)
+    with pytest.raises(InputFileError, match=re.escape(reason)):
+        read_failproof(path)
+
+
+def test_a_damaged_database_or_one_in_use_is_refused(tmp_path: Path) -> None:
+    path = forms(tmp_path, [result()])["failproof.db"]
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(InputFileError, match=r"failproof\.db: cannot be read as SQLite \("):
+        read_failproof(path)
+    path.write_bytes(data)
+    path.with_name("failproof.db-wal").write_bytes(b"changes")
+    with pytest.raises(InputFileError, match=r"failproof\.db-wal beside it has changes"):
+        read_failproof(path)

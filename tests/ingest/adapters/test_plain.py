@@ -157,9 +157,9 @@ def test_the_problem_key_of_the_configuration(tmp_path: Path, kind: str) -> None
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_a_table_without_attempts_is_not_recognised_and_says_what_is_missing(tmp_path: Path, kind: str) -> None:
-    path = write(tmp_path, [{"oid": "a", "passed": True}], kind)
+    path = write(tmp_path, [{"iteration_id": 1, "passed": True}], kind)
     assert detect_format(path) is None
-    assert why_not_plain(path, ReadOptions()) == "missing column iteration_id (found: oid, passed)"
+    assert why_not_plain(path, ReadOptions()) == "missing column oid (found: iteration_id, passed)"
 
 
 def test_an_exported_table_is_not_read_back(tmp_path: Path) -> None:

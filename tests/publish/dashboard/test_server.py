@@ -24,19 +24,19 @@ from touchstone.publish.local_server import listen
 OPENED = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
 
 
-def asked(host: str, headers: dict[str, str], kind: str = "http") -> list[dict[str, Any]]:
+def asked(host: str, headers: dict[str, str], kind: str = "http", method: str = "GET") -> list[dict[str, Any]]:
     """What the guard sends for a request, in front of an app that says ok."""
     sent: list[dict[str, Any]] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"access-control-allow-origin", b"*")]})
+        await send({"type": "http.response.start", "status": 200, "headers": []})
 
     async def send(message: Any) -> None:
         sent.append(message)
 
     scope = {
         "type": kind,
-        "method": "GET",
+        "method": method,
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
     }
     asyncio.run(server.guarded(app, host)(scope, None, send))  # type: ignore[arg-type]
@@ -69,6 +69,21 @@ def test_only_the_dashboard_itself_may_ask(host: str, headers: dict[str, str], s
     assert asked(host, headers)[0]["status"] == status
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "http://127.0.0.1:2718"}, 200),
+        ({}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://127.0.0.1:9999"}, 403),
+        ({"origin": "http://127.0.0.1:2718", "sec-fetch-site": "cross-site"} | OPENED, 403),
+    ],
+)
+def test_only_a_page_of_the_dashboard_may_write(headers: dict[str, str], status: int) -> None:
+    sent = asked("127.0.0.1", {"host": "127.0.0.1:2718"} | headers, method="POST")
+    assert sent[0]["status"] == status
+
+
 def test_a_foreign_page_gets_no_websocket() -> None:
     [closed] = asked("127.0.0.1", {"host": "127.0.0.1:2718", "origin": "http://127.0.0.1:9999"}, "websocket")
     assert closed["type"] == "websocket.close"
@@ -76,7 +91,8 @@ def test_a_foreign_page_gets_no_websocket() -> None:
 
 def test_pages_may_load_nothing_from_elsewhere_and_no_site_may_read_them() -> None:
     headers = dict(asked("127.0.0.1", {"host": "127.0.0.1:2718"})[0]["headers"])
-    assert b"http" not in headers[b"content-security-policy"]
+    policy = headers[b"content-security-policy"].decode()
+    assert policy.startswith("default-src 'none'") and "script" not in policy and "http" not in policy
     assert b"access-control-allow-origin" not in headers
 
 
@@ -91,15 +107,6 @@ def test_a_taken_port_is_named() -> None:
 def test_results_that_are_not_there_are_told_in_one_line(touchstone: Command, tmp_path: Path) -> None:
     missing = touchstone("explore", "--data", tmp_path / "nothing")
     assert missing.returncode == 2 and "no tables here" in missing.stderr and missing.stderr.count("\n") == 1
-
-
-def test_without_marimo_the_command_says_how_to_get_it(
-    touchstone: Command, filterable: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "marimo", None)
-    done = touchstone("explore", "--data", filterable.output)
-    assert done.returncode == 2
-    assert done.stderr == "error: the dashboard needs marimo: pip install 'touchstone[explore]'\n"
 
 
 @pytest.fixture
@@ -128,14 +135,15 @@ def test_a_token_guards_the_page_and_ctrl_c_ends_it(
     address = started.stdout.readline().split()[0]
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?access_token=[\w-]{32}", address)
     stranger = urllib.request.build_opener()
-    with stranger.open(address.partition("?")[0]) as login:
-        assert "/auth/login" in login.url and "Touchstone" not in login.read().decode()
+    with pytest.raises(urllib.error.HTTPError, match="401") as login:
+        stranger.open(address.partition("?")[0] + "?run=x")
+    assert 'name="run" value="x"' in login.value.read().decode(), "the token leads to what was asked for"
     with pytest.raises(urllib.error.HTTPError, match="403"):
         stranger.open(urllib.request.Request(address, headers={"Host": "evil.example"}))
     reader = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     with reader.open(address) as page:
-        assert "Touchstone" in page.read().decode()
-        assert page.headers["Content-Security-Policy"].startswith("default-src 'self'")
+        assert "Leaderboard" in page.read().decode() and "access_token" not in page.url
+        assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
     started.send_signal(signal.SIGINT)
     assert (started.wait(), started.stderr.read()) == (0, "")
     assert fingerprint(filterable.output) == before and not (tmp_path / "config").exists()

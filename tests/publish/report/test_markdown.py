@@ -18,10 +18,13 @@ def test_the_paragraph_comes_first_then_the_leaderboard(tmp_path: Path) -> None:
         )
     )
     blocks = text.split("\n\n")
-    assert blocks[0] == "### Touchstone report"
-    assert blocks[1].startswith("a is best: pass@1 0.700 (95% CI 0.600 to 0.800, 40 problems); it is better than b")
-    assert blocks[2] == "#### pass@k with 95% confidence intervals, best first"
-    assert blocks[3].splitlines()[2] == r"| a | wilson | 0.700 \[0.600, 0.800\] | 40 of 40 |"
+    assert blocks[0] == f"### Touchstone report: {tmp_path.name}"
+    assert blocks[1].startswith(
+        "a repairs 70 of 100 problems at the first try (probably 60 to 80), clearly ahead of b."
+    )
+    assert blocks[2].startswith("a is best: pass@1 0.700 (95% CI 0.600 to 0.800, 40 problems); it is better than b")
+    assert blocks[3] == "#### pass@k with 95% confidence intervals, best first"
+    assert blocks[4].splitlines()[2] == r"| a | wilson | 0.700 \[0.600, 0.800\] | 40 of 40 |"
 
 
 def test_a_large_run_is_cut_with_the_rest_stated(tmp_path: Path) -> None:
@@ -37,7 +40,7 @@ def test_a_large_run_is_cut_with_the_rest_stated(tmp_path: Path) -> None:
         )
     )
     assert 20_000 < len(text) < MAX_COMMENT
-    assert "… and 114 more" in text and "#### Regressions" in text
+    assert "… and 113 more" in text and "#### Cases that changed" in text
 
 
 def test_the_longest_texts_still_fit(tmp_path: Path) -> None:

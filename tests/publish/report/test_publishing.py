@@ -16,7 +16,7 @@ def published(finished: Folder, tmp_path_factory: pytest.TempPathFactory) -> Fol
     folder = copy_of(finished, tmp_path_factory.mktemp("published") / "copy")
     folder.configure(publish={"report": True})
     done = call_here("run", "--config", folder.config, dagster=False)
-    assert done.stdout.splitlines()[-1] == f"  {report_of(folder)}", "a run ends with where the report is"
+    assert done.stdout.splitlines()[-1].startswith("to read the report: touchstone report --open"), done.stdout
     return folder
 
 
@@ -36,7 +36,7 @@ def test_the_command_finds_the_published_report_and_prints_markdown(published: F
     done = touchstone("report", "--data", published.output)
     assert (done.returncode, done.stdout.strip()) == (0, str(report_of(published)))
     done = touchstone("report", "--data", published.output, "--format", "markdown")
-    assert done.stdout.startswith("### Touchstone report\n\nm is the only model: pass@1 0.250")
+    assert done.stdout.startswith("### Touchstone report: copy\n\nm repairs 25 of 100 problems at the first try")
 
 
 def test_a_copy_elsewhere_says_the_same(published: Folder, touchstone: Command, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The paragraph on top: every claim follows from a verdict, a table or a check, and none goes further."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.publish.report.results import Row, figure, outcome, pair, write_results
 from touchstone.publish.report.run import ReportedRun
-from touchstone.publish.report.summary import best, change, summary
+from touchstone.publish.report.summary import best, change, headline, summary
 
 SETTINGS = [
     {"key": "intervals.confidence", "value": "0.9"},
@@ -18,11 +19,144 @@ THREE = [figure("atlas", 0.7), figure("boreal", 0.6), figure("cedar", 0.5)]
 
 
 def said(root: Path, **tables: Any) -> str:
-    return " ".join(summary(ReportedRun(write_results(root, **{"settings": SETTINGS, **tables}))))
+    run = ReportedRun(write_results(root, **{"settings": SETTINGS, **tables}))
+    return " ".join([*headline(run), *summary(run)])
+
+
+def said_first(root: Path, **tables: Any) -> str:
+    return " ".join(headline(ReportedRun(write_results(root, **{"settings": SETTINGS, **tables}))))
 
 
 def said_of_best(root: Path, **tables: Any) -> str:
     return " ".join(best(ReportedRun(write_results(root, **{"settings": SETTINGS, **tables}))))
+
+
+# The result in plain words
+
+TWO_TIERS = [figure("atlas", 0.6), figure("atlas", 0.7, "T1"), figure("boreal", 0.5), figure("boreal", 0.65, "T1")]
+ATLAS = "atlas repairs 70 of 100 problems at the first try (probably 60 to 80)"
+ON_40 = " This was measured on 40 problems."
+
+
+@pytest.mark.parametrize(
+    ("figures", "pairs", "expected"),
+    [
+        pytest.param(
+            THREE,
+            [pair("atlas", "boreal", "worse"), pair("cedar", "atlas", "better")],
+            f"{ATLAS}, clearly ahead of both others.{ON_40}",
+            id="ahead of all",
+        ),
+        pytest.param(
+            THREE[:2], [pair("atlas", "boreal", "worse")], f"{ATLAS}, clearly ahead of boreal.{ON_40}", id="of two"
+        ),
+        pytest.param(
+            THREE,
+            [pair("atlas", "boreal", "no evidence"), pair("atlas", "cedar", "underpowered")],
+            f"{ATLAS}, but is not clearly ahead of either other model: no winner is certain.{ON_40}",
+            id="nothing decided",
+        ),
+        pytest.param(
+            THREE[:2],
+            [pair("atlas", "boreal", "underpowered")],
+            f"{ATLAS}, but is not clearly ahead of boreal: no winner is certain.{ON_40}",
+            id="nothing decided between two",
+        ),
+        pytest.param(
+            [*THREE, figure("dune", 0.4), figure("elm", 0.3)],
+            [
+                pair("atlas", "boreal", "no relevant difference"),
+                pair("atlas", "cedar", "better"),
+                pair("dune", "atlas", "better"),
+            ],
+            f"{ATLAS}. It is clearly ahead of dune; practically level with boreal; "
+            f"behind cedar on the problems that both attempted; not compared with elm.{ON_40}",
+            id="every kind of verdict",
+        ),
+        pytest.param(
+            TWO_TIERS,
+            [pair("atlas", "boreal", "worse", tier="T1"), pair("atlas", "boreal", "no evidence")],
+            "atlas (tier T1) repairs 70 of 100 problems at the first try (probably 60 to 80), "
+            f"clearly ahead of boreal at this tier.{ON_40}",
+            id="the verdict is that of the best tier",
+        ),
+        pytest.param(
+            [figure("atlas", 0.7), figure("boreal", 0.7), figure("cedar", 0.5)],
+            [pair("atlas", "boreal", "no evidence"), pair("atlas", "cedar", "worse")],
+            "atlas and boreal share the first place: each repairs 70 of 100 problems at the first try "
+            f"(probably 60 to 80).{ON_40}",
+            id="a tie",
+        ),
+        pytest.param(
+            [figure("atlas", 0.7), figure("boreal", 0.7, ci_low=0.5)],
+            [],
+            f"atlas and boreal share the first place: each repairs 70 of 100 problems at the first try.{ON_40}",
+            id="a tie of different intervals",
+        ),
+        pytest.param([figure("atlas", 0.7)], [], f"{ATLAS}. It is the only model.{ON_40}", id="one model"),
+        pytest.param(
+            [figure("atlas", 0.7, "T0"), figure("atlas", 0.6, "T1")],
+            [],
+            f"atlas (tier T0) repairs 70 of 100 problems at the first try (probably 60 to 80).{ON_40}",
+            id="one model at two tiers",
+        ),
+        pytest.param(
+            [figure("atlas", 0.7, ci_low=None, ci_high=None)],
+            [],
+            f"atlas repairs 70 of 100 problems at the first try. It is the only model.{ON_40}",
+            id="no interval",
+        ),
+        pytest.param(
+            [figure("atlas", 0.704, ci_low=0.701, ci_high=0.7049)],
+            [],
+            "atlas repairs 70 of 100 problems at the first try (known to within one of 100). It is the only model."
+            f"{ON_40}",
+            id="a narrow interval",
+        ),
+        pytest.param(
+            [figure("atlas", 0.7, eligible=38, attempted=38)],
+            [],
+            f"{ATLAS}. It is the only model. This was measured on 38 of 40 problems; the other 2 have no "
+            "decided attempt.",
+            id="undecided attempts",
+        ),
+        pytest.param(
+            [figure("atlas", 0.999, k=5, ci_low=0.99)],
+            [],
+            "atlas repairs more than 99 of 100 problems within 5 tries (probably 99 to 100). It is the only model."
+            f"{ON_40}",
+            id="nearly all, within several tries",
+        ),
+        pytest.param(
+            [figure("atlas", 1.0, ci_low=0.91)],
+            [],
+            "atlas repairs every problem at the first try (probably at least 91 of 100). It is the only model." + ON_40,
+            id="all",
+        ),
+        pytest.param(
+            [figure("atlas", 0.0, ci_high=0.002), figure("boreal", 0.0, ci_high=0.002)],
+            [pair("atlas", "boreal", "no evidence")],
+            f"No model repairs any problem at the first try (probably fewer than 1 of 100).{ON_40}",
+            id="none",
+        ),
+        pytest.param(
+            [figure("atlas", None, k=5)], [], "There is no result yet: no problem has 5 decided attempts.", id="null"
+        ),
+        pytest.param([], [], "There are no figures: no attempt was evaluated.", id="no figures"),
+    ],
+)
+def test_the_first_paragraph_is_plain_and_no_surer_than_the_verdicts(
+    tmp_path: Path, figures: list[Row], pairs: list[Row], expected: str
+) -> None:
+    assert said_first(tmp_path, pass_at_k=figures, model_comparison=pairs) == expected
+
+
+def test_the_first_paragraph_says_what_got_worse_and_which_checks_failed(tmp_path: Path) -> None:
+    worse = {"model": "m", "tier": "T0", "baseline": "base", "verdict": "worse", "difference": -0.2}
+    failed = {"passed": False, "message": "because", "error": True, "figures": {}}
+    text = said_first(tmp_path, checks={"pass_at_k.coverage": failed}, pass_at_k=ONE, baseline_verdicts=[worse])
+    assert "Against the baseline base: m (by 20.0 points) is worse." in text
+    assert text.endswith("1 check failed (pass_at_k.coverage): read why before you trust the figures.")
 
 
 # Who is best
@@ -83,10 +217,15 @@ def test_models_that_were_not_compared_are_named(tmp_path: Path) -> None:
 
 
 def test_each_tier_has_its_own_best_and_later_ones_are_counted(tmp_path: Path) -> None:
-    rows = [figure(model, rate, f"T{tier}") for tier in range(5) for model, rate in (("atlas", 0.7), ("boreal", 0.6))]
+    rows = [
+        figure(model, rate + tier / 50, f"T{tier}")
+        for tier in range(5)
+        for model, rate in (("atlas", 0.7), ("boreal", 0.6))
+    ]
     pairs = [pair("boreal", "atlas", "better", tier=f"T{tier}") for tier in range(5)]
     text = said_of_best(tmp_path, pass_at_k=rows, model_comparison=pairs)
-    assert text.count("atlas is best at tier") == 3 and "The leaderboard has 2 more tiers." in text
+    assert re.findall("atlas is best at tier (..)", text) == ["T4", "T3", "T2"], "the best tier first"
+    assert "The leaderboard has 2 more tiers." in text
 
 
 @pytest.mark.parametrize(
@@ -116,9 +255,8 @@ def test_without_figures_it_says_so(tmp_path: Path) -> None:
 
 
 def test_without_a_baseline_nothing_is_said_about_change(tmp_path: Path) -> None:
-    assert list(change(ReportedRun(write_results(tmp_path)))) == [
-        "No baseline is pinned, so nothing is known about change."
-    ]
+    assert "No baseline is pinned, so nothing is known about change." in said(tmp_path, pass_at_k=ONE)
+    assert "baseline" not in said_first(tmp_path / "again", pass_at_k=ONE)
 
 
 def test_changes_are_what_the_verdicts_and_cases_say(tmp_path: Path) -> None:

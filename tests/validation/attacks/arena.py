@@ -157,7 +157,7 @@ class Arena:
             unmodified = job_of({filename: before, **others}, filename, is_fix=False, **problem)
             self._baselines[known] = self._report(unmodified, patience)
         report = self._report(job_of({filename: code, **others}, filename, **problem), patience if patient else given)
-        return hold_to_known_tests(report, self._baselines[known], None)
+        return hold_to_known_tests(report, self._baselines[known], None, {filename: code.encode()})
 
     def _report(self, job: Job, limits: Limits) -> Report:
         usual, self.validator._limits = self.validator._limits, limits
@@ -168,8 +168,10 @@ class Arena:
         return report
 
     def cheat(self, code: str, tests: str = TESTS, allowed: Sequence[str] = (), **more: Any) -> Report:
-        """The report on an attack: none of its tests passes but those allowed, and it is decided."""
+        """The report on an attack: none of its tests passes but those allowed, and it is decided or doubted."""
         report = self.validate(code, tests, **more)
+        if report.doubts:
+            return report
         passed = [name for name, good in report.tests.items() if good and name not in allowed]
         if report.status == "passed" or (passed and report.status == "failed"):
             raise PassedError(report)

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import BAD, GOOD, Arena, Canary, strangers, wait_for_none
-from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, interpreter, readable_by_others
+from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, readable_by_others
+from touchstone.validation.sandbox.interpreters import interpreter
 from touchstone.validation.sandbox.probe import probe_backend
 from touchstone.validation.sandbox.processes import descendants
 from touchstone.validation.sandbox.runner import SandboxRunner
@@ -28,7 +29,7 @@ def trouble_with(name: str) -> str | None:
     """Why a backend does not hold here."""
     scratch = Path(tempfile.mkdtemp(prefix="attacks-probe-"))
     try:
-        return probe_backend(_KINDS[name](), scratch).failure
+        return probe_backend(_KINDS[name](), scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -12,8 +12,9 @@ import pytest
 from tests.validation.attacks.arena import MILLION, Canary
 from tests.validation.attacks.conftest import SECRET, sandbox_runner
 from touchstone.validation.protocol import Job, Problem, Report, Tree
-from touchstone.validation.sandbox.backends import Landlock, interpreter, readable_by_others
+from touchstone.validation.sandbox.backends import Landlock, readable_by_others
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits
+from touchstone.validation.sandbox.interpreters import interpreter
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.command import CommandSettings, CommandValidator
 from touchstone.validation.validators.lint import MOST_WARNINGS, count_warnings
@@ -21,8 +22,6 @@ from touchstone.validation.validators.lint import MOST_WARNINGS, count_warnings
 # So much time that another limit is always the first to be reached, however slow the machine is.
 LIMITS = Limits(seconds=60, memory_bytes=128 * MILLION, disk_bytes=16 * MILLION, output_bytes=MILLION, processes=12)
 BRIEF = replace(LIMITS, seconds=1.2)
-# For what reaches any limit.
-SHORT = replace(LIMITS, seconds=0.5)
 PATH = {"PATH": "/usr/bin:/bin"}
 
 
@@ -36,11 +35,6 @@ def python(sandbox: SandboxRunner, script: str, limits: Limits = LIMITS) -> Comm
     made = interpreter()
     command = Command([str(made.program), "-I", "-c", script], Tree(Path("/"), ()), environment=PATH)
     return sandbox.run(command, limits)
-
-
-def test_a_sound_command(commands: SandboxRunner) -> None:
-    ended = shell(commands, "echo fine; exit 3")
-    assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 3, b"fine\n")
 
 
 def test_landlock_refuses_commands_of_root_where_the_interpreter_is_closed_to_others(tmp_path: Path) -> None:
@@ -69,12 +63,13 @@ class TestReach:
     def test_files_and_environment(self, commands: SandboxRunner, canary: Canary) -> None:
         script = f"""
             cat /etc/shadow {canary.secret}; echo x > {canary.secret}; echo x > {canary.folder}/new; ls {canary.folder}
-            echo x > /usr/attack; echo x > /tree/attack; env; cat /proc/*/environ | tr '\\0' '\\n'; ls -a / /home
+            for place in / /usr /etc /tree; do echo x > $place/attack && echo wrote; done
+            env; cat /proc/*/environ | tr '\\0' '\\n'; ls -a / /home
             for process in /proc/[0-9]*; do cat $process/maps; ls -l $process/fd; done
         """
         ended = shell(commands, script)
         assert SECRET.encode() not in ended.stdout + ended.stderr
-        assert b"TOUCHSTONE" not in ended.stdout and b"root:x:" not in ended.stdout
+        assert not [word for word in (b"TOUCHSTONE", b"root:x:", b"wrote") if word in ended.stdout]
 
     def test_other_processes(self, commands: SandboxRunner) -> None:
         ended = shell(
@@ -127,29 +122,14 @@ class TestLimits:
             "yes > full",
             "i=0; while head -c 1000000 /dev/zero > $i; do i=$((i+1)); done",
             "yes > $TMPDIR/full",
+            "yes > /dev/shm/full",
         ):
             # In landlock the size of a file is limited, so that one file alone cannot exceed the limit.
             may_end = commands.name == "landlock" and "head" not in fill
             assert shell(commands, f"{fill}; exit 0").status in ("disk_limit", *(["exited"] if may_end else []))
-        ended = shell(
-            commands, "truncate -s 1T sparse && echo made; for place in /dev/shm /run /; do yes > $place/full; done"
-        )
+        ended = shell(commands, "truncate -s 1T sparse && echo made; for place in /run /; do yes > $place/full; done")
         assert ended.status == "exited" and b"made" not in ended.stdout
         assert before - shutil.disk_usage("/tmp").free < 256 * MILLION
-
-    @pytest.mark.parametrize("stream", ["", ">&2"])
-    def test_a_gigabyte_of_output(self, commands: SandboxRunner, stream: str) -> None:
-        ended = shell(commands, f"head -c 1073741824 /dev/zero {stream}")
-        assert ended.status == "output_limit"
-        assert max(len(ended.stdout), len(ended.stderr)) <= LIMITS.output_bytes + 1
-
-    def test_time(self, commands: SandboxRunner) -> None:
-        assert shell(commands, "trap '' TERM INT HUP; while :; do :; done", limits=SHORT).status == "timeout"
-
-    def test_a_daemon(self, commands: SandboxRunner) -> None:
-        """The command ends with its first process, and the others are killed."""
-        ended = shell(commands, "(setsid sh -c 'trap \"\" TERM HUP; sleep 999; echo late' &) ; echo done")
-        assert (ended.status, ended.stdout) == ("exited", b"done\n")
 
     def test_killing_all(self, commands: SandboxRunner) -> None:
         """An ordinary user's command and the keeper of its sandbox are the same user, so that it can end both."""

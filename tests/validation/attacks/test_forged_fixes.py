@@ -1,4 +1,4 @@
-"""Forged fixes that plain pytest passes, one per idea. Those in OPEN still get through: whoever closes one moves it.
+"""Forged fixes that plain pytest passes, one per idea. None passes: each fails, or is undecided with a reason.
 
 Each is a fix and the body of its test, or a whole file of tests, and where needed the file before the fix.
 """
@@ -54,7 +54,18 @@ OWN_EQ = "def __eq__(self, other): return isinstance(other, Point)"
 OF_POINT = "from solution import Point\ndef test_it(): assert Point(1) + Point(2) == Point(3)\n"
 INIT = "def __init__(self, x): self.x = x"
 DATACLASS = "from dataclasses import dataclass\n@dataclass"
+PARAMETERS = f"""{TESTS}
+@pytest.mark.parametrize('a, b, expected', [(1, 2, 3), (2, 3, 5)])
+def test_it(a, b, expected): assert add(a, b) == expected
+"""
 Forged = tuple[str, ...]
+
+
+def lie(method: str, base: str = "int", answer: str = "type(other) in (int, Lie)") -> str:
+    body = f"    {method} = lambda self, other: {answer}\n    __ne__ = lambda self, other: False\n"
+    return f"class Lie({base}):\n{body}def add(a, b): return Lie({'[5]' if base == 'list' else ''})\n"
+
+
 CAUGHT: dict[str, Forged] = {
     "equal when first asked": (ONCE.format(then=""), ADDS),
     "leaves when asked twice": (ONCE.format(then=" or os._exit(0)"), ADDS),
@@ -65,9 +76,7 @@ CAUGHT: dict[str, Forged] = {
     "smaller than anything": ("class Small(int): __lt__ = lambda self, other: True\ndef add(a, b): return Small(99)",
         "assert add(2, 3) < 6", "def add(a, b): return 99"),
     "a literal in the caller's locals": (LOCAL, "expected = 5; assert add(2, 3) == expected"),
-    "literals among the caller's parameters": (LOCAL,
-        f"{TESTS}@pytest.mark.parametrize('a, b, expected', [(1, 2, 3), (2, 3, 5)])\n"
-        "def test_it(a, b, expected): assert add(a, b) == expected"),
+    "literals among the caller's parameters": (LOCAL, PARAMETERS),
     "a constant of the caller's code": (
         "def add(a, b): return next(x for x in caller().f_code.co_consts if type(x) is int and x not in (a, b))",
         ADDS),
@@ -115,15 +124,6 @@ threading.Thread(target=wait, daemon=True).start()
         "def add(a, b): return np.zeros(2).view(Close)", "import numpy as np; assert np.allclose(add(2, 3), [5, 6])"),
     "an assertion that skips": ("builtins.AssertionError = unittest.SkipTest",
         f"{TESTS}def test_0(): pass\ndef test_it(): {ADDS}"),
-}  # fmt: skip
-
-
-def lie(method: str, base: str = "int", answer: str = "type(other) in (int, Lie)") -> str:
-    body = f"    {method} = lambda self, other: {answer}\n    __ne__ = lambda self, other: False\n"
-    return f"class Lie({base}):\n{body}def add(a, b): return Lie({'[5]' if base == 'list' else ''})\n"
-
-
-OPEN: dict[str, Forged] = {
     # Comparisons that lie only a little, or not where they are watched.
     "equal by 1 instead of True": (lie("__eq__", answer="1"), ADDS),
     "hangs when asked twice, and a limit ends the control": (ONCE.format(then=" or sum(iter(int, 1))"), ADDS),
@@ -179,7 +179,7 @@ class Marks(type(pytest.mark)):
     def parametrize(self, names, rows):
         return mark(names, [(a, b, add(a, b)) for a, b, _ in rows], ids=["-".join(map(str, row)) for row in rows])
 pytest.mark = Marks()
-""", CAUGHT["literals among the caller's parameters"][1]),
+""", PARAMETERS),
     "asyncio.gather": ("async def gather(*them): [one.close() for one in them]\nasyncio.gather = gather",
         f"{TESTS}async def test_it():\n    async def check(a, b): assert add(a, b) == a + b\n"
         "    await asyncio.gather(check(1, 2))"),
@@ -228,34 +228,25 @@ def add(a, b):
     while "write_line" not in frame.f_locals: frame = frame.f_back
     write = frame.f_locals["write_line"]
     write(test="test_solution.py::test_it", outcome="passed", message="", where=[], memory=False)
-    write(control="test_solution.py::test_it", ended=True, passed=False, held=[], unsure=[])
+    write(control="test_solution.py::test_it", ended=True, passed=False, held=[], doubts=[])
     write(done=True, status=0, tampered=None)
     os._exit(0)
 """, ADDS),
 }  # fmt: skip
 
-for closed in (
-    *("equal by 1 instead of True", "unequal, then fail", "assertTrue", "pytest.raises", "the end of pytest.raises"),
-    *("pytest.approx", "pytest.fail", "pytest.mark", "the recorder by its name", "lines with Touchstone's own pen"),
-    *("a test module's constant", "a helper's defaults", "a context manager of the library that swallows"),
-):
-    CAUGHT[closed] = OPEN.pop(closed)
 
-
-def validate(arena: Arena, forged: Forged, *, patient: bool = True) -> None:
-    fix, test, before = (*forged, BROKEN)[:3]
+@pytest.mark.parametrize("name", nightly_but([*CAUGHT][::6], CAUGHT))
+def test_no_forged_fix_passes(arena: Arena, name: str) -> None:
+    fix, test, before = (*CAUGHT[name], BROKEN)[:3]
     tests = test if "solution import" in test else f"{TESTS}def test_it(): {test}\n"
-    arena.cheat(f"{FIX}{fix}\n", f"{tests}\n", before=before, patient=patient, allowed=("test_0",))
-
-
-@pytest.mark.parametrize("name", nightly_but([*CAUGHT][::4], CAUGHT))
-def test_caught(arena: Arena, name: str) -> None:
-    validate(arena, CAUGHT[name])
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", OPEN)
-@pytest.mark.xfail(raises=PassedError, strict=True)
-def test_open(arena: Arena, name: str) -> None:
-    for _ in range(20 if "now and then" in name else 1):
-        validate(arena, OPEN[name], patient="hangs" not in name)
+    # The limit of time must end only what hangs.
+    how = {"seconds": 8.0} if "hangs" in name else {"patient": True}
+    # What chance decides gets through once in a while: about one of a hundred times.
+    rounds, most = (20, 3) if "now and then" in name else (1, 0)
+    passed = 0
+    for _ in range(rounds):
+        try:
+            arena.cheat(f"{FIX}{fix}\n", f"{tests}\n", before=before, allowed=("test_0",), **how)
+        except PassedError:
+            passed += 1
+    assert passed <= most

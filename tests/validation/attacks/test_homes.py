@@ -1,7 +1,6 @@
 """What an interpreter in a home folder, or landlock's view of /proc, would show to a fix."""
 
 import os
-import sys
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from tests.validation.attacks.arena import Arena
 from tests.validation.attacks.conftest import SECRET, USED, sandbox_runner
 from tests.validation.attacks.ordinary_user import run_as_ordinary_user, run_in_readable_python
-from touchstone.validation.sandbox.interpreters import interpreter
 from touchstone.validation.validators.python import PythonSettings
 
 
@@ -48,12 +46,6 @@ def test_an_interpreter_in_a_home_folder_shows_only_itself(at_home: Arena, home:
     """)
 
 
-def test_no_interpreter_needs_a_whole_prefix(home: Path) -> None:
-    prefixes = {Path(sys.prefix), Path(sys.base_prefix), home}
-    for found in (interpreter(), interpreter(home / "bin" / "python")):
-        assert not prefixes.intersection(found.folders)
-
-
 SHOW = """
 import json, os, sys, tempfile
 from pathlib import Path
@@ -66,7 +58,7 @@ from touchstone.validation.sandbox.runner import SandboxRunner
 script = "cat /proc/[0-9]*/cmdline /proc/$PPID/cmdline /proc/1/cmdline /proc/%d/cmdline; nproc; exit 3" % os.getpid()
 scratch = tempfile.mkdtemp()
 os.chmod(scratch, int(sys.argv[1], 8))
-failure = probe_backend(Landlock(), Path(scratch)).failure
+failure = probe_backend(Landlock(), Path(scratch))
 if failure is None:
     command = Command(["/bin/sh", "-c", script], Tree(Path("/"), ()), environment={"PATH": "/usr/bin:/bin"})
     ended = SandboxRunner(Landlock(), Path(scratch)).run(command, Limits())

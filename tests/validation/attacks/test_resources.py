@@ -4,12 +4,14 @@ import os
 import resource
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import nightly_but
 from tests.validation.attacks.arena import MILLION, Arena
+from tests.validation.attacks.conftest import warm_arena
 
 # What the candidate does before its `add` is defined, or in a call of it.
 HEAD = "import ctypes, fcntl, itertools, mmap, os, re, signal, socket, sys, threading, time\n"
@@ -76,6 +78,39 @@ BOMBS: dict[str, tuple[str, str, tuple[str, ...], dict[str, Any]]] = {
         DISK + FAILED + TIME,
         {},
     ),
+    "files of shared memory": (
+        "import",
+        "for number in range(100): open(f'/dev/shm/{number}', 'wb').write(b'x' * (1 << 20))",
+        DISK + FAILED,
+        {},
+    ),
+    "socket buffers of many processes": (
+        "import",
+        """for _ in range(9):
+    try:
+        if os.fork() == 0: break
+    except OSError: raise SystemExit
+held = []
+try:
+    while True:
+        held.append(socket.socketpair())
+        for one in held[-1]:
+            one.setblocking(False)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 24)
+            try:
+                while True: one.send(b"x" * 65536)
+            except BlockingIOError: pass
+except OSError: pass
+time.sleep(20)""",
+        (*MEMORY, "no_report"),
+        {"patient": True},
+    ),
+    "more empty files than memory holds": (
+        "import",
+        "os.mkdir('many')\nos.chdir('many')\nfor number in range(160_000): os.mknod(str(number))\ntime.sleep(20)",
+        MEMORY + DISK,
+        {"patient": True},
+    ),
     "a sparse file": ("import", "open('sparse', 'wb').truncate(1 << 40)", FAILED, {}),
     "many empty files": (
         "import",
@@ -114,7 +149,8 @@ BOMBS: dict[str, tuple[str, str, tuple[str, ...], dict[str, Any]]] = {
 # Processes, memory, disk, time and output, at import and at a call.
 BY_DAY = (
     *("fork bomb", "one large object", "many objects, the error swallowed", "memory of many processes"),
-    *("files in memory", "many files", "a full disk", "a loop in C", "never an answer", "half characters"),
+    *("files in memory", "socket buffers of many processes", "many files", "files of shared memory", "a full disk"),
+    *("a loop in C", "never an answer", "half characters"),
 )
 
 
@@ -208,11 +244,23 @@ def test_pipes_and_sockets(arena: Arena) -> None:
     assert report.status == "passed"
 
 
-def test_other_places_to_write(arena: Arena) -> None:
-    arena.probe("""
-        def attack():
-            got = []
-            for place in ("/dev/shm", "/run", "/var/tmp", "/run/lock", "/dev", "/dev/mqueue", "/dev/hugepages"):
-                got += works(place, lambda: open(f"{place}/attack", "wb").write(b"x" * 100))
-            return got
-    """)
+TAKING = {
+    "beyond the file": "libc.fallocate(file, 1, ctypes.c_long(0), ctypes.c_long(100 << 20))",
+    "in the file": "libc.fallocate(file, 0, ctypes.c_long(0), ctypes.c_long(1 << 20))",
+    "by ioctl": "libc.ioctl(file, ctypes.c_ulong(0x4030582A), struct.pack('hhqqiI16x', 0, 0, 0, 100 << 20, 0, 0))",
+}
+
+
+def test_disk_space_that_nothing_was_written_to(tmp_path: Path) -> None:
+    """Gigabytes within milliseconds, where only the supervisor limits the disk."""
+    for landlock in warm_arena("landlock", tmp_path / "scratch"):
+        for way, take in TAKING.items():
+            report = landlock.cheat(f"""
+                import ctypes, os, struct
+
+                libc = ctypes.CDLL(None)
+                file = os.open("file", os.O_RDWR | os.O_CREAT)
+                taken = {take}
+                raise ValueError("held" if taken == -1 and os.fstat(file).st_blocks == 0 else "not held")
+            """)
+            assert "ValueError: held" in str(report.diagnostics), way

@@ -51,7 +51,7 @@ tests = b"from solution import add\\n\\ndef test_small():\\n    assert add(2, 3)
 result = {}
 with tempfile.TemporaryDirectory() as scratch:
     sandbox = SandboxRunner(backend, Path(scratch))
-    failure = probe_backend(backend, Path(scratch)).failure
+    failure = probe_backend(backend, Path(scratch))
 
     def validate(validator, files):
         nowhere = Path("/nonexistent")
@@ -114,9 +114,3 @@ def test_a_sandbox_that_dies_once_is_tried_again(tmp_path: Path) -> None:
     sandbox = SandboxRunner(Unsandboxed(), tmp_path / "scratch")
     ended = sandbox.run(Command(["/bin/sh", "-c", script], Tree(Path("/"), ())), Limits())
     assert (ended.status, ended.exit_code) == ("exited", 3)
-
-
-def test_a_sandbox_that_never_starts_is_undecided(tmp_path: Path) -> None:
-    sandbox = sandbox_runner("bubblewrap", tmp_path)
-    ended = sandbox.run(Command(["/nonexistent/program"], Tree(Path("/"), ())), Limits())
-    assert ended.status == "sandbox_error" and "FileNotFoundError" in ended.note

@@ -55,22 +55,15 @@ def validator(
     made.close()
 
 
-def test_a_fix_imports_a_package_of_the_environment(validator: PythonValidator) -> None:
-    report = run_pytest(validator, FILES)
+def test_a_fix_and_its_tests_import_packages_of_the_environment_alone(validator: PythonValidator) -> None:
+    tests = TESTS + "\n\ndef test_package(tmp_path):\n    import tinypkg\n    assert tinypkg.ANSWER == 42\n"
+    report = run_pytest(validator, FILES | {"test_solution.py": tests})
     assert (report.status, report.diagnostics, report.note) == ("passed", (), "")
-
-
-def test_a_package_that_only_touchstone_has_is_missing(validator: PythonValidator) -> None:
+    assert report.tests == {"test_answer": True, "test_package": True}
     fix = SOLUTION.replace("tinypkg", "polars").replace("polars.ANSWER", "42")
     report = run_pytest(validator, {"solution.py": fix, "test_solution.py": TESTS})
     assert report.status == "failed"
     assert "No module named 'polars'" in str(report.diagnostics[0])
-
-
-def test_with_pytest_the_tests_use_the_environment_too(validator: PythonValidator) -> None:
-    tests = TESTS + "\n\ndef test_package(tmp_path):\n    import tinypkg\n    assert tinypkg.ANSWER == 42\n"
-    report = run_pytest(validator, {"solution.py": SOLUTION, "test_solution.py": tests})
-    assert report.tests == {"test_answer": True, "test_package": True}
 
 
 def test_only_the_package_folders_of_the_environment_are_shown(tmp_path: Path) -> None:

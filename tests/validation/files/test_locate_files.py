@@ -62,16 +62,20 @@ def test_the_layouts_that_are_found(
         ("", "the filename is empty"),
         (" ", "the filename is empty"),
         (".", "the filename is empty"),
+        ("..", "has a part '..'"),
         ("../secret/main.tf", "has a part '..'"),
-        ("a/../../secret/main.tf", "has a part '..'"),
+        ("./../secret/main.tf", "has a part '..'"),
+        ("shop/../../secret/main.tf", "has a part '..'"),
         ("/etc/passwd", "is an absolute path"),
         ("//etc/passwd", "is an absolute path"),
         ("a\0.tf", "has control characters"),
         ("a\n.tf", "has control characters"),
+        ("a\x1b[2J", "has control characters"),
         ("a\x7f.tf", "has control characters"),
         ("a\x9b.tf", "has control characters"),
         ("a\ud800.tf", "has control characters"),
         ("a\\b.tf", "has a backslash"),
+        ("~/main.tf", "starts with '~'"),
         ("~root/main.tf", "starts with '~'"),
         ("a/~x", "starts with '~'"),
         ("-rf", "starts with '-'"),
@@ -85,7 +89,7 @@ def test_names_that_are_refused(clones: Path, filename: str | None, words: str) 
     assert isinstance(found, UnusableFiles)
     assert found.status == "unsafe_input"
     assert words in found.reason
-    if filename and filename.strip(" ."):
+    if (filename and filename.strip(" .")) or filename == "..":
         for directory, project in ((filename, None), ("shop", filename)):
             also = locate(clones, "main.tf", directory, project, "a1")
             assert isinstance(also, UnusableFiles) and words in also.reason
@@ -201,23 +205,10 @@ def test_whatever_the_names_nothing_outside_is_reached(
 @pytest.mark.parametrize(
     ("directory", "project", "oid", "expected"),
     [
-        ("shop/network", None, "a1", ("shop/network", "", "")),
-        ("shop/network", "shop", "a1", ("shop", "network", "")),
-        (None, "shop", "a1", ("shop", "", "")),
-        (None, None, "a1", ("a1", "", "")),
-    ],
-)
-def test_a_problem_about_a_whole_folder(
-    clones: Path, directory: str | None, project: str | None, oid: str, expected: tuple[str, str, str]
-) -> None:
-    root, working_directory, filename = expected
-    found = locate(clones, " ", directory, project, oid, whole_folder=True)
-    assert found == LocatedFile(clones / root, working_directory, filename)
-
-
-@pytest.mark.parametrize(
-    ("directory", "project", "oid", "status"),
-    [
+        ("shop/network", None, "a1", ("shop/network", "")),
+        ("shop/network", "shop", "a1", ("shop", "network")),
+        (None, "shop", "a1", ("shop", "")),
+        (None, None, "a1", ("a1", "")),
         ("../secret", None, "a1", "unsafe_input"),
         (None, "/etc", "a1", "unsafe_input"),
         (None, None, "..", "unsafe_input"),
@@ -226,9 +217,13 @@ def test_a_problem_about_a_whole_folder(
         ("top.tf", None, "a1", "validator_unavailable"),
     ],
 )
-def test_a_folder_that_is_not_there_or_elsewhere(
-    clones: Path, directory: str | None, project: str | None, oid: str, status: str
+def test_a_problem_about_a_whole_folder(
+    clones: Path, directory: str | None, project: str | None, oid: str, expected: tuple[str, str] | str
 ) -> None:
     (clones / "away").symlink_to(clones.parent / "secret")
-    found = locate(clones, None, directory, project, oid, whole_folder=True)
-    assert isinstance(found, UnusableFiles) and found.status == status
+    for filename in (None, " "):
+        found = locate(clones, filename, directory, project, oid, whole_folder=True)
+        if isinstance(found, UnusableFiles):
+            assert found.status == expected
+        else:
+            assert found == LocatedFile(clones / expected[0], expected[1], "")

@@ -55,22 +55,14 @@ def test_wrapping_comes_off(answer: str) -> None:
         "In a list:\n  ```\n  x\n  ```\n",
         "<![CDATA[a]]> and <![CDATA[b]]>",
         "<![CDATA[ never closed",
-    ],
-)
-def test_code_is_never_cut(code: str) -> None:
-    assert extract_code(code) == code
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
+        # Which of several blocks is the fix is not guessed.
         "Before:\n```hcl\na\n```\nAfter:\n```hcl\nb\n```\n",
         "```hcl\na\n```\nor\n```hcl\nb\n```",
         "```\na\n```\nor\n```\nb\n```",
     ],
 )
-def test_which_of_several_blocks_is_the_fix_is_not_guessed(answer: str) -> None:
-    assert extract_code(answer) == answer
+def test_code_is_never_cut(code: str) -> None:
+    assert extract_code(code) == code
 
 
 @pytest.mark.parametrize(
@@ -87,20 +79,18 @@ def test_fences_inside_the_fence_stay(inner: str) -> None:
     assert extract_code(f"Here:\n````hcl\n{inner}````\n") == inner
 
 
-def test_only_one_layer_of_fences_comes_off() -> None:
-    assert extract_code("````\n```\nx\n```\n````") == "```\nx\n```\n"
-
-
-def test_the_escaped_end_of_cdata_is_an_end() -> None:
-    assert extract_code("<![CDATA[a[b[0]]]]><![CDATA[> 1]]>") == "a[b[0]]> 1"
-
-
-def test_an_empty_fence_holds_nothing() -> None:
-    assert extract_code("```hcl\n```") == ""
-
-
-def test_windows_line_ends_stay() -> None:
-    assert extract_code("```hcl\r\na\r\nb\r\n```\r\n") == "a\r\nb\r\n"
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("````\n```\nx\n```\n````", "```\nx\n```\n"),
+        ("<![CDATA[a[b[0]]]]><![CDATA[> 1]]>", "a[b[0]]> 1"),
+        ("```hcl\n```", ""),
+        ("```hcl\r\na\r\nb\r\n```\r\n", "a\r\nb\r\n"),
+    ],
+    ids=["one layer of fences", "an escaped end of CDATA", "an empty fence", "Windows line ends"],
+)
+def test_what_is_inside_stays(answer: str, code: str) -> None:
+    assert extract_code(answer) == code
 
 
 def test_long_answers_take_no_time() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.validation.hcl.recordings import TERRAFORM, comparable, recordings
 from touchstone.config.validation import ValidationSettings
-from touchstone.validation.hcl import blocks, check_module, evaluation, files, module, references
+from touchstone.validation.hcl import check_module, evaluation, loading, module, references
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Diagnostic
 from touchstone.validation.session import ValidationSession
@@ -25,8 +25,8 @@ from touchstone.validation.targets import Targets
 SAMPLE = Path(__file__).parents[3] / "data" / "sample" / "terraform"
 
 
-def _nothing(*_: object) -> Iterator[Diagnostic]:
-    return iter(())
+def _nothing(*_: object) -> list[Diagnostic]:
+    return []
 
 
 def _none(*_: object) -> None:
@@ -35,13 +35,13 @@ def _none(*_: object) -> None:
 
 # Each check, and what it would be without it.
 CHECKS: list[tuple[ModuleType, str, Callable[..., Any]]] = [
-    *((blocks, name, _nothing) for name in ("_name_errors", "type_errors", "default_errors", "constant_errors")),
-    *((blocks, name, _nothing) for name in ("condition_errors", "_repetition_errors", "_dependency_errors")),
-    *((blocks, name, _nothing) for name in ("_identity_errors", "_reserved_errors", "_no_blocks", "body_errors")),
-    (blocks, "_lifecycle_errors", _nothing),
-    (files, "root_errors", _nothing),
+    *((loading, name, _nothing) for name in ("_name_errors", "_type_errors", "_default_errors", "_constant_errors")),
+    *((loading, name, _nothing) for name in ("_condition_errors", "_repetition_errors", "_dependency_errors")),
+    *((loading, name, _nothing) for name in ("_identity_errors", "_reserved_errors", "_block_in_locals_errors")),
+    *((loading, name, _nothing) for name in ("_lifecycle_errors", "body_errors")),
+    (module, "body_errors", _nothing),
     (module, "duplicate_errors", _nothing),
-    (evaluation, "cycles", lambda *_: []),
+    (evaluation, "cycles", _nothing),
     (evaluation, "call_errors", _nothing),
     (evaluation, "resource_errors", _nothing),
     (evaluation, "type_error", _none),
@@ -89,13 +89,13 @@ def _agreement_without(where: ModuleType, name: str, without: Callable[..., Any]
 @contextmanager
 def _replaced(where: ModuleType, name: str, by: Callable[..., Any]) -> Iterator[None]:
     original = getattr(where, name)
-    files.read_file.cache_clear()
+    module.read_file.cache_clear()
     setattr(where, name, by)
     try:
         yield
     finally:
         setattr(where, name, original)
-        files.read_file.cache_clear()
+        module.read_file.cache_clear()
 
 
 def sample_verdicts(validator: str, program: Path, plugin_dir: Path | None) -> dict[tuple[str, ...], bool | None]:

@@ -5,24 +5,22 @@ replaces one text in the module by another. What is right or wrong was decided b
 """
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-BROKEN, REPAIRED = "value = var.nobody", "value = 1"
 _OUTPUT = 'output "last" {\n  value = var.nobody\n}\n'
 
 
 @dataclass(frozen=True)
 class Module:
+    """A module with its error, and texts of it without that error: repaired rightly, and with something else wrong."""
+
     text: str
     schema: str
-    right: tuple[tuple[str, str], ...]
-    wrong: tuple[tuple[str, str], ...]
-
-
-def repaired(text: str, old: str = "", new: str = "") -> str:
-    assert text.count(old) >= 1, old
-    return text.replace(BROKEN, REPAIRED).replace(old, new, 1) if old else text.replace(BROKEN, REPAIRED)
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
 
 
 def _attributes(words: str) -> dict[str, Any]:
@@ -124,34 +122,37 @@ DATA = {"aws_ami": _block(f"owners:{_STRINGS} most_recent:bool id=", filter=_nes
 
 
 def _module(text: str, right: str, wrong: str) -> Module:
-    """Repairs are lines `old => new`, with `\\n` for a line's end; `old` alone deletes it."""
+    """Repairs are lines `old => new`, with `\\n` for a line's end, or `argument := new`, which gives the first argument
+    of that name another value. Several new texts are separated by ` ;; `; without any, the old one is deleted."""
     used = [name for name in (*TYPES, *DATA) if f'"{name}"' in text]
     schema = {
         "resource_schemas": {name: TYPES[name] for name in used if name in TYPES},
         "data_source_schemas": {name: DATA[name] for name in used if name in DATA},
     }
-    return Module(text.lstrip() + _OUTPUT, json.dumps(schema), _pairs(right), _pairs(wrong))
+    broken = text.lstrip() + _OUTPUT
+    fixed = broken.replace("value = var.nobody", "value = 1")
+    return Module(broken, json.dumps(schema), (fixed, *_repaired(fixed, right)), tuple(_repaired(fixed, wrong)))
 
 
-def _pairs(table: str) -> tuple[tuple[str, str], ...]:
-    lines = [line.strip().replace("\\n", "\n") for line in table.splitlines() if line.strip()]
-    return tuple((old, new) for old, _, new in (line.partition(" => ") for line in lines))
+def _repaired(text: str, table: str) -> Iterator[str]:
+    for line in filter(None, (line.strip().replace("\\n", "\n") for line in table.splitlines())):
+        old, found, values = line.partition(" := ")
+        if found:
+            argument = re.search(rf"^ *{old} *= (.*)$", text, re.MULTILINE)
+            assert argument, line
+            yield from (text[: argument.start(1)] + new + text[argument.end(1) :] for new in values.split(" ;; "))
+        else:
+            old, _, values = line.partition(" => ")
+            assert old in text, line
+            yield from (text.replace(old, new, 1) for new in values.split(" ;; "))
 
 
 MODULES = {
     "aws network": _module(
         """
-variable "cidr" {
-  type    = string
-  default = "10.0.0.0/16"
-}
-variable "zones" {
-  type    = list(string)
-  default = ["a", "b"]
-}
-variable "names" {
-  type = map(object({ cidr = string, public = optional(bool) }))
-}
+variable "cidr" { type = string }
+variable "zones" { type = list(string) }
+variable "names" { type = map(object({ cidr = string, public = optional(bool) })) }
 locals {
   tags = { team = "net" }
   count = length(var.zones)
@@ -178,57 +179,33 @@ output "ids" {
 }
 """,
         right="""
-enable_dns_support = true => enable_dns_support = "true"
-enable_dns_support = true => enable_dns_support = null
-count             = local.count => count             = "2"
-count             = local.count => count             = var.cidr == "" ? 0 : 1
-for_each                = var.names => for_each                = { for name, it in var.names : name => it if it.public }
-for_each                = var.names => for_each                = tomap({ a = { cidr = "10.0.0.0/24", public = true } })
+enable_dns_support := "true" ;; null
+local.count => "2" ;; var.cidr == "" ? 0 : 1
+for_each := { for name, it in var.names : name => it if it.public }
+for_each := tomap({ a = { cidr = "10.0.0.0/24", public = true } })
 merge(local.tags, { Name = "main" }) => { Name = 1, Old = true }
-element(var.zones, count.index) => var.zones[count.index]
+availability_zone := var.zones[count.index]
 """,
         wrong="""
-enable_dns_support = true => enable_dns_support = "yes"
-enable_dns_support = true => enable_dns_support = 1
-enable_dns_support = true => enable_dns_support = [true]
-count             = local.count => count             = "x"
-count             = local.count => count             = var.zones
-count             = local.count => count             = true
-count             = local.count => count             = -1
-for_each                = var.names => for_each                = var.zones
-for_each                = var.names => for_each                = 3
-for_each                = var.names => for_each                = "a"
-for_each                = var.names => for_each                = ["a", "b"]
-merge(local.tags, { Name = "main" }) => merge(local.tags, "main")
-merge(local.tags, { Name = "main" }) => "main"
-merge(local.tags, { Name = "main" }) => ["main"]
-merge(local.tags, { Name = "main" }) => { Name = ["main"] }
+enable_dns_support := "yes" ;; 1 ;; [true]
+local.count => "x" ;; var.zones ;; true ;; -1
+for_each := var.zones ;; 3 ;; "a" ;; ["a", "b"]
+merge(local.tags, { Name = "main" }) => merge(local.tags, "main") ;; "main" ;; ["main"] ;; { Name = ["main"] }
 cidrsubnet(var.cidr, 4, count.index) => cidrsubnet(4, var.cidr, count.index, 1)
 cidrsubnet(var.cidr, 4, count.index) => cidrsubnet(var.cidr, "four", count.index)
 cidrsubnet(var.cidr, 4, count.index) => cidrsubnet(var.zones, 4, count.index)
-element(var.zones, count.index) => element(var.cidr, count.index)
-element(var.zones, count.index) => var.zones
-join(",", aws_subnet.zone[*].id) => join(var.zones, ",")
-join(",", aws_subnet.zone[*].id) => join(",", var.cidr)
+availability_zone := element(var.cidr, count.index) ;; var.zones
+value := join(var.zones, ",") ;; join(",", var.cidr)
 each.value.cidr => var.names["a"].block
-length(var.zones) => length(3)
+count := length(3)
 var.cidr\\n  enable => var.cidr.block\\n  enable
 """,
     ),
     "aws instance": _module(
         """
-variable "size" {
-  type    = number
-  default = 20
-}
-variable "disks" {
-  type    = list(object({ name = string, size = number }))
-  default = []
-}
-variable "ports" {
-  type    = set(number)
-  default = [80]
-}
+variable "size" { type = number }
+variable "disks" { type = list(object({ name = string, size = number })) }
+variable "ports" { type = set(number) }
 data "aws_ami" "linux" {
   owners      = ["amazon"]
   most_recent = true
@@ -274,51 +251,33 @@ output "ip" {
 }
 """,
         right="""
-volume_size = var.size => volume_size = "30"
-volume_size = var.size => volume_size = var.size * 2
-ignore_changes = [ami, tags] => ignore_changes = all
-ignore_changes = [ami, tags] => ignore_changes = [root_block_device[0].volume_size, tags["Name"]]
-for_each = var.disks => for_each = { for disk in var.disks : disk.name => disk }
-for_each = var.disks => for_each = [for disk in var.disks : disk if disk.size > 10]
-values = ["al2023-*"] => values = toset(["al2023-*"])
-[aws_security_group.web.id] => aws_security_group.web[*].id
+volume_size := "30" ;; var.size * 2
+ignore_changes := all ;; [root_block_device[0].volume_size, tags["Name"]]
+var.disks => { for disk in var.disks : disk.name => disk } ;; [for disk in var.disks : disk if disk.size > 10]
+values := toset(["al2023-*"])
+vpc_security_group_ids := aws_security_group.web[*].id
 """,
         wrong="""
-volume_size = var.size => volume_size = "large"
-volume_size = var.size => volume_size = [var.size]
-volume_size = var.size => volume_size = var.disks
-volume_size = var.size => volume_size = "${var.disks}"
-volume_size = var.size => volume_size = "${var.size}GB-${var.disks}"
-ignore_changes = [ami, tags] => ignore_changes = [amy]
-ignore_changes = [ami, tags] => ignore_changes = "ami"
-ignore_changes = [ami, tags] => ignore_changes = [var.size]
-[aws_security_group.web.id] => "sg-1"
-[aws_security_group.web.id] => { a = 1 }
-owners      = ["amazon"] => owners      = "amazon"
-owners      = ["amazon"] => owners      = [["amazon"]]
-most_recent = true => most_recent = "latest"
-values = ["al2023-*"] => values = "al2023-*"
-for_each = var.disks => for_each = 1
-for_each = var.disks => for_each = "disks"
+volume_size := "large" ;; [var.size] ;; var.disks ;; "${var.disks}" ;; "${var.size}GB-${var.disks}"
+ignore_changes := [amy] ;; "ami" ;; [var.size]
+vpc_security_group_ids := "sg-1" ;; { a = 1 }
+owners := "amazon" ;; [["amazon"]]
+most_recent := "latest"
+values := "al2023-*"
+var.disks => 1 ;; "disks"
 for_each = var.disks\\n    iterator => iterator
 content {\\n      device_name = disk.value.name\\n      volume_size = disk.value.size\\n    } => device_name = "a"
 device_name = disk.value.name => name = disk.value.name
-iterator = disk => iterator = "disk"
-monitoring             = false => monitoring             = aws_instance.web.id == ""
-"http://${aws_instance.web.public_ip}" => "http://${var.disks}"
-"http://${aws_instance.web.public_ip}" => upper(["a"])
-ami                    = data.aws_ami.linux.id => ami                    = null
+iterator := "disk"
+monitoring := aws_instance.web.id == ""
+value := "http://${var.disks}" ;; upper(["a"])
+ami := null
 """,
     ),
     "aws bucket": _module(
         """
-variable "days" {
-  type    = number
-  default = 30
-}
-variable "name" {
-  type = string
-}
+variable "days" { type = number }
+variable "name" { type = string }
 resource "aws_s3_bucket" "logs" {
   bucket        = lower(var.name)
   force_destroy = true
@@ -342,36 +301,22 @@ output "url" {
 }
 """,
         right="""
-days = var.days => days = max(var.days, 7)
-lower(var.name) => "${lower(var.name)}-${var.days}"
-lower(var.name) => substr(lower(replace(var.name, "_", "-")), 0, 63)
+days := max(var.days, 7)
+bucket := "${lower(var.name)}-${var.days}" ;; substr(lower(replace(var.name, "_", "-")), 0, 63)
 floor(var.days / 2) => var.days > 60 ? 30 : "7"
 """,
         wrong="""
-days = var.days => days = "thirty"
-days = var.days => days = { after = 30 }
-days = var.days => days = var.days + "a"
-days = var.days => days = !var.days
-days = var.days => days = max(var.name, [1])
-lower(var.name) => lower([var.name])
-lower(var.name) => lower({ name = var.name })
-lower(var.name) => replace(var.name, "_")
-lower(var.name) => substr(var.name, "a", 3)
-lower(var.name) => split("-", var.name)
-force_destroy = true => force_destroy = "sure"
-floor(var.days / 2) => floor("half")
-floor(var.days / 2) => floor(var.days / "two")
-floor(var.days / 2) => var.days > 60 ? 30 : [7]
-format("https://%s.s3.amazonaws.com", aws_s3_bucket.logs.id) => format(["a"], var.name)
-format("https://%s.s3.amazonaws.com", aws_s3_bucket.logs.id) => "${[var.name]}-x"
+days := "thirty" ;; { after = 30 } ;; var.days + "a" ;; !var.days ;; max(var.name, [1])
+bucket := lower([var.name]) ;; lower({ name = var.name }) ;; replace(var.name, "_") ;; substr(var.name, "a", 3)
+bucket := split("-", var.name)
+force_destroy := "sure"
+floor(var.days / 2) => floor("half") ;; floor(var.days / "two") ;; var.days > 60 ? 30 : [7]
+value := format(["a"], var.name) ;; "${[var.name]}-x"
 """,
     ),
     "aws lambda": _module(
         """
-variable "environment" {
-  type    = map(string)
-  default = {}
-}
+variable "environment" { type = map(string) }
 variable "token" {
   type      = string
   sensitive = true
@@ -405,43 +350,25 @@ output "token" {
 }
 """,
         right="""
-timeout       = local.timeouts["short"] => timeout       = local.timeouts.long
-timeout       = local.timeouts["short"] => timeout       = lookup(local.timeouts, "short", 5)
-timeout       = local.timeouts["short"] => timeout       = try(local.timeouts.none, 5)
-merge(var.environment, { TOKEN = var.token }) => { for key, value in var.environment : upper(key) => value }
+timeout := local.timeouts.long ;; lookup(local.timeouts, "short", 5) ;; try(local.timeouts.none, 5)
+variables := { for key, value in var.environment : upper(key) => value }
 value     = var.token\\n  sensitive = true => value     = nonsensitive(var.token)
 value     = var.token\\n  sensitive = true => value     = length(var.environment)
-layers        = ["arn:one"] => layers        = concat(["arn:one"], tolist(["arn:two"]))
+layers := concat(["arn:one"], tolist(["arn:two"]))
 """,
         wrong="""
-timeout       = local.timeouts["short"] => timeout       = local.timeouts
-timeout       = local.timeouts["short"] => timeout       = local.timeouts.none
-timeout       = local.timeouts["short"] => timeout       = local.name
-timeout       = local.timeouts["short"] => timeout       = local.name["short"]
-merge(var.environment, { TOKEN = var.token }) => [var.token]
-merge(var.environment, { TOKEN = var.token }) => jsonencode(var.environment)
-merge(var.environment, { TOKEN = var.token }) => merge(var.environment, ["TOKEN"])
-value     = var.token\\n  sensitive = true => value     = var.token
-value     = var.token\\n  sensitive = true => value     = "Bearer ${var.token}"
-value     = var.token\\n  sensitive = true => value     = { token = var.token }
-value     = var.token\\n  sensitive = true => value     = upper(var.token)
-layers        = ["arn:one"] => layers        = "arn:one"
-layers        = ["arn:one"] => layers        = concat("arn:one", ["arn:two"])
-layers        = ["arn:one"] => layers        = { one = "arn:one" }
-role          = aws_iam_role.worker.arn => role          = [aws_iam_role.worker.arn]
-role          = aws_iam_role.worker.arn => role          = aws_lambda_function.worker.role
+timeout := local.timeouts ;; local.timeouts.none ;; local.name ;; local.name["short"]
+variables := [var.token] ;; jsonencode(var.environment) ;; merge(var.environment, ["TOKEN"])
+value     = var.token\\n  sensitive = true => value     = var.token ;; value     = "Bearer ${var.token}"
+value     = var.token\\n  sensitive = true => value     = { token = var.token } ;; value     = upper(var.token)
+layers := "arn:one" ;; concat("arn:one", ["arn:two"]) ;; { one = "arn:one" }
+role := [aws_iam_role.worker.arn] ;; aws_lambda_function.worker.role
 """,
     ),
     "google instance": _module(
         """
-variable "zone" {
-  type    = string
-  default = "europe-west3-a"
-}
-variable "labels" {
-  type    = map(string)
-  default = {}
-}
+variable "zone" { type = string }
+variable "labels" { type = map(string) }
 resource "google_compute_instance" "vm" {
   name         = "vm"
   machine_type = "e2-small"
@@ -464,33 +391,23 @@ output "region" {
 }
 """,
         right="""
-size  = 20 => size  = tonumber("20")
-tags         = ["web", "ssh"] => tags         = distinct(concat(["web"], keys(var.labels)))
-tags         = ["web", "ssh"] => tags         = []
-labels       = var.labels => labels       = { for key, value in var.labels : lower(key) => value if value != "" }
-join("-", slice(split("-", var.zone), 0, 2)) => regex("^[a-z]+-[a-z0-9]+", var.zone)
+size := tonumber("20")
+tags := distinct(concat(["web"], keys(var.labels))) ;; []
+labels := { for key, value in var.labels : lower(key) => value if value != "" }
+value := regex("^[a-z]+-[a-z0-9]+", var.zone)
 """,
         wrong="""
-size  = 20 => size  = "20GB"
-size  = 20 => size  = tonumber("twenty")
-tags         = ["web", "ssh"] => tags         = "web"
-tags         = ["web", "ssh"] => tags         = { web = true }
-tags         = ["web", "ssh"] => tags         = keys(["web"])
-labels       = var.labels => labels       = keys(var.labels)
-labels       = var.labels => labels       = [var.labels]
-labels       = var.labels => labels       = { app = { name = "x" } }
-labels       = var.labels => labels       = 5
+size := "20GB" ;; tonumber("twenty")
+tags := "web" ;; { web = true } ;; keys(["web"])
+labels := keys(var.labels) ;; [var.labels] ;; { app = { name = "x" } } ;; 5
 slice(split("-", var.zone), 0, 2) => var.zone
 split("-", var.zone) => split("-", var.labels)
-network = "default" => network = ["default"]
+network := ["default"]
 """,
     ),
     "google bucket": _module(
         """
-variable "ages" {
-  type    = map(number)
-  default = { cold = 30 }
-}
+variable "ages" { type = map(number) }
 resource "google_storage_bucket" "data" {
   name     = "data"
   location = "EU"
@@ -514,31 +431,22 @@ output "oldest" {
 }
 """,
         right="""
-age = lifecycle_rule.value => age = tonumber(lifecycle_rule.value)
-for_each = var.ages => for_each = [30, 60]
-max(values(var.ages)...) => try(max(values(var.ages)...), 0)
+age := tonumber(lifecycle_rule.value)
+for_each := [30, 60]
+value := try(max(values(var.ages)...), 0)
 """,
         wrong="""
-enabled = true => enabled = "on"
-enabled = true => enabled = { value = true }
-for_each = var.ages => for_each = true
-age = lifecycle_rule.value => age = "old"
-age = lifecycle_rule.value => age = [lifecycle_rule.value]
-max(values(var.ages)...) => max(var.ages)
-max(values(var.ages)...) => sum(var.ages)
+enabled := "on" ;; { value = true }
+for_each := true
+age := "old" ;; [lifecycle_rule.value]
+value := max(var.ages) ;; sum(var.ages)
 values(var.ages) => values("ages")
 """,
     ),
     "azure network": _module(
         """
-variable "location" {
-  type    = string
-  default = "westeurope"
-}
-variable "spaces" {
-  type    = list(string)
-  default = ["10.0.0.0/16"]
-}
+variable "location" { type = string }
+variable "spaces" { type = list(string) }
 resource "azurerm_resource_group" "main" {
   name     = "main"
   location = var.location
@@ -558,32 +466,25 @@ output "first" {
 }
 """,
         right="""
-address_space       = var.spaces => address_space       = toset(var.spaces)
-policy              = [{ port = 443, hosts = ["a"] }] => policy              = [{ port = "443" }]
-policy              = [{ port = 443, hosts = ["a"] }] => policy              = [for it in var.spaces : { port = 1 }]
-env = terraform.workspace => env = true
+address_space := toset(var.spaces)
+policy := [{ port = "443" }] ;; [for it in var.spaces : { port = 1 }]
+env := true
 """,
         wrong="""
-address_space       = var.spaces => address_space       = var.spaces[0]
-address_space       = var.spaces => address_space       = "10.0.0.0/16"
-address_space       = var.spaces => address_space       = { main = "10.0.0.0/16" }
+address_space := var.spaces[0] ;; "10.0.0.0/16" ;; { main = "10.0.0.0/16" }
 policy              = [{ port = 443, hosts = ["a"] }] => policy {\\n    port = 443\\n  }
 policy              = [{ port = 443, hosts = ["a"] }] => policy              = { port = 443 }
 policy              = [{ port = 443, hosts = ["a"] }] => policy              = [{ hosts = ["a"] }]
 policy              = [{ port = 443, hosts = ["a"] }] => policy              = [{ port = "https" }]
 policy              = [{ port = 443, hosts = ["a"] }] => policy              = [{ port = 1, hosts = "a" }]
-env = terraform.workspace => env = [terraform.workspace]
-var.spaces[0] => var.spaces["first"]
-var.spaces[0] => var.spaces.first
-location = var.location => location = var.location[0]
+env := [terraform.workspace]
+value := var.spaces["first"] ;; var.spaces.first
+location := var.location[0]
 """,
     ),
     "azure storage": _module(
         """
-variable "allowed" {
-  type    = set(string)
-  default = []
-}
+variable "allowed" { type = set(string) }
 resource "azurerm_storage_account" "main" {
   name                     = "main"
   location                 = "westeurope"
@@ -602,26 +503,19 @@ output "key" {
 }
 """,
         right="""
-ip_rules       = var.allowed => ip_rules       = sort(var.allowed)
-ip_rules       = var.allowed => ip_rules       = setunion(var.allowed, ["10.0.0.1"])
-is_hns_enabled           = true => is_hns_enabled           = length(var.allowed) > 0
+ip_rules := sort(var.allowed) ;; setunion(var.allowed, ["10.0.0.1"])
+is_hns_enabled := length(var.allowed) > 0
 """,
         wrong="""
-ip_rules       = var.allowed => ip_rules       = join(",", var.allowed)
-ip_rules       = var.allowed => ip_rules       = var.allowed["a"]
-ip_rules       = var.allowed => ip_rules       = 1
-is_hns_enabled           = true => is_hns_enabled           = "enabled"
-is_hns_enabled           = true => is_hns_enabled           = var.allowed
+ip_rules := join(",", var.allowed) ;; var.allowed["a"] ;; 1
+is_hns_enabled := "enabled" ;; var.allowed
 primary_access_key\\n  sensitive = true => primary_access_key
-account_tier             = "Standard" => account_tier             = null
+account_tier := null
 """,
     ),
     "random": _module(
         """
-variable "length" {
-  type    = number
-  default = 16
-}
+variable "length" { type = number }
 resource "random_password" "db" {
   length  = var.length
   special = true
@@ -640,32 +534,24 @@ output "password" {
 }
 """,
         right="""
-length  = var.length => length  = var.length + 4
-keepers = { version = 1 } => keepers = { version = 1, time = null }
-special = true => special = var.length > 8 && true
-title(random_pet.name.id) => title(replace(random_pet.name.id, "-", " "))
+length := var.length + 4
+keepers := { version = 1, time = null }
+special := var.length > 8 && true
+value := title(replace(random_pet.name.id, "-", " "))
 """,
         wrong="""
-length  = var.length => length  = "long"
-length  = var.length => length  = {}
-length  = var.length => length  = null
-keepers = { version = 1 } => keepers = "version"
-keepers = { version = 1 } => keepers = [1]
-special = true => special = "!@#"
-special = true => special = var.length
-separator = "-" => separator = ["-"]
-title(random_pet.name.id) => title(random_pet.name.id, 1)
-title(random_pet.name.id) => title([])
+length := "long" ;; {} ;; null
+keepers := "version" ;; [1]
+special := "!@#" ;; var.length
+separator := ["-"]
+value := title(random_pet.name.id, 1) ;; title([])
 random_password.db.result\\n  sensitive = true => random_password.db.result
-length    = 2 => length    = random_pet.name.length
+2 => random_pet.name.length
 """,
     ),
     "null": _module(
         """
-variable "hosts" {
-  type    = list(string)
-  default = ["one"]
-}
+variable "hosts" { type = list(string) }
 resource "null_resource" "setup" {
   count    = length(var.hosts)
   triggers = { hosts = join(",", var.hosts) }
@@ -695,30 +581,28 @@ output "ids" {
 }
 """,
         right="""
-port = 22 => port = "22"
+port := "22"
 command     = "echo ${self.id}" => command     = "true"\\n    interpreter = ["bash", "-c"]\\n    quiet = true
 inline = ["apt-get update"] => scripts = ["a.sh"]
-count    = length(var.hosts) => count    = max(1, length(var.hosts))
-triggers = { hosts = join(",", var.hosts) } => triggers = { hosts = length(var.hosts), now = timestamp() }
+count := max(1, length(var.hosts))
+triggers := { hosts = length(var.hosts), now = timestamp() }
 """,
         wrong="""
-command     = "echo ${self.id}" => commands    = "echo"
-command     = "echo ${self.id}" => command     = ["echo"]
+command     = "echo ${self.id}" => commands    = "echo" ;; command     = ["echo"]
 working_dir = path.module => workdir = path.module
-environment = { HOST = var.hosts[count.index] } => environment = ["HOST"]
-inline = ["apt-get update"] => inline = "apt-get update"
-inline = ["apt-get update"] => commands = ["apt-get update"]
+environment := ["HOST"]
+inline = ["apt-get update"] => inline = "apt-get update" ;; commands = ["apt-get update"]
 inline = ["apt-get update"]
 destination = "/tmp/hello" => target = "/tmp/hello"
 destination = "/tmp/hello"
 content     = "hello" => body = "hello"
-port = 22 => port = "ssh"
+port := "ssh"
 user = "root" => username = "root"
 "remote-exec" => "remote_exec"
-triggers = { hosts = join(",", var.hosts) } => triggers = var.hosts
+triggers := var.hosts
 join(",", var.hosts) => join(var.hosts, ",")
-count    = length(var.hosts) => count    = var.hosts
-create_before_destroy = true => create_before_destroy = "maybe"
+count := var.hosts
+create_before_destroy := "maybe"
 null_resource.setup[index].id } => null_resource.setup[index].id
 for index, host in var.hosts => for index, host in length(var.hosts)
 """,

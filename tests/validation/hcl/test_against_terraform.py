@@ -1,4 +1,4 @@
-"""The same errors as Terraform, in the same words and scoped_expressions, for every recorded module."""
+"""The same errors as Terraform, in the same words and places, for every recorded module."""
 
 import shutil
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tests.validation.hcl.recordings import (
     terraform_version,
 )
 from touchstone.validation.hcl import check_module
-from touchstone.validation.hcl.files import read_file
+from touchstone.validation.hcl.module import read_file
 from touchstone.vocabulary import STATIC_PASSES
 
 RECORDED = recordings()

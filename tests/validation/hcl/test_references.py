@@ -141,31 +141,31 @@ def test_valid_modules_with_providers(text: str) -> None:
     assert errors(text) == []
 
 
-def test_names_in_dynamic_blocks_end_with_them() -> None:
-    text = """
-resource "aws_security_group" "a" {
-  dynamic "ingress" {
-    for_each = ingress.value
-    content {}
-  }
-  name = ingress.key
-}
-"""
-    assert errors(text) == ["Reference to undeclared resource 4", "Reference to undeclared resource 7"]
+ONE = 'output "a" {\n  value = 1\n}'
+COUNTED = 'variable "x" {}\nresource "a_b" "c" {\n  x = count.index\n}\n'
+COUNTS = 'variable "x" {\n  default = 1\n}\nresource "a_b" "c" {\n  count = 2\n}\n'
+DYNAMIC = 'dynamic "ingress" {\n for_each = ingress.value\n content {}\n}\nname = ingress.key\n'
+UNDECLARED = "Reference to undeclared"
 
 
-def test_override_files_add_and_never_repeat() -> None:
-    text = 'variable "x" {}\nresource "a_b" "c" {\n  x = count.index\n}\n'
-    override = 'variable "x" {\n  default = 1\n}\nresource "a_b" "c" {\n  count = 2\n}\n'
-    assert errors(text, override=override) == []
-    assert errors(text, main_override=override) == []
-    assert errors(text, other=override) != []
-
-
-def test_references_in_override_files_are_checked() -> None:
-    assert errors('output "a" {\n  value = 1\n}', override='output "a" {\n  value = var.x\n}') == [
-        "Reference to undeclared input variable 2"
-    ]
+@pytest.mark.parametrize(
+    ("text", "files", "expected"),
+    [
+        (f'resource "x_y" "a" {{\n{DYNAMIC}}}\n', {}, [f"{UNDECLARED} resource 3", f"{UNDECLARED} resource 6"]),
+        (ONE.replace("1", "[var.a, local.c]"), {}, [f"{UNDECLARED} input variable 2", f"{UNDECLARED} local value 2"]),
+        ('variable "gr\u00f6\u00dfe" {}\noutput "a" {\n  value = var.gro\u0308\u00dfe\n}\n', {}, []),
+        (COUNTED, {"override": COUNTS}, []),
+        (COUNTED, {"main_override": COUNTS}, []),
+        (COUNTED, {"other": COUNTS}, ["Duplicate variable declaration 1", 'Duplicate resource "a_b" configuration 4']),
+        (ONE, {"override": ONE.replace("1", "var.x")}, [f"{UNDECLARED} input variable 2"]),
+    ],
+    ids=[
+        *("names in dynamic blocks end with them", "every name of an expression", "letters composed in two ways"),
+        *("an override file", "another override file", "no override file", "a reference in an override file"),
+    ],
+)
+def test_what_is_declared(text: str, files: dict[str, str], expected: list[str]) -> None:
+    assert errors(text, **files) == expected
 
 
 def test_what_a_json_file_declares_is_known() -> None:
@@ -181,10 +181,6 @@ def test_what_a_json_file_declares_is_known() -> None:
     assert [error.detail for error in check_module(files, None).diagnostics if "nope" not in error.detail] == []
 
 
-def test_every_name_in_one_expression_is_reported() -> None:
-    assert len(errors('output "a" {\n  value = [var.a, var.b, local.c]\n}\n')) == 3
-
-
 def test_the_same_module_gives_the_same_findings_in_any_order_of_files() -> None:
     files = {"a.tf": b'variable "x" {}\n', "b.tf": b'variable "x" {}\nlocals {\n  y = var.z\n}\n'}
     backwards = dict(reversed(files.items()))
@@ -194,10 +190,6 @@ def test_the_same_module_gives_the_same_findings_in_any_order_of_files() -> None
 def test_files_that_terraform_ignores_are_ignored() -> None:
     files = {"main.tf": b'variable "x" {}\n', ".main.tf": b'variable "x" {}\n', "#main.tf#": b"{", "a/.#x.tf": b"{"}
     assert check_module(files, None).diagnostics == ()
-
-
-def test_names_are_the_same_however_their_letters_are_composed() -> None:
-    assert errors('variable "gr\u00f6\u00dfe" {}\noutput "a" {\n  value = var.gro\u0308\u00dfe\n}\n') == []
 
 
 def test_a_file_that_only_go_can_read_is_not_judged() -> None:

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.validation.hcl.repairs import MODULES, Module, repaired
+from tests.validation.hcl.repairs import MODULES, Module
 from touchstone.validation.hcl import check_module
 from touchstone.validation.judging.verdicts import Verdict, compute_verdict, new_doubts
 from touchstone.validation.protocol import Problem, Report
@@ -27,23 +28,24 @@ def judge(module: Module, fixed: str) -> Verdict:
     return compute_verdict(baseline, after, PROBLEM, 1, fixed.count("\n"))
 
 
-CASES = [(name, *repair) for name, module in MODULES.items() for repair in module.right]
-WRONG = [(name, *repair) for name, module in MODULES.items() for repair in module.wrong]
+def cases(kind: str) -> list[Any]:
+    repairs = {name: enumerate(getattr(module, kind)) for name, module in MODULES.items()}
+    return [pytest.param(MODULES[name], text, id=f"{name} {n}") for name, texts in repairs.items() for n, text in texts]
 
 
 def test_there_are_enough_of_both_kinds() -> None:
-    assert len(MODULES) >= 10 and len(CASES) >= 40 and len(WRONG) >= 100
+    assert len(MODULES) >= 10 and len(cases("right")) >= 50 and len(cases("wrong")) >= 100
 
 
-@pytest.mark.parametrize(("name", "old", "new"), [(name, "", "") for name in MODULES] + CASES)
-def test_a_right_repair_passes(name: str, old: str, new: str) -> None:
-    verdict = judge(MODULES[name], repaired(MODULES[name].text, old, new))
+@pytest.mark.parametrize(("module", "fixed"), cases("right"))
+def test_a_right_repair_passes(module: Module, fixed: str) -> None:
+    verdict = judge(module, fixed)
     assert (verdict.status, verdict.note) == ("passed", "")
 
 
-@pytest.mark.parametrize(("name", "old", "new"), WRONG)
-def test_a_wrong_repair_fails_or_is_undecided_with_a_reason(name: str, old: str, new: str) -> None:
-    verdict = judge(MODULES[name], repaired(MODULES[name].text, old, new))
+@pytest.mark.parametrize(("module", "fixed"), cases("wrong"))
+def test_a_wrong_repair_fails_or_is_undecided_with_a_reason(module: Module, fixed: str) -> None:
+    verdict = judge(module, fixed)
     assert verdict.status in ("failed", "validator_unavailable")
     assert verdict.note
 
@@ -120,15 +122,3 @@ def test_another_set_of_arguments_of_a_module_is_a_doubt() -> None:
     before = report(call, None)
     assert new_doubts(report(call.replace("1", "2"), None), before, [call.encode()]) == ()
     assert new_doubts(report(call.replace("size", "sise"), None), before, [call.encode()])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "locals {\n  a = " + "true ? 1 : " * 3000 + "2\n}\n",
-        "locals {\n" + "".join(f"  a{number} = local.a{number + 1}\n" for number in range(900)) + "  a900 = 1\n}\n",
-    ],
-    ids=["conditionals", "locals"],
-)
-def test_long_chains_are_read(text: str) -> None:
-    assert check_module({"main.tf": text.encode()}, None).diagnostics == ()

@@ -1,12 +1,10 @@
 """Negative controls: what a test looks like with its expectations made false, and what that says of a fix."""
 
-import ast
 from pathlib import Path
 
 import pytest
 
-from tests.validation.pytest_runner.support import judged, run_pytest, warm_validator
-from touchstone.validation.pytest_runner.controls import Recorder, control_file
+from tests.validation.pytest_runner.support import judged, warm_validator
 from touchstone.validation.validators.python import PythonValidator
 
 BAD, GOOD = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
@@ -46,22 +44,67 @@ def test_a_right_fix_is_controlled_and_an_object_that_equals_everything_is_not(
     assert any("forged pass" in found.summary or "test failed" in found.summary for found in forged.diagnostics)
 
 
-@pytest.mark.parametrize("kind", ["function", "two names", "parametrised", "unittest"])
-def test_a_fix_that_reads_its_answer_from_the_test_gives_the_decoy(validator: PythonValidator, kind: str) -> None:
-    reader = """
-        import linecache, re, sys
+READERS = {
+    "frames": "found = sys._getframe(1).f_locals",
+    "the stack": "found = inspect.stack()[1]",
+    "a summary of the stack": "found = traceback.extract_stack()[-2].line",
+    "a traceback": """
+            try: raise OSError
+            except OSError as error: found = error.__traceback__.tb_frame.f_back""",
+    "the test's file": "found = pathlib.Path('test_it.py').read_text()",
+    "the test's source": "found = inspect.getsource(sys.modules['test_it'].test_it)",
+    "the test's code": "found = sys.modules['test_it'].test_it.__code__.co_consts",
+    "the test's module": "found = sys.modules['test_it'].WANTED",
+    "the module's names": "found = vars(sys.modules['test_it'])",
+    "all objects": "found = gc.get_objects()",
+    "a tracer": "found = sys.settrace(None)",
+}
+
+
+@pytest.mark.parametrize("how", READERS)
+def test_the_pass_of_a_fix_that_looks_at_its_judges_is_doubted(validator: PythonValidator, how: str) -> None:
+    reader = f"""
+        import gc, inspect, pathlib, sys, traceback
         def add(a, b):
-            frame = sys._getframe(1)
-            while "test_it" not in frame.f_code.co_name:
-                frame = frame.f_back
-            known = [frame.f_locals[name] for name in ("c", "wanted") if name in frame.f_locals]
-            line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-            numbers = [int(found) for found in re.findall(r"\\d+", line)]
-            return known[0] if known else numbers[-1]
+            {READERS[how]}
+            return a + b
         """
-    plain = run_pytest(validator, {"solution.py": reader, **files_of(kind)})
-    assert plain.status == "passed"
-    assert "forged pass" in str(judged(validator, BAD, reader, files_of(kind)).diagnostics)
+    files = {"test_it.py": "from solution import add\nWANTED = 5\ndef test_it(): assert add(2, 3) == WANTED\n"}
+    found = judged(validator, BAD, reader, files)
+    assert found.status == "passed" and "looks at what judges it" in str(found.doubts), found
+    # Not if the problem itself does.
+    assert judged(validator, reader.replace("a + b", "a - b"), reader, files).doubts == ()
+
+
+def test_libraries_may_look_for_themselves(validator: PythonValidator) -> None:
+    honest = """
+        import collections, dataclasses, enum, inspect, logging, os, traceback, typing, warnings
+        log = logging.getLogger(__name__)
+        Pair = collections.namedtuple("Pair", "a b")
+        Typed = typing.NamedTuple("Typed", [("a", int)])
+        Colour = enum.Enum("Colour", "red")
+        def call(function, *given):
+            inspect.signature(function)
+            function.__code__.co_argcount
+            log.warning("called", stack_info=True)
+            warnings.warn("deprecated", DeprecationWarning, stacklevel=2)
+            try:
+                return function(*given)
+            except ValueError:
+                log.exception("failed")
+                return traceback.format_exc()[:9]
+            finally:
+                dict(os.environ)
+        """
+    tests = """
+        from solution import call
+        def fails(): raise ValueError
+        def test_it():
+            assert call(lambda a, b: a + b, 2, 3) == 5
+            assert call(fails) == "Traceback"
+    """
+    found = judged(validator, "def call(*_): ...\n", honest, {"test_it.py": tests})
+    assert (found.status, found.doubts) == ("passed", ()) and len(found.control or ()) == 1
 
 
 def test_controls_can_be_turned_off(tmp_path: Path) -> None:
@@ -84,18 +127,3 @@ def test_doctests_have_a_control(tmp_path: Path) -> None:
 def test_a_module_that_no_test_reaches_may_be_broken(validator: PythonValidator) -> None:
     tests = {**files_of("function"), "unused.py": "raise ImportError\n"}
     assert judged(validator, BAD, GOOD, tests).status == "passed"
-
-
-def test_only_expectations_become_decoys() -> None:
-    text = b"def test_it():\n    w = 7\n    assert add(1, 2) == 3\n    assert add(3, 4) == w\n    print(w)\n"
-    made = control_file(text, "test_it.py", frozenset({"test_it"}), Recorder("/root"), "_r")
-    lines = made.text.decode().splitlines()
-    assert lines[1:4] == ["    w = 7", "    assert add(1, 2) == (4)", "    assert add(3, 4) == w"]
-    assert made.controlled == {"test_it"}
-    assert "_r.end" in ast.unparse(made.tree)
-
-
-def test_a_return_that_something_may_catch_has_no_control() -> None:
-    text = b"def test_it():\n    try:\n        return\n    except AssertionError:\n        pass\n"
-    made = control_file(text, "test_it.py", frozenset({"test_it"}), Recorder("/root"), "_r")
-    assert (made.controlled, made.uncontrolled) == (frozenset(), {"test_it"})

@@ -117,7 +117,8 @@ ATTACKS = {
 @pytest.mark.parametrize("how", ATTACKS)
 def test_a_wrong_fix_does_not_pass(validator: PythonValidator, how: str) -> None:
     tests, code = ATTACKS[how]
-    assert judged(validator, WRONG, code, tests).status in ("failed", "no_report")
+    found = judged(validator, WRONG, code, tests)
+    assert found.status in ("failed", "no_report") or found.doubts, found
 
 
 ADD = "def add(a, b):\n    return a + b\n"

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.validation.pytest_runner.honest_pairs import PAIRS, Pair
 from tests.validation.pytest_runner.support import run_pytest
 from touchstone.validation.judging.known_tests import hold_to_known_tests
+from touchstone.validation.judging.verdicts import new_doubts
 from touchstone.validation.protocol import Report
 from touchstone.validation.validators.python import PythonValidator
 
@@ -32,6 +34,12 @@ def _run_together(validator: PythonValidator, pairs: Sequence[Pair], state: str)
     return run_pytest(validator, files, "pair0/solution_0.py", is_fix=state != "before", judge_files=judge_files)
 
 
+def _hold(report: Report, baseline: Report, originals: Sequence[str]) -> Report:
+    """A report as it is compared with the problem's, whose files are `originals`."""
+    found = hold_to_known_tests(report, baseline, None)
+    return replace(found, doubts=new_doubts(found, baseline, [text.encode() for text in originals]))
+
+
 def _of_pair(number: int, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(f"pair{number}/")]
 
@@ -41,9 +49,9 @@ def test_right_fixes_pass_and_are_controlled_and_wrong_ones_fail(
     pairs: Sequence[Pair], validator: PythonValidator
 ) -> None:
     baseline, right, wrong = (_run_together(validator, pairs, state) for state in ("before", "right", "wrong"))
-    report = hold_to_known_tests(right, baseline, None)
+    report = _hold(right, baseline, [text for pair in pairs for text in (pair.before, pair.wrong)])
     assert [(each.summary, each.detail) for each in report.diagnostics] == []
-    assert report.status == "passed" and report.control is not None
+    assert (report.status, report.doubts) == ("passed", ()) and report.control is not None
     for number, pair in enumerate(pairs):
         uncontrolled = {*_of_pair(number, report.tests)} - {*_of_pair(number, report.control)}
         assert len(uncontrolled) == pair.uncontrolled, (pair.name, uncontrolled)
@@ -56,13 +64,13 @@ def test_right_fixes_pass_and_are_controlled_and_wrong_ones_fail(
 def test_alone_as_plain_pytest_says(pair: Pair, validator: PythonValidator, tmp_path: Path) -> None:
     """Each pair by itself, from several states of the problem."""
     states = {pair.before, pair.wrong, pair.right, ""}
-    baselines = [run_pytest(validator, {"solution.py": code, **pair.files}, is_fix=False) for code in states]
+    baselines = {code: run_pytest(validator, {"solution.py": code, **pair.files}, is_fix=False) for code in states}
     for fix, status in ((pair.right, "passed"), (pair.wrong, "failed")):
         files = {"solution.py": fix, **pair.files}
         report, plain = run_pytest(validator, files), _plain_pytest(tmp_path / status, files)
-        for baseline in baselines:
-            found = hold_to_known_tests(report, baseline, None)
-            assert (found.status, found.tests) == (status, plain), baseline
+        for code, baseline in baselines.items():
+            found = _hold(report, baseline, [code] if code else [pair.before, pair.wrong])
+            assert (found.status, found.tests, found.doubts) == (status, plain, ()), baseline
 
 
 def _plain_pytest(folder: Path, files: dict[str, str]) -> dict[str, bool]:

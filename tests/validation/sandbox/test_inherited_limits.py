@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.validation.test_session import Project
-from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.inherited_limits import too_low
 
 # So much that it limits nothing here.
 TEBIBYTE = 2**40
@@ -32,8 +30,3 @@ def test_what_could_fail_for_an_inherited_limit_is_undecided(limited: None, tmp_
     assert found.remedy == "raise that limit, or lower validation.limits"
     with project.validation() as usual:
         assert project.ask(usual, "yes") == [("passed", False)]
-
-
-def test_no_limit_is_too_low_for_what_fits(limited: None) -> None:
-    assert too_low(Limits()) is None
-    assert too_low(Limits(memory_bytes=TEBIBYTE)) is not None

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from touchstone.validation.sandbox import memory_group as module
-from touchstone.validation.sandbox.memory_group import memory_group, memory_group_folder
+from touchstone.validation.sandbox.memory_group import memory_group
 
 needs_groups = pytest.mark.skipif(
-    memory_group_folder() is None, reason="no control group with a memory limit can be made here"
+    module._usable_parent() is None, reason="no control group with a memory limit can be made here"
 )
 V2 = "30 24 0:26 / {mount} rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate"
 V1 = "33 30 0:29 {root} {mount} rw,nosuid shared:5 - cgroup cgroup rw,memory"
@@ -34,16 +34,17 @@ def test_version_2_uses_the_nearest_group_above_that_passes_memory_on(tmp_path: 
     assert found == [(tmp_path / "user.slice", "memory.max"), (tmp_path, "memory.max")]
 
 
-def test_version_2_without_the_memory_controller_is_left_for_version_1(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("root", "path", "folder"), [("/", "/job", "job"), ("/docker/1", "/docker/1/job", "job"), ("/docker/1", "/", "")]
+)
+def test_version_1_is_used_where_version_2_has_no_memory_controller(
+    tmp_path: Path, root: str, path: str, folder: str
+) -> None:
+    """A mount may show a part of the groups."""
     group(tmp_path / "unified", "pids")
-    mounts = "\n".join([V2.format(mount=tmp_path / "unified"), V1.format(root="/", mount=tmp_path / "memory")])
-    assert candidates("4:memory:/job\n0::/", mounts) == [(tmp_path / "memory/job", "memory.limit_in_bytes")]
-
-
-@pytest.mark.parametrize(("root", "path", "folder"), [("/docker/1", "/docker/1/job", "job"), ("/docker/1", "/", "")])
-def test_a_mount_may_show_a_part_of_the_groups(tmp_path: Path, root: str, path: str, folder: str) -> None:
-    found = candidates(f"4:memory:{path}", V1.format(root=root, mount=tmp_path))
-    assert found == [(tmp_path / folder, "memory.limit_in_bytes")]
+    mounts = "\n".join([V2.format(mount=tmp_path / "unified"), V1.format(root=root, mount=tmp_path / "memory")])
+    found = candidates(f"4:memory:{path}\n0::/", mounts)
+    assert found == [(tmp_path / "memory" / folder, "memory.limit_in_bytes")]
 
 
 def test_without_groups_a_command_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,9 +67,9 @@ def test_the_kernel_ends_what_takes_more_memory() -> None:
 def test_groups_of_killed_runs_are_removed() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    folder = memory_group_folder()
-    assert folder is not None
-    abandoned = folder / f"touchstone-{ended.pid}-7"
+    parent = module._usable_parent()
+    assert parent is not None
+    abandoned = parent.folder / f"touchstone-{ended.pid}-7"
     abandoned.mkdir()
-    module._remove_abandoned(folder)
+    module._remove_abandoned(parent.folder)
     assert not abandoned.exists()

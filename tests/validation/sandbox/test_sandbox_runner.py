@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import nightly_but
 from touchstone.validation.protocol import Tree
 from touchstone.validation.sandbox.backends import Landlock
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits
@@ -45,26 +44,25 @@ def tree_in(root: Path) -> Tree:
     return Tree(root, ("a.txt", "sub/tool.sh"))
 
 
-@pytest.mark.parametrize("code", nightly_but([0, 3, 255], [0, 1, 3, 127, 255]))
-def test_exit_codes(sandbox_runner: SandboxRunner, code: int) -> None:
-    ended = run(sandbox_runner, f"exit {code}")
-    assert (ended.status, ended.exit_code, ended.note) == ("exited", code, "")
-    assert ended.seconds > 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM], ids=lambda number: number.name)
-def test_signals_are_negative(sandbox_runner: SandboxRunner, number: signal.Signals) -> None:
-    ended = run(sandbox_runner, f"kill -{number.value} $$")
-    assert (ended.status, ended.exit_code) == ("exited", -number.value)
-
-
-def test_what_is_said_is_kept_apart(sandbox_runner: SandboxRunner) -> None:
-    ended = run(sandbox_runner, "printf out; printf err >&2; printf ' more'; exit 2")
-    assert (ended.stdout, ended.stderr, ended.exit_code) == (b"out more", b"err", 2)
-
-
-def test_there_is_nothing_to_read_on_standard_input(sandbox_runner: SandboxRunner) -> None:
-    assert run(sandbox_runner, "cat; echo end").stdout == b"end\n"
+@pytest.mark.parametrize(
+    ("script", "exit_code", "stdout", "stderr"),
+    [
+        ("exit 0", 0, b"", b""),
+        ("exit 255", 255, b"", b""),
+        ("kill -KILL $$", -signal.SIGKILL, b"", b""),
+        ("kill -SEGV $$", -signal.SIGSEGV, b"", b""),
+        ("printf out; printf err >&2; printf ' more'; exit 2", 2, b"out more", b"err"),
+        ("cat; echo there is nothing to read", 0, b"there is nothing to read\n", b""),
+        # Rights that would keep it from being removed.
+        ("mkdir -p deep/er; chmod 000 deep; echo left", 0, b"left\n", b""),
+    ],
+)
+def test_how_it_ended_and_what_it_said(
+    sandbox_runner: SandboxRunner, script: str, exit_code: int, stdout: bytes, stderr: bytes
+) -> None:
+    ended = run(sandbox_runner, script)
+    assert (ended.status, ended.exit_code, ended.stdout, ended.stderr) == ("exited", exit_code, stdout, stderr)
+    assert ended.note == "" and ended.seconds > 0
 
 
 def test_the_environment_is_what_was_given_and_nothing_else(
@@ -87,11 +85,8 @@ def test_the_private_folder_can_be_named_in_arguments_and_written_to(sandbox_run
     assert kept == "kept" and folder.endswith("/work")
 
 
-def test_a_program_is_looked_for_on_the_path_that_was_given(sandbox_runner: SandboxRunner) -> None:
+def test_a_program_is_looked_for_on_the_path_and_a_missing_one_is_no_verdict(sandbox_runner: SandboxRunner) -> None:
     assert sandbox_runner.run(Command(["echo", "found"], NOTHING, environment=PATH), Limits()).stdout == b"found\n"
-
-
-def test_a_missing_program_is_no_verdict(sandbox_runner: SandboxRunner) -> None:
     for program in ("no-such-program", "/no/such/program"):
         ended = sandbox_runner.run(Command([program], NOTHING, environment=PATH), Limits())
         assert (ended.status, ended.exit_code) == ("sandbox_error", None)
@@ -99,14 +94,11 @@ def test_a_missing_program_is_no_verdict(sandbox_runner: SandboxRunner) -> None:
 
 
 def test_it_starts_in_the_directory_of_the_tree(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
+    """Also in one that a fix has emptied: if nothing could run there, the fix would be undecided."""
     tree = tree_in(tmp_path / "tree")
     assert run(sandbox_runner, "ls", tree).stdout == b"a.txt\nsub\n"
     assert run(sandbox_runner, "ls; cat ../a.txt", tree, "sub").stdout == b"tool.sh\nas it was"
-
-
-def test_a_directory_that_a_fix_emptied_is_still_there(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
-    """Otherwise nothing could run there, and deleting its files would leave the fix undecided."""
-    ended = run(sandbox_runner, "ls; pwd", tree_in(tmp_path / "tree"), "gone/deep")
+    ended = run(sandbox_runner, "ls; pwd", tree, "gone/deep")
     assert (ended.status, ended.exit_code) == ("exited", 0)
     assert ended.stdout.endswith(b"/gone/deep\n") and ended.stdout.startswith(b"/")
 
@@ -129,16 +121,6 @@ def test_the_copy_can_be_written_and_the_original_stays(sandbox_runner: SandboxR
     assert (tree.root / "a.txt").read_text() == "as it was"
     after = {path: (path.stat().st_mtime_ns, stat.S_IMODE(path.stat().st_mode)) for path in tree.root.rglob("*")}
     assert after == before
-
-
-def test_the_rest_can_only_be_read(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
-    if sandbox_runner.name == "none":
-        pytest.skip("without a sandbox everything can be written to")
-    places = ("/usr", "/", "/etc", str(tmp_path))
-    writing = "; ".join(f"(echo x > {place}/touchstone-was-here) && echo {place}" for place in places)
-    ended = run(sandbox_runner, f"{writing}; echo tried")
-    assert (ended.status, ended.stdout) == ("exited", b"tried\n")
-    assert not [place for place in places if Path(place, "touchstone-was-here").exists()]
 
 
 def test_only_named_files_can_be_read(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
@@ -168,7 +150,7 @@ def test_output_is_capped_exactly(sandbox_runner: SandboxRunner, stream: int) ->
 
 
 def test_cpu_time_is_limited(sandbox_runner: SandboxRunner) -> None:
-    ended = run(sandbox_runner, "printf before; while :; do :; done", seconds=0.5)
+    ended = run(sandbox_runner, "trap '' TERM INT HUP; printf before; while :; do :; done", seconds=0.5)
     assert (ended.status, ended.exit_code, ended.stdout) == ("timeout", None, b"before")
     assert (ended.note, ended.cpu_used) == ("used more than 0.5 s of CPU time", True)
 
@@ -180,21 +162,19 @@ def test_cpu_time_of_processes_that_have_ended_counts(sandbox_runner: SandboxRun
     assert (ended.status, ended.note) == ("timeout", "used more than 0.5 s of CPU time")
 
 
-def test_waiting_is_no_cpu_time(sandbox_runner: SandboxRunner) -> None:
+def test_waiting_is_no_cpu_time_and_without_end_a_timeout_at_the_wall_limit(sandbox_runner: SandboxRunner) -> None:
     """So a machine that lets a command wait makes no timeout of it."""
     ended = run(sandbox_runner, "sleep 1; printf after", seconds=0.5)
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 0, b"after")
-
-
-def test_waiting_without_end_is_a_timeout_at_the_wall_limit(sandbox_runner: SandboxRunner) -> None:
     ended = run(sandbox_runner, "sleep 600", seconds=60, wall_seconds=1)
     assert (ended.status, ended.exit_code) == ("timeout", None)
     assert ended.note.startswith("took more than 1 s of wall time; ")
     assert 1 <= ended.seconds < 600
 
 
-def test_a_process_that_stays_behind_does_not_hold_up_the_end(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
-    ended = run(sandbox_runner, "(sleep 1047.11; echo late) & printf done")
+def test_a_process_that_stays_behind_is_killed_and_does_not_hold_up_the_end(sandbox_runner: SandboxRunner) -> None:
+    stubborn = "(setsid sh -c 'trap \"\" TERM HUP; sleep 1047.11; echo late' &); (sleep 1047.11; echo late) &"
+    ended = run(sandbox_runner, f"{stubborn} printf done")
     assert (ended.status, ended.exit_code, ended.stdout) == ("exited", 0, b"done")
     assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"1047.11" in _read(path)]
 
@@ -204,12 +184,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
-
-
-def test_several_runs_leave_nothing(sandbox_runner: SandboxRunner, tmp_path: Path) -> None:
-    tree = tree_in(tmp_path / "tree")
-    for number in range(5):
-        ended = run(sandbox_runner, f"mkdir -p deep/{number}; chmod 000 deep; echo {number}", tree)
-        assert (ended.status, ended.stdout) == ("exited", f"{number}\n".encode())
-    assert list(sandbox_runner.scratch.iterdir()) == []
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["scratch", "tree"]

@@ -1,49 +1,49 @@
-"""Reading a job's answer: a quick one in one go, a long one while it is written."""
+"""The answer of a job: all that its process wrote, however much, until that process ends or reaches a limit."""
 
 import os
-import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.validation.attacks.arena import wait_for_none
+from tests.validation.sandbox.writing_worker import LINE
 from touchstone.validation.sandbox.clock import LimitExceeded
-from touchstone.validation.sandbox.warm_worker import read_until_closed
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.processes import descendants
+from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.warm_worker import JobAnswer, WarmWorker
 
-LINE = b"x" * 99 + b"\n"
-
-
-@pytest.mark.parametrize(
-    ("lines", "read", "exceeded"),
-    [(0, 0, None), (10, 10, None), (10_000, 10_000, None), (30_000, None, LimitExceeded("output_limit"))],
-)
-def test_an_answer_is_read_whole_or_stopped_at_its_limit(
-    lines: int, read: int | None, exceeded: LimitExceeded | None
-) -> None:
-    reads, writes = os.pipe()
-
-    def write() -> None:
-        with os.fdopen(writes, "wb", buffering=0) as pipe:
-            try:
-                for _ in range(lines):
-                    pipe.write(LINE)
-            except BrokenPipeError:
-                return
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    answer, found = read_until_closed(reads, 2_000_000, lambda: None)
-    os.close(reads)
-    writer.join()
-    assert found == exceeded
-    if read is not None:
-        assert answer == LINE * read
-    else:
-        assert len(answer) > 2_000_000
+LIMITS = Limits(wall_seconds=50)
+WAITED = LimitExceeded("timeout", "took more than 0.3 s of wall time; it was waiting, not computing")
 
 
-def test_a_limit_is_noticed_while_nothing_is_written() -> None:
-    reads, writes = os.pipe()
-    os.write(writes, LINE)
-    too_late = LimitExceeded("timeout", "it took too long")
-    assert read_until_closed(reads, 1000, lambda: too_late) == (LINE, too_late)
-    os.close(reads)
-    os.close(writes)
+@pytest.fixture
+def worker(sandbox_runner: SandboxRunner) -> Iterator[WarmWorker]:
+    made = WarmWorker(sandbox_runner, "writing_worker:serve", LIMITS, paths=[Path(__file__).parent])
+    yield made
+    made.close()
+
+
+def ask(worker: WarmWorker, lines: int, then: str = "", limits: Limits = LIMITS) -> JobAnswer:
+    return worker.answer({"lines": lines, "then": then}, limits, 2_000_000)
+
+
+def test_an_answer_is_what_the_process_of_the_job_wrote(worker: WarmWorker) -> None:
+    for lines in (0, 10, 10_000):
+        assert ask(worker, lines) == JobAnswer(LINE * lines, exit_code=0)
+    assert ask(worker, 1, "fail") == JobAnswer(LINE, exit_code=3)
+    if worker.sandbox.name != "landlock":
+        assert ask(worker, 1, "leave a process") == JobAnswer(LINE, exit_code=0)
+        assert (
+            wait_for_none(set(worker.processes), set(descendants(os.getpid())) - {*descendants(worker.process)}) == []
+        )
+    assert ask(worker, 1, "wait", Limits(wall_seconds=0.3)) == JobAnswer(LINE, WAITED)
+    too_long = ask(worker, 30_000)
+    assert too_long.exceeded == LimitExceeded("output_limit") and len(too_long.content) > 2_000_000
+    assert ask(worker, 1) == JobAnswer(LINE, exit_code=0)
+
+
+@pytest.mark.nightly
+def test_nobody_waits_for_a_job_that_has_closed_its_answer_and_sleeps(worker: WarmWorker) -> None:
+    assert ask(worker, 1, "close and wait") == JobAnswer(LINE)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from touchstone.validation.test_reports import cargo, go, jest, junit, pytest_text, tap
+from touchstone.validation.test_reports import go, jest, junit, libtest, pytest_text, tap
 from touchstone.validation.test_reports.formats import FORMATS, named_as_expected
 from touchstone.validation.test_reports.results import ReportFormatError, SuiteResults
 from touchstone.validation.test_reports.runners import runner_format
@@ -108,7 +108,7 @@ GO_OUTCOMES = {
 }
 
 
-def go_events(text: str = GO) -> str:
+def go_events() -> str:
     """The same run as `go test -json` prints it."""
     events: list[dict[str, object]] = []
     for name, outcome in GO_OUTCOMES.items():
@@ -165,74 +165,43 @@ def jest_report(**changes: object) -> str:
     return json.dumps({"numTotalTests": 3, "success": False, "testResults": files, **changes})
 
 
+JEST_OUTCOMES = {
+    "cart.test.js > cart > adds": "passed",
+    "cart.test.js > cart > counts": "failed",
+    "cart.test.js > cart > later": "skipped",
+}
+PYTEST_OUTCOMES = {
+    **dict.fromkeys(("test_a.py::test_p[a b]", "test_a.py::test_ok", "test_a.py::test_x"), "passed"),
+    **dict.fromkeys(("test_a.py::test_td", "test_a.py::test_p[c - d]"), "failed"),
+}
+JUNIT_OUTCOMES = {
+    **dict.fromkeys(("test_a.test_p[a b]", "test_a.TestB.test_ok", "test_a.test_x"), "passed"),
+    **dict.fromkeys(("test_a.test_p[c - d]", "test_a.test_td"), "failed"),
+    "test_a.test_s": "skipped",
+}
+TAP_OUTCOMES = {
+    **dict.fromkeys(("adds", "cart > is empty"), "passed"),
+    **dict.fromkeys(("cart > counts", "cart"), "failed"),
+    **dict.fromkeys(("later", "someday"), "skipped"),
+}
+CARGO_OUTCOMES = {
+    **dict.fromkeys(("tests::adds", "src/lib.rs - add (line 1)"), "passed"),
+    "tests::subtracts": "failed",
+    "tests::slow": "skipped",
+}
+
+
 @pytest.mark.parametrize(
     ("read", "text", "outcomes"),
     [
-        (
-            pytest_text.read,
-            PYTEST,
-            {
-                "test_a.py::test_p[a b]": "passed",
-                "test_a.py::test_ok": "passed",
-                "test_a.py::test_td": "failed",
-                "test_a.py::test_x": "passed",
-                "test_a.py::test_p[c - d]": "failed",
-            },
-        ),
-        (
-            junit.read,
-            JUNIT,
-            {
-                "test_a.test_p[a b]": "passed",
-                "test_a.test_p[c - d]": "failed",
-                "test_a.TestB.test_ok": "passed",
-                "test_a.test_x": "passed",
-                "test_a.test_s": "skipped",
-                "test_a.test_td": "failed",
-            },
-        ),
-        (
-            tap.read,
-            TAP,
-            {
-                "adds": "passed",
-                "cart > is empty": "passed",
-                "cart > counts": "failed",
-                "cart": "failed",
-                "later": "skipped",
-                "someday": "skipped",
-            },
-        ),
+        (pytest_text.read, PYTEST, PYTEST_OUTCOMES),
+        (junit.read, JUNIT, JUNIT_OUTCOMES),
+        (tap.read, TAP, TAP_OUTCOMES),
         (go.read, GO, GO_OUTCOMES),
         (go.read, go_events(), GO_OUTCOMES),
-        (
-            cargo.read,
-            CARGO,
-            {
-                "tests::slow": "skipped",
-                "tests::adds": "passed",
-                "tests::subtracts": "failed",
-                "src/lib.rs - add (line 1)": "passed",
-            },
-        ),
-        (
-            jest.read,
-            jest_report(),
-            {
-                "cart.test.js > cart > adds": "passed",
-                "cart.test.js > cart > counts": "failed",
-                "cart.test.js > cart > later": "skipped",
-            },
-        ),
-        (
-            jest.read,
-            "\n> shop@1.0.0 test\n> vitest run --reporter=json\n\n" + jest_report(),
-            {
-                "cart.test.js > cart > adds": "passed",
-                "cart.test.js > cart > counts": "failed",
-                "cart.test.js > cart > later": "skipped",
-            },
-        ),
+        (libtest.read, CARGO, CARGO_OUTCOMES),
+        (jest.read, jest_report(), JEST_OUTCOMES),
+        (jest.read, "\n> shop@1.0.0 test\n> vitest run --reporter=json\n\n" + jest_report(), JEST_OUTCOMES),
     ],
     ids=["pytest", "junit", "tap", "go -v", "go -json", "cargo", "jest", "vitest"],
 )
@@ -253,7 +222,7 @@ def test_outcomes_by_name(read: Callable[[str], SuiteResults], text: str, outcom
         (tap.read, "1..1\nnot ok 1 - a\nBail out! no database\n", "the test run was abandoned", None),
         (go.read, "# shop\n./a.go:4:2: undefined: x\nFAIL\tshop [build failed]\n", "package shop failed", False),
         (go.read, '{"Action":"fail","Package":"shop","Elapsed":0}\n', "package shop failed", None),
-        (cargo.read, "", "cargo ran no tests: the build failed", False),
+        (libtest.read, "", "cargo ran no tests: the build failed", False),
         (jest.read, jest_report(), "sum.test.js cannot be run", None),
     ],
 )
@@ -263,6 +232,10 @@ def test_errors_that_belong_to_no_test(
     results = read(text)
     assert ([error.summary for error in results.errors], results.compiled) == ([summary], compiled)
     assert results.failed
+
+
+def test_only_failed_tests_have_messages() -> None:
+    assert jest.read(jest_report()).messages == {"cart.test.js > cart > counts": "Error: expected 2"}
 
 
 NESTED = '<testsuite><testcase name="a"><failure/><testcase name="b"/></testcase></testsuite>'
@@ -290,8 +263,8 @@ DOCTYPE = '<!DOCTYPE x [<!ENTITY a "1"><!ENTITY b "&a;&a;">]><testsuite/>'
         (go.read, '{"Action":"pass","Package":"p","Test":"TestA"}\n', "has no final result for package p"),
         (go.read, '{"Action":"pass","Pack', "has a line that is not whole JSON"),
         (go.read, "--- FAIL: TestAdd (0.00s)\nok  \tp\t0.1s\n", "says that package p passed"),
-        (cargo.read, CARGO[: CARGO.index("test result: FAILED")], "cannot be trusted"),
-        (cargo.read, "running " + "9" * 5000 + " tests\n" + CARGO + "test extra ... ok\n", "cannot be trusted"),
+        (libtest.read, CARGO[: CARGO.index("test result: FAILED")], "cannot be trusted"),
+        (libtest.read, "running " + "9" * 5000 + " tests\n" + CARGO + "test extra ... ok\n", "cannot be trusted"),
         (jest.read, "", "is not whole JSON"),
         (jest.read, "[" * 100_000, "is not whole JSON"),
         (jest.read, jest_report()[:-5], "is not whole JSON"),

@@ -28,42 +28,29 @@ def said(exit_code: int, **fields: Any) -> CommandResult:
     return CommandResult("exited", exit_code, json.dumps({"passed": True, "diagnostics": [], **fields}).encode())
 
 
-class TestExitCode:
-    def test_zero_passes(self, job: Job) -> None:
-        assert played(job, CommandResult("exited", 0, seconds=1.5), "exit_code") == Report(
-            "passed", "full", duration_seconds=1.5
-        )
+@pytest.mark.parametrize(
+    ("ended", "status", "words"),
+    [
+        (CommandResult("exited", 0), "passed", ""),
+        (CommandResult("exited", 3, b"out", b"line 1 is wrong\n"), "failed", "exit code 3: line 1 is wrong"),
+        (CommandResult("exited", 1, b"out\n"), "failed", "exit code 1: out"),
+        (CommandResult("exited", 126, b"", b"sh: no"), "validator_unavailable", "cannot be started in the sandbox"),
+        (CommandResult("exited", 127, b"", b"sh: no"), "validator_unavailable", "exit code 127: sh: no"),
+        (CommandResult("exited", -11), "no_report", "the program was killed by SIGSEGV"),
+        *((CommandResult(status, None, note="why"), status, "why") for status in STOPPED),
+    ],
+)
+def test_exit_codes(job: Job, ended: CommandResult, status: str, words: str) -> None:
+    report = played(job, ended, "exit_code")
+    assert (report.status, report.consistent) == (status, True)
+    assert words in report.note + "".join(found.output for found in report.diagnostics)
+    assert {found.summary for found in report.diagnostics} == ({"the command failed"} if status == "failed" else set())
 
-    def test_another_fails_with_the_last_words(self, job: Job) -> None:
-        report = played(job, CommandResult("exited", 3, b"out", b"line 1 is wrong\n"), "exit_code")
-        assert report.status == "failed"
-        assert report.diagnostics == (Diagnostic("error", "the command failed", output="exit code 3: line 1 is wrong"),)
 
-    def test_standard_output_where_nothing_else_was_said(self, job: Job) -> None:
-        assert (
-            played(job, CommandResult("exited", 1, b"out\n"), "exit_code").diagnostics[0].output == "exit code 1: out"
-        )
-
-    def test_all_failures_are_the_same_error(self, job: Job) -> None:
-        """Otherwise a fix that fails in other words would have repaired the first failure."""
-        ways = [CommandResult("exited", 1, b"one"), CommandResult("exited", 2, b"", b"two")]
-        one, other = (played(job, ended, "exit_code").diagnostics[0] for ended in ways)
-        assert one.identity == other.identity
-
-    @pytest.mark.parametrize("code", [126, 127])
-    def test_a_command_that_cannot_be_started_decides_nothing(self, job: Job, code: int) -> None:
-        report = played(job, CommandResult("exited", code, b"", b"sh: 1: nope: not found"), "exit_code")
-        assert report.status == "validator_unavailable"
-        assert "cannot be started in the sandbox: exit code 127: sh: 1: nope" in report.note.replace("126", "127")
-
-    def test_a_signal_is_no_verdict(self, job: Job) -> None:
-        report = played(job, CommandResult("exited", -11), "exit_code")
-        assert (report.status, report.note) == ("no_report", "the program was killed by SIGSEGV")
-
-    @pytest.mark.parametrize("status", STOPPED)
-    def test_limits_keep_their_names(self, job: Job, status: str) -> None:
-        report = played(job, CommandResult(status, None, note="why"), "exit_code")
-        assert (report.status, report.note, report.consistent) == (status, "why", True)
+def test_all_failures_are_the_same_error(job: Job) -> None:
+    """Otherwise a fix that fails in other words would have repaired the first failure."""
+    ways = [CommandResult("exited", 1, b"one"), CommandResult("exited", 2, b"", b"two")]
+    assert len({played(job, ended, "exit_code").diagnostics[0].identity for ended in ways}) == 1
 
 
 class TestJson:

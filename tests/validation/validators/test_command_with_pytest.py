@@ -1,7 +1,9 @@
 """The command validator with the real pytest: a fix that ends the process, and one that still fails, never pass."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -48,36 +50,31 @@ def baseline(sandbox: Sandbox, job: Job) -> Report:
     return report
 
 
-@pytest.fixture(scope="module")
-def wrong(sandbox: Sandbox, job: Job) -> Report:
-    (report,) = reports(sandbox, job, "def total(prices):\n    return 7\n")
-    return report
+LEAVING = "import os\nos._exit(0)\n"
+ENDED = ("failed", "no_report")
 
 
 @pytest.mark.parametrize(
-    "fix",
+    ("fix", "statuses"),
     [
-        pytest.param("import os\nos._exit(0)\n", id="at import", marks=pytest.mark.nightly),
-        pytest.param("import os\n\ndef total(prices):\n    os._exit(0)\n", id="in a test"),
-        pytest.param("import atexit, os\natexit.register(os._exit, 0)\n" + BROKEN, id="at exit"),
+        pytest.param(RIGHT, ("passed",), id="right"),
+        pytest.param(LEAVING, ENDED, id="ended at import", marks=pytest.mark.nightly),
+        pytest.param("import os\n\ndef total(prices):\n    os._exit(0)\n", ENDED, id="ended in a test"),
+        pytest.param("import atexit, os\natexit.register(os._exit, 0)\n" + BROKEN, ENDED, id="ended at exit"),
     ],
 )
-def test_ending_the_process_with_zero_is_no_pass(sandbox: Sandbox, job: Job, baseline: Report, fix: str) -> None:
-    (report,) = reports(sandbox, job, fix)
-    assert compute_verdict(baseline, report, job.problem, 1, 2, "plausible").status in ("failed", "no_report")
-
-
-@pytest.mark.parametrize("success", ["plausible", "clean", "fixed", "strict_block", "strict_module"])
-def test_a_run_that_fails_in_other_words_has_fixed_nothing(
-    job: Job, baseline: Report, wrong: Report, success: Success
+def test_ending_the_process_with_zero_is_no_pass(
+    sandbox: Sandbox, job: Job, baseline: Report, fix: str, statuses: tuple[str, ...]
 ) -> None:
-    judged = compute_verdict(baseline, wrong, job.problem, 1, 2, success)
-    assert (judged.status, judged.fixed) == ("failed", False)
+    (report,) = reports(sandbox, job, fix)
+    assert compute_verdict(baseline, report, job.problem, 1, 2, "plausible").status in statuses
 
 
-def test_the_right_fix_passes(sandbox: Sandbox, job: Job, baseline: Report) -> None:
-    (report,) = reports(sandbox, job, RIGHT)
-    assert compute_verdict(baseline, report, job.problem, 1, 2, "plausible").status == "passed"
+def test_a_run_that_fails_in_other_words_has_fixed_nothing(sandbox: Sandbox, job: Job, baseline: Report) -> None:
+    (wrong,) = reports(sandbox, job, "def total(prices):\n    return 7\n")
+    for success in get_args(Success):
+        judged = compute_verdict(baseline, wrong, job.problem, 1, 2, success)
+        assert (judged.status, judged.fixed) == ("failed", False), success
 
 
 UNITTEST = (sys.executable, "-m", "unittest", "-q", "checks")
@@ -92,6 +89,15 @@ class Checks(unittest.TestCase):
 
 def test_unittest_that_is_ended_early_is_no_pass(sandbox: Sandbox, job: Job) -> None:
     job = Job(job.problem, job.tree.with_file("checks.py", CHECKS.encode()))
-    leaving = "import os\nos._exit(0)\n"
-    statuses = [report.status for report in reports(sandbox, job, BROKEN, RIGHT, leaving, arguments=UNITTEST)]
+    statuses = [report.status for report in reports(sandbox, job, BROKEN, RIGHT, LEAVING, arguments=UNITTEST)]
     assert statuses == ["failed", "passed", "no_report"]
+
+
+@pytest.mark.parametrize("command", ["python -m pytest -q", "pytest -q"])
+def test_python_needs_no_path(sandbox: Sandbox, job: Job, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system has no `python` it is Touchstone's own, with its packages."""
+    monkeypatch.setattr("touchstone.validation.validators.common.SYSTEM_PATH", "/nowhere")
+    own = replace(job.problem, test_command=command)
+    validator = CommandValidator(sandbox, LIMITS, CommandSettings(()))
+    assert report_on(validator, Job(own, job.tree.with_file("shop.py", RIGHT.encode()))).status == "passed"
+    assert str(Path(sys.executable).parent) in str(validator.identity(own))

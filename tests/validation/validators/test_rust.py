@@ -51,6 +51,9 @@ def findings(**fields: Any) -> dict[str, Any]:
     }
 
 
+PROGRAM = findings()["programs"][0]
+
+
 def ended(told: Mapping[str, Any], exit_code: int = 0) -> CommandResult:
     return CommandResult("exited", exit_code, json.dumps(told).encode(), seconds=2.0)
 
@@ -70,15 +73,24 @@ class TestRecorded:
             "passed", "full", (), True, {"adds": True}, 3, duration_seconds=2.0
         )
 
-    def test_no_clippy_is_not_zero_warnings(self, job: Job) -> None:
-        assert build_report(ended(findings(clippy=None)), job).lint_warnings is None
-
-    def test_clippy_that_broke_off_is_not_zero_warnings(self, job: Job) -> None:
-        assert build_report(ended(findings(clippy=step(101))), job).lint_warnings == MOST_WARNINGS
-        assert build_report(ended(findings(clippy=step(warnings=60_000))), job).lint_warnings == MOST_WARNINGS
-        denied = {"level": "error", "message": "m", "code": "clippy::all", "detail": ""}
-        clippy = step(101, warnings=1, messages=[denied])
-        assert build_report(ended(findings(clippy=clippy)), job).lint_warnings == 1
+    @pytest.mark.parametrize(
+        ("clippy", "warnings"),
+        [
+            (None, None),
+            (step(101), MOST_WARNINGS),
+            (step(warnings=60_000), MOST_WARNINGS),
+            (
+                step(
+                    101, warnings=1, messages=[{"level": "error", "message": "m", "code": "clippy::all", "detail": ""}]
+                ),
+                1,
+            ),
+        ],
+    )
+    def test_clippy_that_broke_off_is_not_zero_warnings(
+        self, job: Job, clippy: dict[str, Any] | None, warnings: int | None
+    ) -> None:
+        assert build_report(ended(findings(clippy=clippy)), job).lint_warnings == warnings
 
     def test_without_the_guard_nothing_is_judged(self, job: Job) -> None:
         report = build_report(ended(findings(guarded=False)), job)
@@ -89,14 +101,10 @@ class TestRecorded:
         "fields",
         [
             {"tampered": ["/box/crate/tests/whole.rs"]},
-            {"programs": [{**findings()["programs"][0], "runs": []}]},
-            {"programs": [{**findings()["programs"][0], "listed": step(101, stdout="adds: test\n", returned=True)}]},
-            {"programs": [{**findings()["programs"][0], "listed": step(stdout="adds: test\n", returned=False)}]},
-            {
-                "programs": [
-                    {**findings()["programs"][0], "runs": [{**findings()["programs"][0]["runs"][0], "returned": False}]}
-                ]
-            },
+            {"programs": [{**PROGRAM, "runs": []}]},
+            {"programs": [{**PROGRAM, "listed": step(101, stdout="adds: test\n", returned=True)}]},
+            {"programs": [{**PROGRAM, "listed": step(stdout="adds: test\n", returned=False)}]},
+            {"programs": [{**PROGRAM, "runs": [{**PROGRAM["runs"][0], "returned": False}]}]},
             {"documentation": [{"exit_code": 101, "stdout": SAID}]},
             {"documentation": [{"exit_code": 0, "stdout": SAID.replace("1 passed", "2 passed")}]},
         ],
@@ -108,6 +116,8 @@ class TestRecorded:
     def test_a_report_from_a_process_that_was_killed(self, job: Job) -> None:
         report = build_report(ended(findings(), exit_code=-9), job)
         assert (report.status, report.consistent) == ("no_report", False)
+        for nothing in (findings(programs=[]), findings(build=step(-9))):
+            assert build_report(ended(nothing), job).status == "no_report"
 
     @pytest.mark.parametrize("stdout", [b"", b"{", b"[]", b"{}", b'{"build": {}}', json.dumps(findings()).encode() * 2])
     def test_no_whole_report(self, job: Job, stdout: bytes) -> None:
@@ -120,12 +130,6 @@ class TestRecorded:
         assert (
             build_report(CommandResult(status, None, json.dumps(findings()).encode(), note="why"), job).status == status
         )
-
-    def test_no_test_at_all_is_no_verdict(self, job: Job) -> None:
-        assert build_report(ended(findings(programs=[])), job).status == "no_report"
-
-    def test_cargo_killed(self, job: Job) -> None:
-        assert build_report(ended(findings(build=step(-9))), job).status == "no_report"
 
     def test_broken_manifest(self, job: Job) -> None:
         report = build_report(ended(findings(build=step(101, stderr="invalid TOML", started=False))), job)

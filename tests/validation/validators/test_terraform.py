@@ -75,24 +75,21 @@ class TestRecorded:
         assert (report.status, report.compiled) == ("passed", True)
         assert [(each.severity, each.line) for each in report.diagnostics] == [("warning", 7), ("warning", 12)]
 
-    def test_syntax_error_does_not_compile(self, job: Job) -> None:
-        report = build_report(recorded("syntax_error", 1), job)
-        assert (report.status, report.compiled) == ("failed", False)
-
-    def test_missing_provider_is_no_failed_fix(self, job: Job) -> None:
-        report = build_report(recorded("missing_provider", 1), job)
-        assert (report.status, report.decided, report.diagnostics) == ("validator_unavailable", False, ())
-        assert "validation.terraform.plugin_dir" in report.note
-        assert "hashicorp/aws" in report.note
-
-    def test_module_from_elsewhere_is_no_failed_fix(self, job: Job) -> None:
-        report = build_report(recorded("missing_module", 1), job)
-        assert (report.status, report.decided) == ("validator_unavailable", False)
-        assert "relative path" in report.note
-
-    def test_module_folder_that_is_not_there_is_a_failed_fix(self, job: Job) -> None:
-        report = build_report(recorded("missing_local_module", 1), job)
-        assert (report.status, report.compiled) == ("failed", True)
+    @pytest.mark.parametrize(
+        ("name", "status", "compiled", "words"),
+        [
+            ("syntax_error", "failed", False, ""),
+            ("missing_local_module", "failed", True, ""),
+            ("missing_module", "validator_unavailable", None, "relative path"),
+            ("missing_provider", "validator_unavailable", None, "validation.terraform.plugin_dir"),
+        ],
+    )
+    def test_what_is_missing_elsewhere_is_no_failed_fix(
+        self, job: Job, name: str, status: str, compiled: bool | None, words: str
+    ) -> None:
+        report = build_report(recorded(name, 1), job)
+        assert (report.status, report.compiled, bool(report.diagnostics)) == (status, compiled, status == "failed")
+        assert words in report.note and ("hashicorp/aws" in report.note) == (name == "missing_provider")
 
     def test_an_own_error_beside_a_missing_provider_is_a_failed_fix(self, job: Job) -> None:
         absent = json.loads(recorded("missing_provider", 1).stdout)
@@ -161,29 +158,26 @@ def test_syntax_in_json_modules(tmp_path: Path) -> None:
         assert (report.status, report.compiled) == ("failed", compiled)
 
 
-class TestWithoutTerraform:
-    def test_says_what_to_install(self, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "terraform or tofu cannot be run here; install terraform"),
+        ({"program": Path("/absent/tofu")}, "/absent/tofu cannot be run here"),
+        ({"plugin_dir": Path("/absent")}, "plugin_dir"),
+    ],
+)
+def test_without_terraform_or_its_mirror_it_says_what_to_install(
+    job: Job, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Path], words: str
+) -> None:
+    if "plugin_dir" not in settings:
         monkeypatch.setenv("PATH", "/nonexistent")
         monkeypatch.setattr(terraform, "_library_engine", lambda: None)
-        playback = Playback(CommandResult("exited", 0))
-        validator: Validator = TerraformValidator(playback, Limits())
-        assert not validator.probe().usable
-        assert validator.version == ""
-        report = report_on(validator, job)
-        assert report.status == "validator_unavailable"
-        assert "terraform or tofu cannot be run here; install terraform" in report.note
-        assert playback.asked == []
-
-    def test_a_configured_program_has_no_stand_in(self, tmp_path: Path) -> None:
-        settings = TerraformSettings(program=tmp_path / "tofu")
-        availability = TerraformValidator(Playback(CommandResult("exited", 0)), Limits(), settings).probe()
-        assert (availability.usable, availability.detail) == (False, f"{tmp_path / 'tofu'} cannot be run here")
-
-    def test_a_mirror_must_be_there(self, tmp_path: Path, job: Job) -> None:
-        settings = TerraformSettings(plugin_dir=tmp_path / "absent")
-        report = report_on(TerraformValidator(Playback(CommandResult("exited", 0)), Limits(), settings), job)
-        assert report.status == "validator_unavailable"
-        assert "plugin_dir" in report.note
+    playback = Playback(CommandResult("exited", 0))
+    validator: Validator = TerraformValidator(playback, Limits(), TerraformSettings(**settings))
+    assert not validator.probe().usable
+    report = report_on(validator, job)
+    assert report.status == "validator_unavailable" and words in report.note
+    assert playback.asked == []
 
 
 @pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH")

@@ -36,6 +36,7 @@ __all__ = [
 _IN_ORDER = (
     ("inspect_ai.log", "ADAPTER"),
     ("scylla", "ADAPTER"),
+    ("scylla_raw", "ADAPTER"),
     ("failproof", "ADAPTER"),
     ("human_eval", "ADAPTER"),
     ("human_eval", "SAMPLES"),
@@ -65,8 +66,8 @@ _IN_ORDER = (
     ("forgetest", "ADAPTER"),
 )
 # What recognizes a folder, or a file that is not JSON; all the others recognize JSON only.
-_OF_FOLDERS = frozenset({"swebench.instances", "swe_agent", "terminal_bench", "harbor.jobs"})
-_OF_OTHER_FILES = frozenset({"inspect_ai.log", "scylla", "git_lfs", "junit.results", "plain"})
+_OF_FOLDERS = frozenset({"scylla_raw", "swebench.instances", "swe_agent", "terminal_bench", "harbor.jobs"})
+_OF_OTHER_FILES = frozenset({"inspect_ai.log", "scylla", "failproof", "git_lfs", "junit.results", "plain"})
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
 
 

@@ -5,7 +5,8 @@ one tier is unrelated to subtest 01 of another. So a problem is (experiment, tie
 and has the experiment as its cluster: runs of one task are not independent, and tiers are compared task by task.
 
 Columns are renamed to the native ones; only the columns that identify a run are checked here. ProjectScylla's own
-grade and score are kept as text; its other tables (judges, criteria, subtests) are not read.
+grade and score are kept as text; its other tables (judges, criteria, subtests) are not read: `scylla_raw` reads what
+they were made of.
 """
 
 import csv

@@ -32,11 +32,14 @@ _KS = (1, 2, 3, 5, 10, 100)
 
 @dataclass(frozen=True)
 class ImportedProblem:
-    """A problem: its row, the name of its folder among the clones, and a function that fills this folder."""
+    """A problem: its row, the name of its folder among the clones, and a function that fills this folder.
+
+    Without these two its files are elsewhere, where `clones_dir` in the settings says.
+    """
 
     row: Row
-    folder: str
-    fill: Callable[[Path], None]
+    folder: str = ""
+    fill: Callable[[Path], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,10 @@ class ImportedEvaluation:
         """Write the evaluation to a new or empty folder."""
         with _new_folder(folder) as scratch:
             for problem in self.problems:
-                clone = scratch / CLONES / problem.folder
-                clone.mkdir(parents=True)
-                problem.fill(clone)
+                if problem.fill is not None:
+                    clone = scratch / CLONES / problem.folder
+                    clone.mkdir(parents=True)
+                    problem.fill(clone)
             _write_csv(scratch / PROBLEMS, [problem.row for problem in self.problems])
             for model, rows in self.fixes.items():
                 _write_csv(scratch / fixes_name(model), rows)

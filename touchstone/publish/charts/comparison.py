@@ -149,7 +149,7 @@ def _matrix(cells: pl.DataFrame, names: list[str]) -> vega.Spec:
         ),
         base.mark("point", filled=True, size=12 if small else 60, opacity=1).encode(
             shape=vega.field("verdict:N", scale=shapes, legend=_LEGEND),
-            color=vega.value("#000000"),
+            color=vega.value("black"),
         ),
     ]
     step = vega.step(9 if small else 24)

@@ -5,7 +5,6 @@ import math
 import polars as pl
 
 from touchstone.publish.charts import NothingToDraw, vega
-from touchstone.publish.charts.axes import round_ticks
 from touchstone.publish.charts.frames import (
     caption,
     count_sentence,
@@ -55,7 +54,7 @@ def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -
     lines = caption(
         count_sentence(shown, "problems", "problem"),
         "Filled points joined by a line: the Pareto front, no other model is both cheaper and better.",
-        tabled_intervals(methods, " of the cost of a pass", "tooltips, table economics", settings)
+        tabled_intervals(methods, " of the cost of a pass", "table economics", settings)
         if methods
         else "No confidence interval is defined.",
         f"Infinite cost of a pass (nothing passes): {named(never['side'])}." if never.height else None,
@@ -148,3 +147,15 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 def _dollars(value: float) -> str:
     return f"${value:.4g}" if math.isfinite(value) else "infinite"
+
+
+def round_ticks(low: float, high: float, count: int) -> list[float]:
+    """About as many round values between two ends, as d3 chooses them.
+
+    >>> round_ticks(0.42, 0.61, 4)
+    [0.45, 0.5, 0.55, 0.6]
+    """
+    rough = (high - low) / count
+    ten: float = 10 ** math.floor(math.log10(rough))
+    step = ten * next((size for most, size in ((1.414, 1), (3.162, 2), (7.071, 5)) if rough / ten < most), 10)
+    return [round(nth * step, 12) for nth in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]

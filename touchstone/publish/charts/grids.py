@@ -54,7 +54,7 @@ def grid(
     )
     layers: list[vega.View] = [base.mark("rect").encode(color=colour, tooltip=tooltip)]
     if len(columns) <= _WITH_FIGURES and len(rows) <= MAX_ROWS:
-        ink = vega.condition(f"datum.value > {_BRIGHT * top}", "#000000", "#FFFFFF")
+        ink = vega.condition(f"datum.value > {_BRIGHT * top}", "black", "white")
         texts = base.transform(filter="isValid(datum.value)").mark(
             "text", fontSize=9 if len(rows) > _COMFORTABLE else 11
         )

@@ -86,6 +86,20 @@ def config(theme: str) -> dict[str, Any]:
     }
 
 
+def dark_style(scope: str) -> str:
+    """CSS that gives a light SVG inside the selector the colours of the dark theme.
+
+    Colours that a chart names itself, such as the ink on a cell of the ramp, must not be written as these are.
+    """
+    light, dark = ([*_SERIES[name], _INK[name], _FAINT_INK[name], _RULE[name], _PAPER[name]] for name in _INK)
+    return "".join(
+        f'{scope} [{part}="{old}"] {{ {part}: {new}; }}\n'
+        for old, new in zip(light, dark, strict=True)
+        for part in ("fill", "stroke")
+        if old != new
+    )
+
+
 def themed(chart: "Spec", theme: str) -> "Spec":
     """The finished chart in a theme, described by its title and caption for those who cannot see it."""
     from touchstone.publish.charts.vega import finished

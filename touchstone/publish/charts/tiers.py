@@ -46,7 +46,7 @@ def tier_uplift(frame: pl.LazyFrame, *, top: int = 50, settings: pl.LazyFrame | 
         count_sentence(shown, "ci_units", "independent unit"),
         interval_sentence(defined, "uplift", "uplift_ci_method", "uplift_ci_low", level=confidence_level(settings)),
         f"{open_ended:,} of the bars have no upper end: the baseline's median may be 0." if open_ended else None,
-        f"Undefined for {shown.height - defined.height:,}; the tooltip says why."
+        f"Undefined for {shown.height - defined.height:,}: the column uplift_reason says why."
         if defined.height < shown.height
         else None,
         rest,

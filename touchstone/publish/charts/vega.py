@@ -103,22 +103,19 @@ def _channel(name: str, given: Any) -> Any:
 
 def finished(spec: Spec) -> Spec:
     """The chart as Vega-Lite that can be written as JSON: its rows by name in `datasets`."""
-    shown, tables = with_named_rows(spec)
+    shown, tables = _with_named_rows(spec)
     return {**shown, "datasets": {name: rows.values for name, rows in tables.items()}}
 
 
-def with_named_rows(spec: Spec, *, as_csv: bool = True) -> tuple[Spec, dict[str, Rows]]:
-    """The chart without its rows, and the rows by the names that it has for them.
-
-    With `as_csv`, rows that are CSV carry the format that the browser needs to parse them.
-    """
+def _with_named_rows(spec: Spec) -> tuple[Spec, dict[str, Rows]]:
+    """The chart without its rows, and the rows by the names that it has for them."""
     names: dict[Rows, str] = {}
 
     def named(node: Any) -> Any:
         if isinstance(node, Rows):
             name = names.setdefault(node, f"rows-{len(names) + 1}")
             types = dict.fromkeys(node.frame.columns, "number")
-            return {"name": name, **({"format": {"type": "csv", "parse": types}} if node.csv and as_csv else {})}
+            return {"name": name, **({"format": {"type": "csv", "parse": types}} if node.csv else {})}
         if isinstance(node, dict):
             return {key: named(each) for key, each in node.items()}
         return [named(each) for each in node] if isinstance(node, list) else node

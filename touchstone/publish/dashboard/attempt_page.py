@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from touchstone.publish.dashboard.figures import in_words
 from touchstone.publish.dashboard.markup import block, diff_block, facts, heading, paragraph, table
 
 _VERDICTS = {True: "passed", False: "failed", None: "undecided"}
@@ -19,16 +20,20 @@ _MEASURED = (
 )
 
 
+def attempt_title(detail: Any) -> str:
+    """Problem, attempt and verdict in words."""
+    status = "" if detail.status == _VERDICTS[detail.passed] else f" ({detail.status})"
+    return f"{detail.oid}, attempt {detail.iteration_id}: {_VERDICTS[detail.passed]}{status}"
+
+
 def attempt_page(detail: Any) -> str:
     """The page of an `AttemptDetail`. What is not at hand says why."""
-    title = f"{detail.oid}, attempt {detail.iteration_id}: {_VERDICTS[detail.passed]}"
-    status = "" if detail.status == _VERDICTS[detail.passed] else f" ({detail.status})"
-    measured = {name.replace("_", " "): getattr(detail, name) for name in _MEASURED}
-    parts = [heading(title + status, 3), paragraph(f"{detail.model}, tier {detail.tier}"), facts(measured)]
+    measured = {in_words(name): getattr(detail, name) for name in _MEASURED}
+    parts = [paragraph(f"{detail.model}, tier {detail.tier}"), facts(measured)]
     for name, words in _TEXTS:
-        parts += [heading(words, 4), _text(detail, name, words)]
+        parts += [heading(words), _text(detail, name, words)]
         if name == "diagnostics_after":
-            parts += [heading("Tests after the fix", 4), _tests(detail)]
+            parts += [heading("Tests after the fix"), _tests(detail)]
     return f'<article class="attempt">{"".join(parts)}</article>'
 
 

@@ -1,12 +1,9 @@
 """The charts of `publish.charts`, drawn from the tables under the filters."""
 
-from typing import get_args
-
 import polars as pl
 
-from touchstone.publish.charts import CHARTS, ThemeName, spec
+from touchstone.publish.charts import CHARTS, spec
 from touchstone.publish.charts.rendering import svg
-from touchstone.publish.charts.theme import config
 from touchstone.publish.charts.vega import Spec
 from touchstone.publish.dashboard.run_tables import RunTables
 from touchstone.publish.dashboard.selection import Selection
@@ -22,25 +19,9 @@ def chart_rows(selection: Selection, name: str) -> pl.LazyFrame:
     return selection.frame(CHARTS[name].table)
 
 
-def charts_by_theme(selection: Selection, name: str) -> dict[ThemeName, Spec]:
-    """A chart of the selection as Vega-Lite, light and dark: drawn once, because only `config` differs."""
-    drawn = _drawn(selection, name)
-    return {theme: {**drawn, "config": config(theme)} for theme in get_args(ThemeName)}
-
-
 def chart_svg(selection: Selection, name: str) -> bytes:
     """A chart of the selection as SVG, in the colours of paper."""
     return svg(_drawn(selection, name)).encode()
-
-
-def description(chart: Spec) -> str:
-    """The title and caption of a chart.
-
-    >>> description({"title": {"text": "Leaderboard", "subtitle": ["n = 8 problems."]}})
-    'Leaderboard n = 8 problems.'
-    """
-    title = chart.get("title", {})
-    return " ".join([title.get("text", "Chart"), *title.get("subtitle", [])])
 
 
 def _drawn(selection: Selection, name: str) -> Spec:

@@ -1,5 +1,7 @@
 """What the dashboard lists: the leaderboard, the problems of one of its rows, the attempts at one of those."""
 
+import re
+
 import polars as pl
 
 from touchstone.metrics.aggregates import pass_column
@@ -56,9 +58,47 @@ def summary_line(selection: Selection, board: pl.DataFrame) -> str:
     return f"{words}; {undefined:,} undefined" if undefined else words
 
 
+_TABLES = ("regressions", "problem_statistics", "economics", "model_statistics", "pass_at_k", "outcomes", "attempts")
+_PASS_COLUMN = re.compile(r"pass_(at|hat)_(\d+)")
+_WORDS = {
+    "oid": "problem",
+    "iteration_id": "attempt",
+    "n": "decided attempts",
+    "c": "passed attempts",
+    "ci_low": "CI from",
+    "ci_high": "CI to",
+    "ci_method": "CI method",
+    "ci_units": "CI units",
+    "eligible": "eligible problems",
+    "avg_score": "mean score",
+    "cost_usd": "cost",
+    "total_cost_usd": "total cost",
+    "avg_latency_ms": "mean latency (ms)",
+    "latency_ms": "latency (ms)",
+    "duration_seconds": "time (s)",
+    "kind": "change",
+    "baseline_score": "before",
+    "current_score": "after",
+}
+
+
+def in_words(column: str) -> str:
+    """The header of a column.
+
+    >>> in_words("pass_at_5"), in_words("cost_of_pass"), in_words("oid")
+    ('pass@5', 'cost of pass', 'problem')
+    """
+    if found := _PASS_COLUMN.fullmatch(column):
+        return f"pass{'@' if found[1] == 'at' else '^'}{found[2]}"
+    return _WORDS.get(column, column.replace("_", " "))
+
+
 def descriptions(columns: list[str]) -> dict[str, str]:
     """What a column means, for those that a table declares."""
     known: dict[str, str] = {}
-    for table in ("problem_statistics", "economics", "model_statistics", "pass_at_k", "outcomes", "attempts"):
+    for table in _TABLES:
         known |= TABLES[table].descriptions
+    for name in columns:
+        if (found := _PASS_COLUMN.fullmatch(name)) and found[1] == "at":
+            known[name] = f"Chance that at least one of {found[2]} attempts passes."
     return {name: known[name] for name in columns if name in known}

@@ -2,7 +2,6 @@
 
 import html
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import polars as pl
@@ -12,10 +11,6 @@ from touchstone.text import significant, visible, visible_lines
 
 UNDEFINED = "—"
 _DIGITS = 4
-# marimo's tables turn addresses in cells into links, and those of pictures into requests for them. A word joiner,
-# which is invisible, keeps them from being recognized.
-_SCHEME = re.compile(r"\b(https?|ftp|data|blob|mailto|file|javascript):", re.IGNORECASE)
-_WORD_JOINER = "\u2060"
 # The first character of a line of a diff, and the class of such lines.
 _DIFF_CLASSES = {"+": "added", "-": "removed", "@": "place"}
 
@@ -35,7 +30,7 @@ def cell(value: object) -> str:
             return f"{value:,}"
         case float():
             return _figure(value)
-    return _SCHEME.sub(rf"\g<1>{_WORD_JOINER}:", visible(str(value)))
+    return visible(str(value))
 
 
 def column_cell(column: pl.Series) -> Callable[[object], str]:
@@ -85,11 +80,6 @@ def heading(words: str, level: int = 2) -> str:
     return f"<h{level}>{text(words)}</h{level}>"
 
 
-def listing(lines: Iterable[str]) -> str:
-    """A list of lines of plain text."""
-    return f"<ul>{''.join(f'<li>{text(line)}</li>' for line in lines)}</ul>"
-
-
 def facts(values: Mapping[str, object]) -> str:
     """Names and values, one pair beside the other."""
     pairs = "".join(
@@ -120,20 +110,3 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str
         f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption)}"><table class="plain">'
         f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def labels(values: Iterable[str | None], none: str = "(no value)") -> dict[str, str | None]:
-    """The values by the labels of a choice: printable, and numbered if two would look the same.
-
-    >>> labels(["a\\x00", "a\\\\x00", None])
-    {'a\\\\x00': 'a\\x00', 'a\\\\x00 (2)': 'a\\\\x00', '(no value)': None}
-    """
-    found: dict[str, str | None] = {}
-    for value in values:
-        label = first = none if value is None else visible(value) or "(empty)"
-        number = 1
-        while label in found:
-            number += 1
-            label = f"{first} ({number})"
-        found[label] = value
-    return found

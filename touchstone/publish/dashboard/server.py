@@ -1,20 +1,23 @@
-"""Serve the dashboard: marimo's read-only app behind a guard against other sites and other users of this machine.
+"""Serve the dashboard behind a guard against other sites and other users of this machine.
 
-Loopback is open to every user of a machine, so the address carries a random token, without which nothing is served.
-Cookies do not tell ports apart: a page of another local server could use this one's. The guard therefore refuses
-requests that another origin makes, and names that only DNS rebinding would give to this machine. The page may load
-nothing from anywhere else, whatever a name or a fix contains.
+Loopback is open to every user of a machine, so the address carries a random token, without which nothing is served. It
+becomes a cookie, so that addresses can be sent to others without it. Cookies do not tell ports apart: a page of another
+local server could use this one's. The guard therefore refuses requests that another origin makes, and names that only
+DNS rebinding would give to this machine. Pages run no script and may load nothing, whatever a name or a fix contains.
 """
 
 import atexit
-import os
+import hashlib
+import hmac
 import secrets
 import socket
 import webbrowser
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode
 
 from touchstone.publish import local_server
 from touchstone.publish.local_server import EVERY_ADDRESS, in_url, names_of
@@ -22,53 +25,91 @@ from touchstone.publish.local_server import EVERY_ADDRESS, in_url, names_of
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-DATA_VARIABLE = "TOUCHSTONE_EXPLORE_DATA"
-
-_APP = Path(__file__).with_name("app.py")
-# marimo's page needs inline scripts, and Vega compiles expressions.
 _CONTENT_POLICY = (
-    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' data: blob:; "
-    "frame-ancestors 'none'; form-action 'self'; base-uri 'self'"
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; frame-ancestors 'none'; "
+    "base-uri 'none'"
 )
 _HEADERS = [
     (b"content-security-policy", _CONTENT_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    # With no-referrer, a browser would not say which origin a form comes from.
+    (b"referrer-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
 ]
+_TOKEN = "access_token"
 
 
 def serve(data: Path, host: str, listening: socket.socket, announce: Callable[[str], None]) -> None:
     """Serve until interrupted. `announce` gets the address, token included, as soon as it answers."""
     import uvicorn
 
+    from touchstone.publish.dashboard.pages import dashboard
+
     token, port = secrets.token_urlsafe(24), listening.getsockname()[1]
-    os.environ[DATA_VARIABLE] = str(data.resolve())
-    # Otherwise marimo reads settings from the working folder, and writes some into the home folder.
-    os.chdir(_APP.parent)
-    address = f"http://{in_url(host)}:{port}/?access_token={token}"
+    address = f"http://{in_url(host)}:{port}/?{_TOKEN}={token}"
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             announce(address)
 
-    config = uvicorn.Config(
-        guarded(_marimo_app(token), host),
-        log_level="error",
-        # An open page holds a connection, which must not hold up Ctrl-C.
-        timeout_graceful_shutdown=1,
-        ws_ping_interval=5,
-        ws_ping_timeout=60,
-    )
+    form_token = hashlib.sha256(f"form {token}".encode()).hexdigest()
+    app = with_token(dashboard(data.resolve(), form_token), token, f"touchstone_{port}")
+    # An open connection must not hold up Ctrl-C.
+    config = uvicorn.Config(guarded(app, host), log_level="error", timeout_graceful_shutdown=1)
     Server(config).run(sockets=[listening])
 
 
-def _marimo_app(token: str) -> "ASGIApp":
-    import marimo
+def with_token(app: "ASGIApp", token: str, cookie: str) -> "ASGIApp":
+    """The app, for who has the token: in the address, from which it moves into a cookie, or in that cookie."""
 
-    builder = marimo.create_asgi_app(quiet=True, include_code=False, token=token)
-    return builder.with_app(path="/", root=str(_APP)).build()
+    async def gate(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = next((value for name, value in query if name == _TOKEN), "")
+        rest = [(name, value) for name, value in query if name != _TOKEN]
+        if hmac.compare_digest(given.encode(), token.encode()):
+            place = f"{scope['path']}?{urlencode(rest)}" if rest else scope["path"]
+            # Strict would not be sent when somebody follows a link in a mail.
+            kept = f"{cookie}={token}; HttpOnly; SameSite=Lax; Path=/"
+            # Not `//host`, which would lead to another site.
+            place = "/" + place.lstrip("/")
+            await _answer(
+                send, 303, "", [(b"location", place.encode("latin-1", "ignore")), (b"set-cookie", kept.encode())]
+            )
+        elif hmac.compare_digest(_cookie(scope, cookie).encode(), token.encode()):
+            await app(scope, receive, send)
+        else:
+            await _answer(send, 401, _login(rest), [])
+
+    return gate
+
+
+def _cookie(scope: "Scope", name: str) -> str:
+    """The value of a cookie of the request; empty if it has none."""
+    sent = "; ".join(value.decode("latin-1") for key, value in scope["headers"] if key == b"cookie")
+    pairs = (part.strip().partition("=") for part in sent.split(";"))
+    return next((value for key, _, value in pairs if key == name), "")
+
+
+def _login(query: list[tuple[str, str]]) -> str:
+    """A page that asks for the token, and then leads to what was asked for."""
+    kept = "".join(f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">' for name, value in query)
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Token needed</title>'
+        "<p>Open the address that <code>touchstone explore</code> printed, or enter its token.</p>"
+        f'<form>{kept}<label>Token <input name="{_TOKEN}" type="password" autocomplete="off"></label> '
+        "<button>Open</button></form></html>"
+    )
+
+
+async def _answer(send: "Send", status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:
+    kind = (b"content-type", b"text/html; charset=utf-8")
+    await send({"type": "http.response.start", "status": status, "headers": [kind, *headers]})
+    await send({"type": "http.response.body", "body": text.encode("utf-8", "replace")})
 
 
 def guarded(app: "ASGIApp", host: str) -> "ASGIApp":
@@ -77,20 +118,21 @@ def guarded(app: "ASGIApp", host: str) -> "ASGIApp":
     async def with_headers(scope: "Scope", receive: "Receive", send: "Send") -> None:
         async def send_with_headers(message: "Message") -> None:
             if message["type"] == "http.response.start":
-                given = [pair for pair in message["headers"] if pair[0].lower() not in _CORS]
-                message = {**message, "headers": [*given, *_HEADERS]}
+                message = {**message, "headers": [*message["headers"], *_HEADERS]}
             await send(message)
 
         await app(scope, receive, send_with_headers)
 
     names = None if host in EVERY_ADDRESS else names_of(host)
     hint = "this address is not the dashboard's own; open the address that `touchstone explore` printed"
-    # `open_in_browser` is a navigation from a file.
-    return local_server.guarded(with_headers, names, hint, navigations=True)
-
-
-# marimo lets every site read what needs no cookie; here no other site reads anything.
-_CORS = (b"access-control-allow-origin", b"access-control-allow-credentials", b"access-control-expose-headers")
+    # `open_in_browser` is a navigation from a file. What writes must say that it comes from a page of the dashboard.
+    return local_server.guarded(
+        with_headers,
+        names,
+        hint,
+        navigations=True,
+        refuses=lambda scope, headers: scope.get("method", "GET") not in ("GET", "HEAD") and b"origin" not in headers,
+    )
 
 
 def open_in_browser(address: str) -> None:

@@ -43,10 +43,8 @@ def content_security_policy(*scripts: str) -> str:
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(each.encode()).digest()).decode()}'" for each in scripts
     )
-    sources = f"script-src {hashes}" if scripts else "script-src 'none'"
-    return (
-        f"default-src 'none'; {sources}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    styles, images = "style-src 'unsafe-inline'", "img-src data:"
+    return f"default-src 'none'; script-src {hashes}; {styles}; {images}; base-uri 'none'; form-action 'none'"
 
 
 def escaped_for_script(text: str) -> str:

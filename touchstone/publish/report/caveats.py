@@ -18,10 +18,11 @@ def caveats(run: ReportedRun) -> list[str]:
     """The sentences; if there is no reservation, one that says what that rests on."""
     found = [
         sentence
-        for of in (_checks, _outcomes, _small, _intervals, _refused, _flaky, _costs, _fidelity, _controls)
+        for of in (_warnings, _outcomes, _small, _intervals, _refused, _flaky, _costs, _fidelity, _controls)
         for sentence in of(run)
     ]
-    return found or ([_all_well(run)] if run.table("pass_at_k").height else [])
+    well = run.table("pass_at_k").height and all(check.passed for check in run.checks)
+    return found or ([_all_well(run)] if well else [])
 
 
 def _all_well(run: ReportedRun) -> str:
@@ -29,12 +30,19 @@ def _all_well(run: ReportedRun) -> str:
     return f"Nothing speaks against these figures: {passed}no row was refused, and every attempt was decided."
 
 
-def _checks(run: ReportedRun) -> Iterator[str]:
-    for is_error, words in ((True, "failed"), (False, "warned")):
-        names = [check.name for check in run.checks if not check.passed and check.error == is_error]
-        if names:
-            advice = ": read why before you trust the figures" if is_error else ""
-            yield f"{counted(len(names), 'check')} {words} ({some_of(names, _MOST_NAMED)}){advice}."
+def failed_checks(run: ReportedRun) -> Iterator[str]:
+    """A sentence on the checks that failed the run."""
+    yield from _unpassed(run, "failed", ": read why before you trust the figures", error=True)
+
+
+def _warnings(run: ReportedRun) -> Iterator[str]:
+    yield from _unpassed(run, "warned", "", error=False)
+
+
+def _unpassed(run: ReportedRun, words: str, advice: str, *, error: bool) -> Iterator[str]:
+    names = [check.name for check in run.checks if not check.passed and check.error == error]
+    if names:
+        yield f"{counted(len(names), 'check')} {words} ({some_of(names, _MOST_NAMED)}){advice}."
 
 
 def _outcomes(run: ReportedRun) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from touchstone.publish.figures import interval, number, p_value, percent
-from touchstone.publish.report.figures_sections import side, side_columns
+from touchstone.publish.report.figures_sections import ranged, side, side_columns
 from touchstone.publish.report.grids import Cell, Column, Grid, count, figure, grid, names, numbers, text
 from touchstone.publish.report.run import ReportedRun, Row
 from touchstone.text import counted
@@ -130,7 +130,7 @@ def _verdict(run: ReportedRun, row: Row) -> list[Cell]:
     return [
         *side(run, row),
         text(row["verdict"]),
-        *(figure(row[rate], number(row[rate])) for rate in ("rate_baseline", "rate_current")),
+        *(ranged(row, rate, f"{rate}_") for rate in ("rate_baseline", "rate_current")),
         _signed(row["difference"]),
         Cell(interval(row, "adjusted_")),
         figure(row["p_adjusted"], p_value(row["p_adjusted"])),

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from touchstone.publish.figures import dollars, number, with_interval
+from touchstone.publish.figures import CODE_FIGURES, CROSS_TIER_SENTENCES, dollars, number, with_interval
 from touchstone.publish.report.grids import Cell, Column, Grid, count, figure, grid, names, numbers, text
 from touchstone.publish.report.run import ReportedRun, Row
+from touchstone.publish.scored_problems import scored_problems
+from touchstone.text import significant
 
 _MAX_SUITES = 8
+_MAX_PROBLEMS = 10_000
 
 
 def model_link(run: ReportedRun, model: str, tier: str) -> Cell:
@@ -122,11 +125,40 @@ def _share(value: float | None) -> Cell:
 
 
 def tiers(run: ReportedRun) -> Iterator[Grid]:
-    """Grade, composite, uplift and pass rate per model and tier."""
+    """Grade, composite, uplift and pass rate per model and tier, and how much a model's tiers differ."""
+    yield from _graded_tiers(run)
+    rows = run.table("cross_tier").filter(pl.col("tiers") > 1)
+    if rows.is_empty():
+        return
+    variances = ("pass_rate_variance", "pass_rate_variance_of_means", "score_variance", "cost_variance")
+    yield grid(
+        "cross-tier-table",
+        f"Variance of the tiers' medians, per model. {' '.join(CROSS_TIER_SENTENCES)}",
+        [
+            *names("model"),
+            *numbers("tiers", "pass rate variance", "of means", "score variance", "cost variance", "cost delta"),
+        ],
+        (
+            [
+                text(row["model"]),
+                count(row["tiers"]),
+                *(figure(row[name], "-" if row[name] is None else significant(row[name], 3)) for name in variances),
+                figure(row["cost_delta"], dollars(row["cost_delta"])),
+            ]
+            for row in rows.iter_rows(named=True)
+        ),
+        of="cross_tier",
+    )
+
+
+def _graded_tiers(run: ReportedRun) -> Iterator[Grid]:
     rows = run.table("tiers").filter(pl.col("composite_median").is_not_null())
     if rows.is_empty():
         return
-    columns = [*names("model", "tier", "grade"), *numbers("composite", "uplift", "pass rate", "scored")]
+    columns = [
+        *names("model", "tier", "grade"),
+        *numbers("composite", "uplift", "Cliff's delta", "pass rate", "scored"),
+    ]
     yield grid(
         "tiers-table",
         f"Median composite score and uplift with {run.confidence} confidence intervals",
@@ -138,6 +170,7 @@ def tiers(run: ReportedRun) -> Iterator[Grid]:
                 text(_grade(row)),
                 ranged(row, "composite_median"),
                 ranged(row, "uplift", "uplift_", "{:+.1%}"),
+                figure(row["cliffs_delta"], "-" if row["cliffs_delta"] is None else f"{row['cliffs_delta']:+.3f}"),
                 ranged(row, "pass_rate", "pass_rate_"),
                 figure(row["scored"], f"{row['scored']:,} of {row['attempts']:,}"),
             ]
@@ -151,6 +184,45 @@ def _grade(row: Row) -> str | None:
     if row["grade"] is None or row["grade_low"] == row["grade_high"]:
         return str(row["grade"]) if row["grade"] else None
     return f"{row['grade']} ({row['grade_low']} to {row['grade_high']})"
+
+
+def statistics(run: ReportedRun) -> Iterator[Grid]:
+    """Compile rate, tests, lint and code score per model, with cost and latency; and code scores per problem."""
+    rows = run.table("model_statistics")
+    has = [name for name in CODE_FIGURES if rows[name].count()]
+    if not has:
+        return
+    yield grid(
+        "statistics-table",
+        f"Means over attempts with {run.confidence} confidence intervals",
+        [*side_columns(run), *numbers(*(CODE_FIGURES[name] for name in has), "total cost", "latency in ms")],
+        (
+            [
+                *side(run, row),
+                *(ranged(row, name, f"{name}_") for name in has),
+                figure(row["total_cost_usd"], dollars(row["total_cost_usd"])),
+                figure(
+                    row["avg_latency_ms"], "-" if row["avg_latency_ms"] is None else f"{row['avg_latency_ms']:,.0f}"
+                ),
+            ]
+            for row in _ranked(run, rows)
+        ),
+        of="model_statistics",
+    )
+    problems = scored_problems(run.scan, _MAX_PROBLEMS)
+    shown = ["avg_score", "best_score", *problems.passes]
+    if problems.total:
+        yield grid(
+            "problem-statistics-table",
+            "Code score and pass@k per problem and model",
+            [*names("problem"), *side_columns(run), *numbers("avg. score", "best score", *problems.passes)],
+            (
+                [text(row["oid"]), *side(run, row), *(figure(row[name], number(row[name])) for name in shown)]
+                for row in problems.rows.iter_rows(named=True)
+            ),
+            of="problem_statistics",
+            total=problems.total,
+        )
 
 
 def suites(run: ReportedRun) -> Iterator[Grid]:

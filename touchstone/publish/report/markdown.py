@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from touchstone.compare.report import ComparisonReport, Section, markdown_section, sections
+from touchstone.compare.report import ComparisonReport, Section, case_section, markdown_section
 from touchstone.publish.report import comparison_sections, figures_sections, trust_sections
 from touchstone.publish.report.grids import Grid
 from touchstone.publish.report.run import ReportedRun
-from touchstone.publish.report.summary import summary
-from touchstone.text import markdown_paragraph
+from touchstone.publish.report.summary import headline, summary
+from touchstone.text import markdown_paragraph, markdown_text
 
 # GitHub takes 65,536 characters. Some are left for what surrounds the report.
 _MAX_CHARACTERS = 60_000
@@ -17,7 +17,8 @@ _CUT = "… shortened to fit a comment; the whole report is report.html in the o
 
 def markdown(run: ReportedRun) -> str:
     """The report, at most as long as a comment may be."""
-    blocks = ["### Touchstone report", markdown_paragraph(" ".join(summary(run)))]
+    paragraphs = [" ".join(sentences) for sentences in (headline(run), summary(run))]
+    blocks = [f"### Touchstone report: {markdown_text(run.name)}", *map(markdown_paragraph, paragraphs)]
     left = _MAX_CHARACTERS - sum(map(len, blocks))
     for section in _sections(run):
         block = markdown_section(section)
@@ -54,7 +55,8 @@ def _changed_cases(run: ReportedRun) -> Iterator[Section]:
         str(settings.get("comparison.score", "best")),
         run.table("regressions"),
     )
-    yield from sections(comparison)
+    changed = case_section(comparison)
+    yield from [changed] if changed.rows else []
 
 
 def _section(grid: Grid) -> Section:

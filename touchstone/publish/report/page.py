@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from touchstone import __version__
+from touchstone.publish.charts.theme import dark_style
 from touchstone.publish.report.assets import (
     content_security_policy,
     datatables_script,
@@ -19,17 +20,19 @@ from touchstone.publish.report.assets import (
     escaped_for_script,
 )
 from touchstone.publish.report.cases import Case, pick, with_attempts
-from touchstone.publish.report.drawn_charts import DrawnChart, drawn_charts, themes, vega_script
+from touchstone.publish.report.drawn_charts import drawn_charts
 from touchstone.publish.report.grids import Grid
 from touchstone.publish.report.method import method
 from touchstone.publish.report.run import ReportedRun
 from touchstone.publish.report.sections import sections
-from touchstone.publish.report.summary import summary
+from touchstone.publish.report.summary import headline, summary
 from touchstone.text import visible
 
 _TEMPLATES = "touchstone.publish.report", "templates"
 # Cells of the matrix of models and problems that a page holds; with more, only the hardest problems are in it.
 _MAX_CELLS = 200_000
+# On paper, charts keep their light colours.
+_DARK_CHARTS = f"@media screen and (prefers-color-scheme: dark) {{\n{dark_style('.chart')}}}\n"
 
 
 def page(run: ReportedRun, cases_bytes: int) -> str:
@@ -40,10 +43,11 @@ def page(run: ReportedRun, cases_bytes: int) -> str:
     run.case_links.update({case.key: f"#case-{place}" for place, case in enumerate(cases)})
     parts, how = sections(run), list(method(run))
     charts = {section.id: list(drawn_charts(run, section.charts)) for section in parts}
-    drawn = [chart for each in charts.values() for chart in each]
-    scripts = {"datatables": datatables_script(), "vega": vega_script() if drawn else "", "report": _own("report.js")}
+    scripts = {"datatables": datatables_script(), "report": _own("report.js")}
     text = environment.get_template("report.html.j2").render(
-        title=_title(run),
+        title=visible(run.name),
+        size=_size(run),
+        headline=headline(run),
         snapshot=run.snapshot,
         version=__version__,
         sentences=summary(run),
@@ -54,9 +58,9 @@ def page(run: ReportedRun, cases_bytes: int) -> str:
         cases_left_out=len(picked) - len(cases),
         cases_kb=cases_bytes // 1000,
         scripts=scripts,
-        policy=content_security_policy(*(script for script in scripts.values() if script)),
-        styles=[datatables_style(), _own("report.css")],
-        data=_json(_data(run, [*(grid for part in parts for grid in part.grids), *how], drawn)),
+        policy=content_security_policy(*scripts.values()),
+        styles=[datatables_style(), _own("report.css"), _DARK_CHARTS],
+        data=_json(_data(run, [*(grid for part in parts for grid in part.grids), *how])),
     )
     # A file name may hold bytes that are not UTF-8 and could not be written.
     return text.encode("utf-8", "replace").decode()
@@ -77,7 +81,7 @@ def _own(name: str) -> str:
     return (files(_TEMPLATES[0]) / _TEMPLATES[1] / name).read_text(encoding="utf-8")
 
 
-def _title(run: ReportedRun) -> str:
+def _size(run: ReportedRun) -> str:
     models, problems = len({model for model, _ in run.sides}), run.scan("problems").select(pl.len()).collect().item()
     return f"{models:,} model{'s' * (models != 1)}, {problems:,} problem{'s' * (problems != 1)}"
 
@@ -102,7 +106,7 @@ def _cases_that_fit(
 # What the script draws
 
 
-def _data(run: ReportedRun, grids: Sequence[Grid], charts: Sequence[DrawnChart]) -> dict[str, Any]:
+def _data(run: ReportedRun, grids: Sequence[Grid]) -> dict[str, Any]:
     return {
         "grids": {
             grid.id: {
@@ -111,8 +115,6 @@ def _data(run: ReportedRun, grids: Sequence[Grid], charts: Sequence[DrawnChart])
             }
             for grid in grids
         },
-        "charts": {chart.name: chart.packed for chart in charts},
-        "themes": themes() if charts else {},
         "models": _matrix(run),
     }
 

@@ -11,6 +11,7 @@ import polars as pl
 
 from touchstone.checks import CheckOutcome
 from touchstone.errors import TouchstoneError
+from touchstone.locations import address_of
 from touchstone.names import file_key
 from touchstone.publish.figures import percent
 from touchstone.storage.check_results import kept_outcomes
@@ -19,6 +20,9 @@ from touchstone.storage.snapshots import Snapshot, list_snapshots
 from touchstone.tables import TABLES
 
 Row = dict[str, Any]
+
+# Names of output folders that say nothing about the evaluation.
+_PLAIN_NAMES = ("results", "my_results", "touchstone-results", "output", "out")
 
 
 @dataclass
@@ -61,6 +65,14 @@ class ReportedRun:
     def has(self, name: str) -> bool:
         """Whether there is such a table, in this version and in these results."""
         return name in TABLES and bool(parquet_files(self.folder / "tables" / name))
+
+    @cached_property
+    def name(self) -> str:
+        """The name of the evaluation: as configured, else that of its output folder or a folder above it."""
+        root = self._roots[-1].absolute()
+        parts = (address_of(root) or root.as_posix()).split("/")
+        folders = [part for part in parts if part and part.lower() not in _PLAIN_NAMES]
+        return str(self.settings.get("name") or (folders[-1] if folders else "Evaluation"))
 
     @cached_property
     def settings(self) -> dict[str, Any]:

@@ -49,7 +49,8 @@ _PLANS = (
     _Plan(
         "tiers",
         "Tiers",
-        "Grade of the median composite score, and uplift against the same model's baseline tier.",
+        "Grade of the median composite score, and uplift against the same model's baseline tier. Cliff's delta is +1 "
+        "if every attempt scores above every one of the baseline tier, and 0 if neither has the higher scores.",
         figures.tiers,
         ("tier_uplift",),
     ),
@@ -59,6 +60,12 @@ _PLANS = (
         "Mean accuracy per suite. The overall score is the unweighted mean over suites.",
         figures.suites,
         ("suite_heatmap", "failure_classes"),
+    ),
+    _Plan(
+        "statistics",
+        "Code",
+        "What the attempts' code does: whether it compiles, the share of tests that pass, lint, and the code score.",
+        figures.statistics,
     ),
     _Plan("slices", "Slices", "pass@1 for each value of a problem's column.", figures.slices, ("slices",)),
     _Plan(

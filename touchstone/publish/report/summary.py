@@ -1,7 +1,9 @@
-"""The paragraph on top of the report: who is best, how sure that is, what changed, and what not to trust.
+"""The two paragraphs on top of the report: the result in plain words, then what it rests on.
 
-Every sentence states what a table says. Who is better is decided by the paired verdicts, which are adjusted for the
-number of pairs, never by comparing two figures; where they leave it open, so does the sentence.
+The first is for somebody who decides: who is best, how sure that is, and what got worse. The second has the statistics:
+figures, tests, and what not to trust. Every sentence states what a table says. Who is better is decided by the paired
+verdicts, which are adjusted for the number of pairs, never by comparing two figures; where they leave it open, so does
+the sentence.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,9 +13,9 @@ import polars as pl
 
 from touchstone.compare.verdicts import describe_shortage
 from touchstone.publish.figures import number, percent
-from touchstone.publish.report.caveats import caveats
+from touchstone.publish.report.caveats import caveats, failed_checks
 from touchstone.publish.report.run import ReportedRun, Row
-from touchstone.text import counted, visible
+from touchstone.text import counted, counted_of, visible
 
 _MOST_TIERS = 3
 _MOST_NAMES = 4
@@ -21,17 +23,131 @@ _OPPOSITE = {"better": "worse", "worse": "better"}
 _OPEN = ("no evidence", "underpowered")
 
 
+def headline(run: ReportedRun) -> list[str]:
+    """The sentences of the first paragraph, in order."""
+    changes = change(run) if has_baseline(run) else ()
+    return [visible(sentence) for sentence in (*winner(run), *changes, *failed_checks(run))]
+
+
 def summary(run: ReportedRun) -> list[str]:
-    """The sentences of the paragraph, in order."""
+    """The sentences of the second paragraph, in order."""
     # Names and other foreign texts are in all of them.
-    return [visible(sentence) for sentence in (*best(run), *change(run), *caveats(run))]
+    unknown = () if has_baseline(run) else ("No baseline is pinned, so nothing is known about change.",)
+    return [visible(sentence) for sentence in (*best(run), *unknown, *caveats(run))]
+
+
+# The result in plain words
+
+
+def winner(run: ReportedRun) -> Iterator[str]:
+    """The best model and tier by pass@k: how many problems of a hundred it repairs, and whom it is ahead of."""
+    rows = run.table("pass_at_k")
+    if rows.is_empty():
+        yield "There are no figures: no attempt was evaluated."
+        return
+    first_k = rows.filter(pl.col("k") == pl.col("k").min()).to_dicts()
+    by_side = {(row["model"], row["tier"]): row for row in first_k}
+    leader, *_ = ranked = [by_side[side] for side in run.sides]
+    k, value = leader["k"], leader["pass_at_k"]
+    tries = "at the first try" if k == 1 else f"within {k:,} tries"
+    if value is None:
+        yield f"There is no result yet: no problem has {counted(k, 'decided attempt')}."
+        return
+    tied = [row for row in ranked if row["pass_at_k"] == value]
+    if value == 0:
+        who = f"{_side(run, leader)} repairs no problem" if len(ranked) == 1 else "No model repairs any problem"
+        yield f"{who} {tries}{_probably(tied)}."
+    elif len(tied) > 1:
+        shared = _some([_side(run, row) for row in tied])
+        yield f"{shared} share the first place: each repairs {_of_hundred(value)} {tries}{_probably(tied)}."
+    else:
+        others = [row["model"] for row in ranked[1:] if row["tier"] == leader["tier"]]
+        ahead, standing = _ahead(run, leader, others)
+        yield f"{_side(run, leader)} repairs {_of_hundred(value)} {tries}{_probably(tied)}{ahead}."
+        yield from standing
+    yield _measured(leader)
+
+
+def _side(run: ReportedRun, row: Row) -> str:
+    return f"{row['model']} (tier {row['tier']})" if run.has_tiers else str(row["model"])
+
+
+def _of_hundred(rate: float) -> str:
+    """A share of the problems in words.
+
+    >>> _of_hundred(0.7795), _of_hundred(0.996), _of_hundred(0.004), _of_hundred(1.0)
+    ('78 of 100 problems', 'more than 99 of 100 problems', 'fewer than 1 of 100 problems', 'every problem')
+    """
+    return "every problem" if rate == 1 else f"{_hundredths(rate)} of 100 problems"
+
+
+def _hundredths(rate: float) -> str:
+    """A share in hundredths; only exactly none is 0 and only all is 100."""
+    if 0 < rate < 0.005:
+        return "fewer than 1"
+    if 0.995 <= rate < 1:
+        return "more than 99"
+    return f"{100 * rate:.0f}"
+
+
+def _probably(rows: Sequence[Row]) -> str:
+    """The confidence interval in words, if it is the same for all rows."""
+    ends = {(row["ci_low"], row["ci_high"]) for row in rows}
+    low, high = ends.pop()
+    if ends or low is None or high is None:
+        return ""
+    if rows[0]["pass_at_k"] in (0, 1):
+        end, bound = (low, "at least ") if rows[0]["pass_at_k"] else (high, "at most ")
+        shown = _hundredths(end)
+        return f" (probably {bound if shown.isdigit() else ''}{shown} of 100)"
+    first, last = (f"{100 * end:.0f}" for end in (low, high))
+    return f" (probably {first} to {last})" if first != last else " (known to within one of 100)"
+
+
+def _ahead(run: ReportedRun, leader: Row, others: Sequence[str]) -> tuple[str, list[str]]:
+    """Whom the leader is ahead of, by the verdicts: words that end the first sentence, and another one."""
+    if not others:
+        return "", [] if len(run.sides) > 1 else ["It is the only model."]
+    groups = _groups(_pairs_of(run, leader), others)
+    where = " at this tier" if run.has_tiers else ""
+    if len(groups["beaten"]) == len(others):
+        return f", clearly ahead of {_every(others)}{where}", []
+    if len(groups["open"]) == len(others):
+        rivals = others[0] if len(others) == 1 else "either other model" if len(others) == 2 else "any other model"
+        return f", but is not clearly ahead of {rivals}{where}: no winner is certain", []
+    words = {
+        "beaten": "clearly ahead of {}",
+        "alike": "practically level with {}",
+        "open": "not clearly ahead of {}",
+        "behind": "behind {} on the problems that both attempted",
+        "uncompared": "not compared with {}",
+    }
+    known = [word.format(_some(groups[kind])) for kind, word in words.items() if groups[kind]]
+    return "", [f"{'At this tier, it' if where else 'It'} is {'; '.join(known)}."]
+
+
+def _groups(pairs: Sequence[Row], others: Sequence[str]) -> dict[str, list[str]]:
+    """The other models by the verdict on the leader, in the order of the leaderboard."""
+    verdict = {row["other"]: row["verdict"] for row in pairs}
+    groups = {kind: [other for other in others if verdict.get(other) in kinds] for kind, kinds in _GROUPS.items()}
+    return groups | {"uncompared": [other for other in others if other not in verdict]}
+
+
+def _measured(leader: Row) -> str:
+    """How many problems the figure rests on."""
+    used, total = leader["eligible"], leader["problems"]
+    if used == total:
+        return f"This was measured on {counted(total, 'problem')}."
+    without = "no decided attempt" if leader["k"] == 1 else f"fewer than {leader['k']:,} decided attempts"
+    rest = "the other has" if total - used == 1 else f"the other {total - used:,} have"
+    return f"This was measured on {counted_of(used, total, 'problem')}; {rest} {without}."
 
 
 # Who is best, and how sure that is
 
 
 def best(run: ReportedRun) -> Iterator[str]:
-    """Per tier the model with the highest pass@k, and which others it is known to be better than."""
+    """Per tier, the best first: the model with the highest pass@k, and which others it is known to be better than."""
     rows = run.table("pass_at_k")
     if rows.is_empty():
         yield "There are no figures: no attempt was evaluated."
@@ -39,7 +155,7 @@ def best(run: ReportedRun) -> Iterator[str]:
     ranked = rows.filter(pl.col("k") == pl.col("k").min()).sort(
         "pass_at_k", "model", descending=[True, False], nulls_last=True
     )
-    tiers = sorted(ranked["tier"].unique())
+    tiers = list(dict.fromkeys(tier for _, tier in run.sides))
     for tier in tiers[:_MOST_TIERS]:
         at = f" at tier {tier}" if len(tiers) > 1 else ""
         yield from _best_of_tier(run, ranked.filter(pl.col("tier") == tier).to_dicts(), at)
@@ -73,8 +189,7 @@ def _how_sure(row: Row, run: ReportedRun) -> str:
 def _standing(run: ReportedRun, leader: Row, others: Sequence[str], at: str, shown: str) -> Iterator[str]:
     """The leader of a tier against each of the other models, by the verdicts on the pairs."""
     pairs = _pairs_of(run, leader)
-    verdict = {row["other"]: row["verdict"] for row in pairs}
-    groups = {kind: [other for other in others if verdict.get(other) in kinds] for kind, kinds in _GROUPS.items()}
+    groups = _groups(pairs, others)
     beaten, undecided, name = groups["beaten"], [*groups["alike"], *groups["open"]], leader["model"]
     how = _adjusted(pairs)
     if len(beaten) == len(others):
@@ -93,7 +208,7 @@ def _standing(run: ReportedRun, leader: Row, others: Sequence[str], at: str, sho
     else:
         yield f"{name} has the highest {shown}{at}."
     yield from (f"{sentence}." for sentence in known)
-    yield from _reservations(run, groups, pairs, others)
+    yield from _reservations(run, groups, pairs)
 
 
 _GROUPS = {"beaten": ("better",), "behind": ("worse",), "alike": ("no relevant difference",), "open": _OPEN}
@@ -126,9 +241,7 @@ def _correction(pairs: Sequence[Row]) -> str:
     return f", {rule} {count:,} pairs"
 
 
-def _reservations(
-    run: ReportedRun, groups: dict[str, list[str]], pairs: Sequence[Row], others: Sequence[str]
-) -> Iterator[str]:
+def _reservations(run: ReportedRun, groups: dict[str, list[str]], pairs: Sequence[Row]) -> Iterator[str]:
     """What the verdicts leave open, and how large a difference would have had to be."""
     if groups["behind"]:
         yield f"On the problems that both attempted, {_some(groups['behind'])} did better than it."
@@ -151,11 +264,10 @@ def _reservations(
         yield f"There is too little data: {shortage}."
     elif effects:
         yield f"These data would show a difference of {_points(min(effects), max(effects))} or more."
-    uncompared = [other for other in others if other not in {row["other"] for row in pairs}]
-    if uncompared:
+    if groups["uncompared"]:
         baseline = run.settings.get("comparison.baseline_model")
         why = f": all are compared with {baseline} instead" if baseline else ""
-        yield f"It was not compared with {_some(uncompared)}{why}."
+        yield f"It was not compared with {_some(groups['uncompared'])}{why}."
 
 
 def _points(low: float, high: float) -> str:
@@ -183,12 +295,14 @@ def _some(names: Sequence[str], noun: str = "more") -> str:
 # What changed against the baseline
 
 
+def has_baseline(run: ReportedRun) -> bool:
+    """Whether the run was compared with a pinned baseline."""
+    return bool(run.table("baseline_verdicts").height or run.table("regression_counts").height)
+
+
 def change(run: ReportedRun) -> Iterator[str]:
     """What the gate found against the pinned baseline."""
     verdicts, counts = run.table("baseline_verdicts"), run.table("regression_counts")
-    if verdicts.is_empty() and counts.is_empty():
-        yield "No baseline is pinned, so nothing is known about change."
-        return
     baseline = f" {verdicts['baseline'][0]}" if verdicts.height else ""
     found = [
         f"{_sides(rows, run)} {'is' if rows.height == 1 else 'are'} {verdict}"

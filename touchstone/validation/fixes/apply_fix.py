@@ -6,16 +6,19 @@ In a fix of several files, these are the problem's lines in the problem's file.
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Literal
 
+from touchstone.validation.files.locate_files import path_refusal
+from touchstone.validation.files.working_copy import LEFT_OUT
 from touchstone.validation.fixes.codex_patch import is_codex_patch, parse_codex_patch
 from touchstone.validation.fixes.extract_code import extract_code, without_cdata
 from touchstone.validation.fixes.judge_changes import judge_changes
 from touchstone.validation.fixes.line_diff import opcodes
 from touchstone.validation.fixes.patching import BOM, Changes, Files, apply_patches
-from touchstone.validation.fixes.policy import layout_error, path_error
 from touchstone.validation.fixes.rust_tests import test_items, with_original_tests
 from touchstone.validation.fixes.search_replace import apply_edits, parse_edits
 from touchstone.validation.fixes.unified_diff import PatchError, parse_diff, relative
@@ -25,6 +28,7 @@ from touchstone.vocabulary import TestEdits
 FixKind = Literal["file", "block", "diff", "files", "edits"]
 
 MAX_FIX_BYTES = 2_000_000
+_MAX_FILES = 1_000
 _BOM = BOM.decode()
 
 
@@ -136,15 +140,17 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     except PatchError as error:
         return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
     changes, modes = made.files, made.modes
-    reason = path_error(changes)
+    reason = _path_error(changes)
     judge = tuple(judge_changes(changes, problem, tree)) if not reason else ()
     if judge and test_edits == "refuse":
-        reason = f"the fix changes {judge[0]}, {_JUDGES}; 'validation.test_edits' decides if that is allowed"
-    elif judge and test_edits == "ignore":
+        return _changes_tests(judge[0], judge)
+    if judge and test_edits == "ignore":
         changes = {path: content for path, content in changes.items() if path not in judge}
         modes = {path: mode for path, mode in modes.items() if path not in judge}
         reason = "" if changes else f"the fix changes only files {_JUDGES}: {', '.join(judge)}"
-    if reason := reason or _misplaced(tree, changes, problem):
+    if problem.filename and not problem.test_command and changes.get(problem.path, b"") is None:
+        reason = reason or f"the fix deletes {problem.path}, the file that the problem is about"
+    if reason := reason or _layout_error(tree, changes):
         return NotApplied("failed", reason, judge)
     flagged = tuple(path for path in problem.shared_files if path in changes)
     content = changes.get(problem.path)
@@ -174,8 +180,7 @@ def _put_back_inline_tests(
     if len(judge) == len(applied.judge_files):
         return applied
     if test_edits == "refuse":
-        reason = f"the fix changes {judge[-1]}, {_JUDGES}; 'validation.test_edits' decides if that is allowed"
-        return NotApplied("failed", reason, tuple(judge))
+        return _changes_tests(judge[-1], judge)
     content = changes.get(problem.path)
     if content is None or content == applied.changes[problem.path]:
         return replace(applied, changes=changes, judge_files=tuple(judge))
@@ -200,11 +205,39 @@ def _reference_changes_tests(tree: Tree, original: bytes, path: str, problem: Pr
     return bool(after) and before != after
 
 
-def _misplaced(tree: Tree, changes: Files, problem: Problem) -> str:
-    """Why the changed files cannot be judged beside the others; empty if they can."""
-    if problem.filename and not problem.test_command and changes.get(problem.path, b"") is None:
-        return f"the fix deletes {problem.path}, the file that the problem is about"
-    return layout_error(tree, changes)
+def _changes_tests(path: str, judge: Sequence[str]) -> NotApplied:
+    reason = f"the fix changes {path}, {_JUDGES}; 'validation.test_edits' decides if that is allowed"
+    return NotApplied("failed", reason, tuple(judge))
+
+
+def _path_error(changes: Iterable[str]) -> str:
+    """Why a path in a fix is refused; empty if all of them stay inside the tree."""
+    paths = dict.fromkeys(changes)
+    if len(paths) > _MAX_FILES:
+        return f"it changes {len(paths):,} paths; at most {_MAX_FILES:,} are allowed"
+    for path in paths:
+        parts = path.split("/")
+        if not path or "" in parts or "." in parts:
+            return f"the path {path[:80]!r} is not a plain path"
+        if reason := path_refusal("path", path):
+            return reason
+        if left_out := LEFT_OUT.intersection(parts):
+            return f"the path {path[:80]!r} is in {min(left_out)}, which is not part of the problem"
+    return ""
+
+
+def _layout_error(tree: Tree, changes: Files) -> str:
+    """Why the changed files cannot lie beside the others: one would be a file and a folder."""
+    files = tree.with_changes(changes).files
+    known = set(files)
+    for path in (path for path, content in changes.items() if content is not None):
+        parents = map(str, PurePosixPath(path).parents)
+        if (taken := next((parent for parent in parents if parent in known), None)) is not None:
+            return f"{path} cannot be written: {taken} is a file"
+        after = bisect_left(files, f"{path}/")
+        if after < len(files) and files[after].startswith(f"{path}/"):
+            return f"{path} cannot be written: it is a folder"
+    return ""
 
 
 def _changes_by_diff(tree: Tree, text: str, _: Problem) -> Changes:
@@ -252,7 +285,7 @@ def _changes_by_files(tree: Tree, text: str, _: Problem) -> Changes:
 
 
 def _refuse_paths(paths: Iterable[str]) -> None:
-    if reason := path_error(paths):
+    if reason := _path_error(paths):
         raise PatchError(f"is refused: {reason}")
 
 
@@ -284,11 +317,12 @@ def _with_block(original: bytes, block: bytes, problem: Problem) -> AppliedFix |
     lines = original.split(b"\n")
     first, last = problem.block_lines
     if not 1 <= first <= last <= len(lines):
-        place = f"lines {first} to {last}"
-        return NotApplied("validator_unavailable", f"the fix is for {place} and the file has {_line_count(original)}")
+        reason = f"the fix is for lines {first} to {last} and the file has {len(_lines(original))}"
+        return NotApplied("validator_unavailable", reason)
     if last == len(lines) and not lines[-1]:
         last -= 1  # keep the final newline: the line after it is empty
-    block_lines = _block_lines(block, crlf=_is_crlf(original), at_end=last == len(lines))
+    crlf = original.count(b"\r\n") * 2 > original.count(b"\n")
+    block_lines = _block_lines(block, crlf=crlf, at_end=last == len(lines))
     content = b"\n".join([*lines[: first - 1], *block_lines, *lines[last:]])
     return AppliedFix({problem.path: content}, first, first + len(block_lines) - 1)
 
@@ -301,15 +335,6 @@ def _block_lines(block: bytes, *, crlf: bool, at_end: bool) -> list[bytes]:
     if not crlf:
         return lines
     return [line + (b"" if at_end and number == len(lines) else b"\r") for number, line in enumerate(lines, start=1)]
-
-
-def _is_crlf(content: bytes) -> bool:
-    crlf = content.count(b"\r\n")
-    return crlf > content.count(b"\n") - crlf
-
-
-def _line_count(content: bytes) -> int:
-    return len(_lines(content))
 
 
 def _lines(content: bytes) -> list[bytes]:

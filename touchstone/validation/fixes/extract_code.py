@@ -69,14 +69,11 @@ class _Fence:
     marks: str
     info: str
 
-    def _as_strong_as(self, other: "_Fence") -> bool:
-        return self.marks.startswith(other.marks)
-
     def closes(self, opening: "_Fence") -> bool:
-        return not self.info and self._as_strong_as(opening)
+        return not self.info and self.marks.startswith(opening.marks)
 
     def opens_inside(self, opening: "_Fence") -> bool:
-        return bool(self.info) and self._as_strong_as(opening)
+        return bool(self.info) and self.marks.startswith(opening.marks)
 
 
 @dataclass(frozen=True)
@@ -88,15 +85,12 @@ class _Block:
 
     def content(self, lines: Sequence[str]) -> str:
         last = self.closing.line if self.closing else len(lines)
-        inside = [_dedent(line, self.opening.indent) for line in lines[self.opening.line + 1 : last]]
+        indent = re.compile(rf" {{0,{self.opening.indent}}}")
+        inside = [indent.sub("", line, count=1) for line in lines[self.opening.line + 1 : last]]
         return "".join(f"{line}\n" for line in inside) if self.closing else "\n".join(inside)
 
     def outside(self, lines: Sequence[str]) -> Sequence[str]:
         return [*lines[: self.opening.line], *(lines[self.closing.line + 1 :] if self.closing else ())]
-
-
-def _dedent(line: str, indent: int) -> str:
-    return line[min(indent, len(line) - len(line.lstrip(" "))) :]
 
 
 def _without_fence(text: str) -> str:

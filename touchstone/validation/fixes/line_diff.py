@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from difflib import Match, SequenceMatcher
+from io import BytesIO
 
 # difflib compares every pair of equal lines: without a limit, a fix that repeats one line would take minutes.
 _MAX_EQUAL_PAIRS = 200_000
@@ -20,7 +21,7 @@ def diff_lines(path: str, old: bytes | None, new: bytes | None) -> Iterator[str]
     >>> list(diff_lines("a.py", b"x = 1\ny = 2\n", b"x = 1\ny = 3"))  # doctest: +NORMALIZE_WHITESPACE
     ['--- a/a.py', '+++ b/a.py', '@@ -1,2 +1,2 @@', ' x = 1', '-y = 2', '+y = 3', '\\ No newline at end of file']
     """
-    before, after = (_split(content) for content in (old or b"", new or b""))
+    before, after = (BytesIO(content).readlines() for content in (old or b"", new or b""))
     hunks = _hunks(before, after)
     if hunks:
         yield "--- /dev/null" if old is None else f"--- a/{path}"
@@ -30,12 +31,6 @@ def diff_lines(path: str, old: bytes | None, new: bytes | None) -> Iterator[str]
         yield f"@@ -{_range(old_start, old_stop)} +{_range(new_start, new_stop)} @@"
         for tag, *places in hunk:
             yield from _hunk_lines(tag, before[places[0] : places[1]], after[places[2] : places[3]])
-
-
-def _split(content: bytes) -> list[bytes]:
-    """The lines, newlines included."""
-    lines = content.split(b"\n")
-    return [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def _hunks(before: Sequence[bytes], after: Sequence[bytes]) -> list[list[Opcode]]:
@@ -59,13 +54,11 @@ def _merged(found: Iterator[Opcode]) -> list[Opcode]:
 
 
 def _hunk_lines(tag: str, removed: Sequence[bytes], added: Sequence[bytes]) -> Iterator[str]:
-    signed = [(" ", line) for line in removed] if tag == "equal" else []
-    if tag != "equal":
-        signed = [*(("-", line) for line in removed), *(("+", line) for line in added)]
-    for sign, line in signed:
-        yield sign + line.removesuffix(b"\n").decode("utf-8", "replace")
-        if not line.endswith(b"\n"):
-            yield "\\ No newline at end of file"
+    for sign, lines in ((" ", removed),) if tag == "equal" else (("-", removed), ("+", added)):
+        for line in lines:
+            yield sign + line.removesuffix(b"\n").decode("utf-8", "replace")
+            if not line.endswith(b"\n"):
+                yield "\\ No newline at end of file"
 
 
 def _range(start: int, stop: int) -> str:

@@ -8,6 +8,7 @@ it belongs must match exactly once. Where only the line ends differ, the file's 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from itertools import islice
 
 from touchstone.validation.files.working_copy import is_executable
@@ -15,9 +16,9 @@ from touchstone.validation.fixes.unified_diff import FilePatch, Hunk, PatchError
 from touchstone.validation.protocol import Tree
 
 # Bounds on the work for one patch: bytes of the files that it touches, and lines compared to find moved hunks.
-_MAX_FILE_BYTES = 50_000_000
+MAX_FILE_BYTES = 50_000_000
 _MAX_COMPARED_LINES = 2_000_000
-_MAX_SHOWN = 1_500
+MAX_SHOWN = 1_500  # characters of a hunk or a block in a message
 BOM = "\ufeff".encode()
 Files = dict[str, bytes | None]
 Places = Mapping[bytes, Sequence[int]]
@@ -54,7 +55,7 @@ class _Patching:
     tree: Tree
     leaving: frozenset[str | None]
     changes: Changes = field(default_factory=Changes)
-    bytes_left: int = _MAX_FILE_BYTES
+    bytes_left: int = MAX_FILE_BYTES
     lines_left: int = _MAX_COMPARED_LINES
     start_taken: bool = False
     end_taken: bool = False
@@ -112,7 +113,7 @@ class _Patching:
         content = self.tree.read(path) if changed is None else changed
         self.bytes_left -= len(content)
         if self.bytes_left < 0:
-            raise PatchError(f"touches more than {_MAX_FILE_BYTES:,} bytes of files")
+            raise PatchError(f"touches more than {MAX_FILE_BYTES:,} bytes of files")
         return content
 
     def _with_hunks(self, old: bytes, hunks: Sequence[Hunk], path: str) -> bytes:
@@ -120,7 +121,7 @@ class _Patching:
             return old
         named = any(line.startswith(BOM) for hunk in hunks for line in hunk.before[:1])
         bom = BOM if old.startswith(BOM) and not named else b""
-        lines = _split(old[len(bom) :])
+        lines = BytesIO(old[len(bom) :]).readlines()
         try:
             new = self._replaced(lines, hunks, path)
         except _NoMatchError:
@@ -147,13 +148,17 @@ class _Patching:
             starts = list(islice(find(lines, places, taken, hunk), 2))
             if len(starts) != 1:
                 why = "matches in several places" if starts else "does not match"
-                raise _NoMatchError(f"does not apply: {path}: hunk {number} {why}\n{hunk.text}"[:_MAX_SHOWN])
+                raise _NoMatchError(f"does not apply: {path}: hunk {number} {why}\n{hunk.text}"[:MAX_SHOWN])
             start, end = starts[0], starts[0] + len(hunk.before)
             taken[start:end] = b"\1" * (end - start)
             self.start_taken |= start == 0 and bool(hunk.after)
             self.end_taken |= end == len(lines) and bool(hunk.after)
             found.append((start, end, hunk.after))
-        return b"".join(_replaced(lines, found))
+        new, at = list[bytes](), 0
+        for start, end, after in sorted(found, key=lambda one: one[:2]):
+            new += [*lines[at:start], *after]
+            at = end
+        return b"".join([*new, *lines[at:]])
 
     def _find(self, lines: list[bytes], places: Places, taken: bytearray, hunk: Hunk) -> Iterator[int]:
         """Where a hunk matches, nearest to where it should, if anywhere. A line is changed by one hunk only."""
@@ -239,21 +244,3 @@ def _outward(places: Sequence[int], expected: int) -> Iterator[int]:
         else:
             yield places[before]
             before -= 1
-
-
-def _split(content: bytes) -> list[bytes]:
-    """Lines that end at a newline, and at nothing else."""
-    lines = [line + b"\n" for line in content.split(b"\n")]
-    last = lines.pop().removesuffix(b"\n")
-    return [*lines, last] if last else lines
-
-
-def _replaced(lines: list[bytes], found: list[tuple[int, int, tuple[bytes, ...]]]) -> list[bytes]:
-    """The lines with the found ranges replaced."""
-    out: list[bytes] = []
-    at = 0
-    for start, end, after in sorted(found, key=lambda one: one[:2]):
-        out += lines[at:start]
-        out += after
-        at = end
-    return out + lines[at:]

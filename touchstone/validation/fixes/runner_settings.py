@@ -8,7 +8,7 @@ import configparser
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -53,7 +53,9 @@ def _settings(name: str, content: bytes) -> dict[str, Any] | None:
     """The settings for test runners in a manifest; None if it cannot be read."""
     try:
         if name == "package.json":
-            return _of_package(json.loads(content))
+            told = json.loads(content)
+            runners = {f"runner {name}": told[name] for name in _JAVASCRIPT_RUNNERS if name in told}
+            return {**told.get("scripts", {}), **runners}
         if name == "go.mod":
             return dict.fromkeys(re.findall(r"^.*=>.*$", content.decode(), re.MULTILINE), True)
         if name == "Cargo.toml":
@@ -68,17 +70,12 @@ def _settings(name: str, content: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _of_package(told: Mapping[str, Any]) -> dict[str, Any]:
-    runners = {f"runner {name}": told[name] for name in _JAVASCRIPT_RUNNERS if name in told}
-    return {**told.get("scripts", {}), **runners}
-
-
 def _of_crate(told: Mapping[str, Any]) -> dict[str, Any]:
     targets = {kind: told.get(kind, []) for kind in ("lib", "bin", "example")}
     harness = {
         (kind, str(target.get("name")), key): target[key]
         for kind, found in targets.items()
-        for target in _as_list(found)
+        for target in (found if isinstance(found, list) else [found])
         for key in ("harness", "test", "doctest")
         if key in target
     }
@@ -87,7 +84,3 @@ def _of_crate(told: Mapping[str, Any]) -> dict[str, Any]:
     listed = {**replaced, **package, "harness": harness}
     listed |= {f"{_DEVELOPMENT}{name}": value for name, value in told.get("dev-dependencies", {}).items()}
     return {key: value for key, value in listed.items() if value not in (None, {})}
-
-
-def _as_list(found: Any) -> Iterable[Any]:
-    return found if isinstance(found, list) else [found]

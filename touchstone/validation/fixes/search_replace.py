@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from touchstone.validation.fixes.patching import BOM, Changes
+from touchstone.validation.fixes.patching import BOM, MAX_FILE_BYTES, MAX_SHOWN, Changes
 from touchstone.validation.fixes.unified_diff import PatchError, relative
 from touchstone.validation.protocol import Problem, Tree
 
@@ -23,8 +23,6 @@ _LABEL = re.compile(r"(?i:file|filename|path):\s*")
 _AROUND = " `*#:"
 # In a word: it is a path, though of no file that is there, rather than text about the block.
 _IN_PATH = re.compile(r"[./\\]\w")
-_MAX_SHOWN = 1_500
-_MAX_FILE_BYTES = 50_000_000
 _MAX_READINGS = 10
 
 
@@ -42,14 +40,14 @@ class Edit:
 def apply_edits(tree: Tree, edits: Sequence[Edit]) -> Changes:
     """What the blocks change. Raises PatchError if one of them does not match."""
     changes = Changes()
-    bytes_left, files = _MAX_FILE_BYTES, frozenset(tree.files)
+    bytes_left, files = MAX_FILE_BYTES, frozenset(tree.files)
     for edit in edits:
         content = changes.files.get(edit.path)
         if content is None and edit.path in files:
             content = tree.read(edit.path)
         bytes_left -= sum(len(content or b"") + len(search) for search, _ in edit.readings)
         if bytes_left < 0:
-            raise PatchError(f"touches more than {_MAX_FILE_BYTES:,} bytes of files")
+            raise PatchError(f"touches more than {MAX_FILE_BYTES:,} bytes of files")
         changes.files[edit.path] = _edited(content, edit)
     return changes
 
@@ -86,9 +84,9 @@ def _replaced(content: bytes | None, search: bytes, replacement: bytes, path: st
     wanted = b"\n" + search
     first = padded.find(wanted)
     if first < 0:
-        raise PatchError(f"does not apply: {path}: these lines are not there\n{shown}"[:_MAX_SHOWN])
+        raise PatchError(f"does not apply: {path}: these lines are not there\n{shown}"[:MAX_SHOWN])
     if padded.find(wanted, first + 1) >= 0:
-        raise PatchError(f"does not apply: {path}: these lines are there twice\n{shown}"[:_MAX_SHOWN])
+        raise PatchError(f"does not apply: {path}: these lines are there twice\n{shown}"[:MAX_SHOWN])
     return bom + padded[1 : first + 1] + replacement + padded[first + len(wanted) :]
 
 

@@ -94,7 +94,7 @@ def parse_diff(text: str) -> list[FilePatch]:
         elif reader.starts(b"@@ -"):
             raise PatchError(f"has a hunk without a file name, in line {reader.number}")
         else:
-            reader.skip()
+            reader.take()
     if not patches:
         raise PatchError("has no unified diff in it")
     return patches
@@ -128,9 +128,6 @@ class _Reader:
         """Whether the line looks like one of a hunk: it starts with a sign, and is no signature of a mail."""
         return self.starts((b" ", b"+", b"-", b"\\")) and self.line not in (b"-- ", b"--") and not self.starts_file
 
-    def skip(self) -> None:
-        self._at += 1
-
     def go_back_to(self, number: int) -> None:
         self._at = number - 1
 
@@ -142,17 +139,8 @@ class _Reader:
 
 
 _KEYS = (
-    "old mode",
-    "new mode",
-    "deleted file mode",
-    "new file mode",
-    "rename from",
-    "rename to",
-    "copy from",
-    "copy to",
-    "similarity index",
-    "dissimilarity index",
-    "index",
+    *("old mode", "new mode", "deleted file mode", "new file mode", "rename from", "rename to", "copy from", "copy to"),
+    *("similarity index", "dissimilarity index", "index"),
 )
 
 
@@ -197,7 +185,7 @@ def _git_header(reader: _Reader) -> dict[str, str]:
         if key is None:
             break
         header[key] = line.removeprefix(f"{key} ")
-        reader.skip()
+        reader.take()
     return header
 
 
@@ -339,7 +327,7 @@ def _hunk_lines(reader: _Reader, counts: Sequence[int] | None) -> tuple[tuple[by
         if sign == b"\\":
             for side in last:  # the line before has no newline
                 side[-1] = side[-1].removesuffix(b"\n")
-            reader.skip()
+            reader.take()
             continue
         if counts and len(before) >= counts[0] and len(after) >= counts[1]:
             break
@@ -351,7 +339,7 @@ def _hunk_lines(reader: _Reader, counts: Sequence[int] | None) -> tuple[tuple[by
             side.append(reader.line + b"\n" if is_blank else content)
         trailing = trailing + 1 if len(last) == 2 else 0
         blank = blank + 1 if is_blank else 0
-        reader.skip()
+        reader.take()
     if counts is None and blank:  # blank lines behind a hunk belong to the text around it
         del before[-blank:], after[-blank:]
     return tuple(before), tuple(after), trailing

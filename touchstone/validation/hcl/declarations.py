@@ -1,16 +1,47 @@
-"""What a module declares across its files: the names that references can resolve to."""
+"""What files declare: the names that references can resolve to, addresses, and what is declared twice.
 
-from collections.abc import Iterable, Mapping
+An address is a root block's type with its labels; a local value is `("local", name)`; blocks in JSON syntax have
+addresses of their own. A fix must not make an address vanish; what counts as vanished belongs in
+`touchstone.validation.judging.removed_blocks`. For a file that does not parse, a scan that needs neither quotes nor
+braces to match finds what it was meant to declare. It gives only what can be told with some certainty: a name that is
+no declaration would fail the fixes that drop it.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from touchstone.validation.hcl.scopes import RESOURCE_KINDS, Unit
-from touchstone.validation.hcl.tree import Block, source
+from touchstone.validation.hcl.expressions import RESOURCE_KINDS, Unit
+from touchstone.validation.hcl.loading import ROOT
+from touchstone.validation.hcl.parsing import Block, Body, SourceText, Span, source
+from touchstone.validation.judging.removed_blocks import JSON, UNREAD, Address
+from touchstone.validation.protocol import Diagnostic
 
 BUILTIN_PROVIDER = "terraform.io/builtin/terraform"
-
-Address = tuple[str, str, str]
-"""Mode (managed, data or ephemeral), type and name of a resource."""
+# What Terraform shall do with its state. Deleting such a block can be the repair.
+_DIRECTIVES = frozenset({"moved", "import", "removed"})
+_DECLARING = ROOT.blocks.keys() - _DIRECTIVES
+# Brackets in comments, heredocs and strings do not nest. An unclosed string ends with its line.
+_NOISE = re.compile(
+    rb'(?P<comment>#[^\n]*|//[^\n]*|/\*.*?\*/)|(?P<heredoc><<-?([\w-]+)\n(?:.*?\n)?[ \t]*\3\b)|"(?:[^"\\\n]|\\.)*"',
+    re.DOTALL,
+)
+_OPEN_HEREDOC = re.compile(rb"<<-?[A-Za-z_][\w-]*[ \t]*$", re.MULTILINE)
+_STRUCTURE = bytes.maketrans(b"[](){}", b"______")
+# A header at the beginning of a line: elsewhere it may be part of a string or of another block.
+_HEADER = re.compile(rb'^([a-z_]+)((?:[ \t]+(?:"[^"\s]*"|[\w-]+))*)[ \t]*\{', re.MULTILINE)
+# Anything that was meant to be a header: misquoted, without its brace, indented or after another block.
+_MEANT = re.compile(
+    rb"""(?:^|\})[ \t]*(?:(resource|module|variable|output|provider|ephemeral)[ \t]*[\w-]*["']"""
+    rb"""|(locals|terraform)[ \t]*[=:]?\s*\{)|^(data|check)[ \t]*[\w-]*["']""",
+    re.MULTILINE,
+)
+_LOCALS = re.compile(rb"(?:^|\})([ \t]*)locals[ \t]*[=:]?\s*(\{)", re.MULTILINE)
+_ARGUMENT = re.compile(rb'([ \t]*)"?([A-Za-z_][\w-]*)"?(?:[ \t]*(=)(?!=)|[ \t]*:|[ \t]+["\[{\d])')
+_OPENING, _CLOSING = (b"[", b"(", b"{"), (b"]", b")", b"}")
+_JSON_TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|[\[{]|[\]}]|:')
 
 
 class Provider(NamedTuple):
@@ -22,7 +53,7 @@ class Provider(NamedTuple):
 
 @dataclass(slots=True)
 class Declarations:
-    """Declared names by kind. A resource has a repetition: count, for_each, none or unknown.
+    """Declared names by kind. A resource, by mode, type and name, has a repetition: count, for_each, none or unknown.
 
     `required_providers` maps local names to source addresses, "" if none is given; `chosen_providers` maps resources
     that name their provider to its local name.
@@ -31,31 +62,55 @@ class Declarations:
     variables: set[str] = field(default_factory=set)
     locals: set[str] = field(default_factory=set)
     modules: set[str] = field(default_factory=set)
-    resources: dict[Address, str] = field(default_factory=dict)
+    resources: dict[Unit, str] = field(default_factory=dict)
     required_providers: dict[str, str] = field(default_factory=dict)
     chosen_providers: dict[Unit, str] = field(default_factory=dict)
-    _providers: dict[Unit, Provider] = field(default_factory=dict)
 
-    def add(self, kind: str, labels: tuple[str, ...], body: Iterable[str]) -> None:
-        """Add one block, given its type, labels and argument names."""
-        arguments = frozenset(body)
-        if kind == "locals":
-            self.locals |= arguments
-        elif kind == "variable" and labels:
-            self.variables.add(labels[0])
-        elif kind == "module" and labels:
-            self.modules.add(labels[0])
-        elif kind in RESOURCE_KINDS and len(labels) > 1:
-            self._add_resource((RESOURCE_KINDS[kind], labels[0], labels[1]), arguments)
+    def add_block(self, block: Block) -> None:
+        """Add the declarations of one root block."""
+        arguments = block.body.arguments
+        if block.kind == "locals":
+            self.locals |= arguments.keys()
+        elif block.kind == "variable":
+            self.variables.add(block.labels[0])
+        elif block.kind == "module":
+            self.modules.add(block.labels[0])
+        elif block.kind in RESOURCE_KINDS:
+            self._add_resource(block)
+            if "provider" in arguments:
+                chosen = source(arguments["provider"].expression).strip('"').partition(".")[0]
+                self.chosen_providers[RESOURCE_KINDS[block.kind], *block.labels] = chosen
+        elif block.kind == "check":
+            for nested in block.body.of_kind("data"):
+                self._add_resource(nested)
+        elif block.kind == "terraform":
+            for requirements in block.body.of_kind("required_providers"):
+                for argument in requirements.body.arguments.values():
+                    self.required_providers[argument.name] = _provider_source(source(argument.expression))
+
+    def _add_resource(self, block: Block) -> None:
+        if len(block.labels) > 1:
+            unit = (RESOURCE_KINDS[block.kind], *block.labels[:2])
+            repetition = next((name for name in ("count", "for_each") if name in block.body.arguments), "none")
+            self.resources[unit] = repetition if self.resources.get(unit, repetition) == repetition else "unknown"
+
+    def add_json(self, content: Mapping[str, object]) -> None:
+        """Add the declarations of an object in JSON syntax. Best effort; reports no errors."""
+        for kind, value in content.items():
+            if kind == "locals":
+                self.locals.update(*(entry for entry, _ in labelled(value, 0) if isinstance(entry, dict)))
+            elif kind in ("variable", "module"):
+                names = self.variables if kind == "variable" else self.modules
+                names.update(name for _, (name,) in _named(value, 1))
+            elif kind in RESOURCE_KINDS:
+                self.resources |= {(RESOURCE_KINDS[kind], *names): "unknown" for _, names in _named(value, 2)}
+            elif kind == "check":
+                for entry, _ in labelled(value, 1):
+                    if isinstance(entry, dict):
+                        self.add_json({"data": entry.get("data", {})})
 
     def provider(self, resource: Unit) -> Provider:
         """A resource's provider: from its `provider` argument, else from the first word of its type."""
-        known = self._providers.get(resource)
-        if known is None:
-            known = self._providers[resource] = self._find_provider(resource)
-        return known
-
-    def _find_provider(self, resource: Unit) -> Provider:
         local = self.chosen_providers.get(resource) or resource[1].partition("_")[0]
         address = self.required_providers.get(local)
         if not address:
@@ -64,68 +119,246 @@ class Declarations:
         parts = address.lower().split("/")
         return Provider("/".join(["registry.terraform.io", "hashicorp"][: max(0, 3 - len(parts))] + parts), True)
 
-    def _add_resource(self, address: Address, arguments: frozenset[str]) -> None:
-        repetition = next((name for name in ("count", "for_each") if name in arguments), "none")
-        if address in self.resources and self.resources[address] != repetition:
-            repetition = "unknown"
-        self.resources[address] = repetition
-
-
-def declare(declared: Declarations, block: Block) -> None:
-    """Add the declarations of one root block."""
-    declared.add(block.kind, block.labels, block.body.arguments)
-    chosen = block.body.arguments.get("provider")
-    if chosen is not None and block.kind in RESOURCE_KINDS:
-        unit = (RESOURCE_KINDS[block.kind], *block.labels)
-        declared.chosen_providers[unit] = source(chosen.expression).strip('"').partition(".")[0]
-    if block.kind == "check":
-        for nested in block.body.of_kind("data"):
-            declared.add(nested.kind, nested.labels, nested.body.arguments)
-    elif block.kind == "terraform":
-        for requirements in block.body.of_kind("required_providers"):
-            for argument in requirements.body.arguments.values():
-                declared.required_providers[argument.name] = _provider_source(source(argument.expression))
-
-
-def declare_plain(declared: Declarations, content: Mapping[str, object]) -> None:
-    """Add the declarations of a file given as plain data, as from JSON. Best effort; reports no errors."""
-    for kind, value in content.items():
-        if kind == "locals":
-            for entry in _mappings(value):
-                declared.add(kind, (), entry)
-        elif kind in ("variable", "module"):
-            for entry in _mappings(value):
-                for name in entry:
-                    declared.add(kind, (name,), ())
-        elif kind in RESOURCE_KINDS:
-            for entry in _mappings(value):
-                for resource_type, named in entry.items():
-                    for names in _mappings(named):
-                        for name in names:
-                            _declare_unknown_repetition(declared, (RESOURCE_KINDS[kind], resource_type, name))
-        elif kind == "check":
-            _declare_check(declared, value)
-
-
-def _declare_unknown_repetition(declared: Declarations, address: Address) -> None:
-    declared.resources[address] = "unknown"
-
-
-def _declare_check(declared: Declarations, value: object) -> None:
-    for entry in _mappings(value):
-        for named in entry.values():
-            for body in _mappings(named):
-                declare_plain(declared, {"data": body.get("data", {})})
-
-
-def _mappings(value: object) -> Iterable[Mapping[str, object]]:
-    """The objects of a block in JSON syntax, which is one object or a list of them."""
-    entries = value if isinstance(value, list) else [value]
-    return [entry for entry in entries if isinstance(entry, dict)]
-
 
 def _provider_source(requirement: str) -> str:
     """The address in `{ source = "hashicorp/aws" }`, without fully parsing it."""
     _, found, rest = requirement.partition("source")
     parts = rest.split('"', 2)
     return parts[1] if found and len(parts) > 2 and parts[0].strip() in ("=", ":") else ""
+
+
+def addresses(file: Body) -> Iterator[Address]:
+    """The addresses of parsed blocks, whether or not Terraform knows their types.
+
+    An argument with the name of a block type was meant to be a block, and a block in `locals` a local value.
+    """
+    yield from ((UNREAD, name, "0") for name in file.arguments if name in _DECLARING)
+    for block in file.blocks:
+        if block.kind not in _DIRECTIVES:
+            yield (block.kind, *block.labels)
+        if block.kind == "locals":
+            yield from (("local", name) for name in block.body.arguments)
+            yield from (("local", nested.kind) for nested in block.body.blocks)
+
+
+def json_addresses(content: Mapping[str, object]) -> Iterator[Address]:
+    """The addresses in an object in JSON syntax."""
+    for kind, value in content.items():
+        if kind in _DIRECTIVES:
+            continue
+        for entry, labels in labelled(value, len(ROOT.blocks.get(kind, ()))):
+            yield (JSON, kind, *labels)
+            if kind == "locals" and isinstance(entry, dict):
+                yield from ((JSON, "local", name) for name in entry)
+
+
+def labelled(value: object, depth: int) -> list[tuple[object, Address]]:
+    """The entries below `depth` levels of labels in JSON syntax, each with its labels.
+
+    A block is one object or a list of them.
+
+    >>> labelled({"a": {"b": [1, 2]}}, 2)
+    [(1, ('a', 'b')), (2, ('a', 'b'))]
+    """
+    return [(part, labels) for entry, labels in _named(value, depth) for part in _as_list(entry)]
+
+
+def _named(value: object, depth: int) -> list[tuple[object, Address]]:
+    found: list[tuple[object, Address]] = [(value, ())]
+    for _ in range(depth):
+        found = [
+            (inner, (*labels, name))
+            for entry, labels in found
+            for part in _as_list(entry)
+            if isinstance(part, dict)
+            for name, inner in part.items()
+        ]
+    return found
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def broken_file_addresses(text: SourceText) -> Iterator[Address]:
+    """The addresses of a file with syntax errors: of blocks whose header can be read, and of other headers by type."""
+    data = _NOISE.sub(_quiet, text.data)
+    readable = set()
+    for header in _HEADER.finditer(data):
+        kind, labels = header[1].decode(), header[2].decode("utf-8", "replace").split()
+        if kind not in _DIRECTIVES and len(ROOT.blocks.get(kind, ("", *labels))) == len(labels):
+            readable.add(header.start())
+            yield (kind, *(label.strip('"') for label in labels))
+    meant = [header for header in _MEANT.finditer(data) if header.start() not in readable]
+    yield from _unread(header[header.lastindex or 0] for header in meant)
+    headers = sorted([*readable, *(header.start() for header in meant)])
+    for block in _LOCALS.finditer(data):
+        following = next((start for start in headers if start > block.start()), len(data))
+        yield from (("local", name.decode()) for name in _local_names(data, block, following))
+
+
+def _quiet(noise: re.Match[bytes]) -> bytes:
+    """Something of the same meaning for the scan, without brackets."""
+    return b"" if noise["comment"] else b"0" if noise["heredoc"] else noise[0].translate(_STRUCTURE)
+
+
+def _local_names(data: bytes, block: re.Match[bytes], following: int) -> Iterator[bytes]:
+    """The names in a `locals` block that ends before the header that follows.
+
+    Nesting decides if its braces match. Otherwise indentation does, or nesting where lines are not indented.
+    """
+    unclosed = _OPEN_HEREDOC.search(data, block.end(), following)
+    lines, depths = data[block.end(2) : unclosed.start() if unclosed else following].split(b"\n"), [1]
+    for line in lines:
+        depths.append(depths[-1] + sum(map(line.count, _OPENING)) - sum(map(line.count, _CLOSING)))
+    closing = block[1] + b"}"
+    last = next((number for number, depth in enumerate(depths[1:]) if depth <= 0), None)
+    matched = last is not None and (last == 0 or lines[last].startswith(closing))
+    if not matched:
+        last = next((number for number, line in enumerate(lines[1:], 1) if line.startswith(closing)), None)
+    lines = lines[:last] if last else lines
+    first = next((found[1] for line in lines[1:] if (found := _ARGUMENT.match(line))), b"")
+    indented = not matched and _is_indented(lines)
+    for number, line in enumerate(lines):
+        found = _ARGUMENT.match(line)
+        if found is None:
+            continue
+        aligned = number == 0 or found[1] == first
+        if aligned if indented else depths[number] == 1 and (aligned or found[3]):
+            yield found[2]
+
+
+def _is_indented(lines: list[bytes]) -> bool:
+    """Whether the lines after an opening bracket are indented further, so that indentation tells the nesting."""
+    for line, after in itertools.pairwise(lines[1:]):
+        if line.rstrip().endswith(_OPENING) and after.strip() and after.lstrip()[:1] not in b"])}":
+            width, deeper = (len(each) - len(each.lstrip()) for each in (line, after))
+            if deeper <= width:
+                return False
+    return True
+
+
+def broken_json_addresses(text: SourceText) -> Iterator[Address]:
+    """The addresses of a file that is not JSON: its keys where brackets match, and the types of all other blocks."""
+    depth, kinds, path = 0, [], [""]
+    keys: list[Address] = []
+    last, matched = "", True
+    for token in _JSON_TOKEN.findall(text.data):
+        if token == b":":
+            path[-1] = last
+            if any(path):
+                keys.append(tuple(filter(None, path)))
+        elif token in (b"[", b"{"):
+            depth += 1
+            path.append("")
+        elif token in (b"]", b"}"):
+            depth -= 1
+            path.pop()
+            matched = matched and bool(path)
+            path = path or [""]
+        else:
+            last = token[1:-1].decode("utf-8", "replace")
+            if depth == 1 and last in _DECLARING:
+                kinds.append(last)
+    found = {address for key in keys if (address := _json_address(*key))} if matched and depth == 0 else set()
+    yield from sorted(found)
+    yield from _unread(kind.encode() for kind in kinds if all(address[1] != kind for address in found))
+
+
+def _json_address(kind: str, *names: str) -> Address | None:
+    if kind in _DECLARING and len(names) == len(ROOT.blocks[kind]):
+        return (JSON, kind, *names)
+    return (JSON, "local", *names) if kind == "locals" and len(names) == 1 else None
+
+
+def _unread(kinds: Iterable[bytes]) -> Iterator[Address]:
+    return ((UNREAD, kind.decode(), str(number)) for number, kind in enumerate(kinds))
+
+
+def duplicate_errors(blocks: Iterable[Block], in_json: Iterable[tuple[str, Address]] = ()) -> Iterator[Diagnostic]:
+    """Errors for everything declared more than once; blocks of override files do not count.
+
+    `in_json` are the declarations in JSON syntax, each after its file; of them no place is known.
+    """
+    places: dict[Address, str] = {}
+    files: dict[Address, str] = {}
+    for block in blocks:
+        for key, span in () if block.override else _declared_by(block):
+            if key in places:
+                yield block.text.error(span, *_duplicate(key, places[key]))
+            else:
+                places[key], files[key] = block.text.reference(span), block.text.name
+    for path, key in in_json:
+        if key[0] in (*_NAMED_ONCE, "local") and key in files:
+            yield Diagnostic("error", *_duplicate(key, files[key]), path)
+        files.setdefault(key, path.rpartition("/")[2])
+
+
+def _declared_by(block: Block) -> Iterator[tuple[Address, Span]]:
+    if block.kind == "locals":
+        for argument in block.body.arguments.values():
+            yield ("local", argument.name), block.text.span(argument.name_node, argument.expression)
+    elif block.kind == "terraform":
+        for nested in block.body.blocks:
+            if nested.kind in ("required_providers", "backend", "cloud"):
+                yield (nested.kind,), nested.header
+    elif block.kind in _NAMED_ONCE or (block.kind == "provider" and "alias" not in block.body.arguments):
+        yield (block.kind, *block.labels), block.header
+
+
+def _duplicate(key: Address, place: str) -> tuple[str, str]:
+    summary, detail = _DUPLICATES[key[0]]
+    return summary.format(*key[1:]), detail.format(*key[1:], place=place)
+
+
+_NAMED_ONCE = ("variable", "output", "module", "resource", "data", "ephemeral", "check")
+_DUPLICATES = {
+    "variable": (
+        "Duplicate variable declaration",
+        'A variable named "{0}" was already declared at {place}. Variable names must be unique within a module.',
+    ),
+    "local": (
+        "Duplicate local value definition",
+        'A local value named "{0}" was already defined at {place}. Local value names must be unique within a module.',
+    ),
+    "output": (
+        "Duplicate output definition",
+        'An output named "{0}" was already defined at {place}. Output names must be unique within a module.',
+    ),
+    "module": (
+        "Duplicate module call",
+        'A module call named "{0}" was already defined at {place}. Module calls must have unique names within a '
+        "module.",
+    ),
+    "provider": (
+        "Duplicate provider configuration",
+        'A default (non-aliased) provider configuration for "{0}" was already given at {place}. If multiple '
+        'configurations are required, set the "alias" argument for alternative configurations.',
+    ),
+    "required_providers": (
+        "Duplicate required providers configuration",
+        "A module may have only one required providers configuration. The required providers were previously "
+        "configured at {place}.",
+    ),
+    "backend": (
+        "Duplicate backend configuration",
+        "A module may have only one backend configuration. The backend was previously configured at {place}.",
+    ),
+    "cloud": (
+        "Duplicate HCP Terraform configurations",
+        "A module may have only one 'cloud' block configuring HCP Terraform or Terraform Enterprise. The 'cloud' "
+        "block was previously configured at {place}.",
+    ),
+    "check": (
+        'Duplicate check "{0}" configuration',
+        'A check block named "{0}" was already declared at {place}. Check blocks must be unique within each module.',
+    ),
+    **{
+        kind: (
+            f'Duplicate {kind} "{{0}}" configuration',
+            f'A {{0}} {what} named "{{1}}" was already declared at {{place}}. Resource names must be unique per type '
+            "in each module.",
+        )
+        for kind, what in (("resource", "resource"), ("data", "data resource"), ("ephemeral", "ephemeral resource"))
+    },
+}

@@ -1,45 +1,45 @@
-"""The traversals (names with attribute and index steps) and function calls of an expression.
+"""The expressions of a module: what each refers to and calls, and its scope, which says what it may refer to.
 
-Names bound by a `for` are left out. The walk uses an explicit stack, because long sums exceed Python's recursion limit.
+A traversal is a name with attribute and index steps; names bound by a `for` are left out. The walk uses an explicit
+stack, because long sums exceed Python's recursion limit. Arguments that Terraform does not evaluate as expressions
+(types, providers, `ignore_changes`, addresses of moves) are left out.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tree_sitter import Node
 
-from touchstone.validation.hcl.positions import SourceText, Span
-from touchstone.validation.hcl.tree import source
-
-_LEAVES = frozenset(
-    {
-        "literal_value",
-        "identifier",
-        "comment",
-        "get_attr",
-        "template_literal",
-        "quoted_template_start",
-        "quoted_template_end",
-        "heredoc_start",
-        "heredoc_identifier",
-        "template_interpolation_start",
-        "template_interpolation_end",
-        "template_directive_start",
-        "template_directive_end",
-        "strip_marker",
-        "ellipsis",
-        "object_start",
-        "object_end",
-        "tuple_start",
-        "tuple_end",
-        "template_else_intro",
-        "template_if_end",
-        "template_for_end",
-    }
+from touchstone.validation.hcl.parsing import (
+    Argument,
+    Block,
+    Body,
+    SourceText,
+    Span,
+    children,
+    children_of_type,
+    source,
 )
+
+RESOURCE_KINDS = {"resource": "managed", "data": "data", "ephemeral": "ephemeral"}
+META_ARGUMENTS = frozenset({"count", "for_each", "provider", "depends_on"})
+META_BLOCKS = frozenset({"lifecycle", "connection", "provisioner"})
+ESCAPE = "_"  # a block whose content belongs to the block around it, where every name is the provider's
+_LEAVES = frozenset({
+    "literal_value", "identifier", "comment", "get_attr", "template_literal", "quoted_template_start",
+    "quoted_template_end", "heredoc_start", "heredoc_identifier", "template_interpolation_start",
+    "template_interpolation_end", "template_directive_start", "template_directive_end", "strip_marker", "ellipsis",
+    "object_start", "object_end", "tuple_start", "tuple_end", "template_else_intro", "template_if_end",
+    "template_for_end"
+})  # fmt: skip
 _LOOPS = {"for_tuple_expr": "for_intro", "for_object_expr": "for_intro", "template_for": "template_for_start"}
 _FORGIVING_FUNCTIONS = ("try", "can")
-_NO_NAMES: frozenset[str] = frozenset()
+_NONE: frozenset[str] = frozenset()
+_REPEATED = frozenset({"each", "count"})
+
+Unit = tuple[str, ...]
+"""What Terraform evaluates as one: `("local", name)`, `("managed", type, name)`, `("output", name)` and so on."""
 
 
 class Step(NamedTuple):
@@ -61,40 +61,72 @@ class Traversal:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A function call. `certain` is False if Terraform may skip it or ignore its errors."""
+    """A function call. `expanded`: its last argument ends with `...`. `certain` is False if Terraform may skip it or
+    ignore its errors."""
 
+    node: Node
     name: str
-    name_node: Node
     arguments: list[Node]
     expanded: bool
-    closing: Node
     certain: bool
 
+    @property
+    def name_node(self) -> Node:
+        """The node of the function's name."""
+        return self.node.named_children[0]
 
-def traversals_and_calls(expression: Node, bound: frozenset[str] = _NO_NAMES) -> tuple[list[Traversal], list[Call]]:
+    @property
+    def closing(self) -> Node:
+        """The closing bracket."""
+        return self.node.children[-1]
+
+    @property
+    def words(self) -> list[str]:
+        """The namespaces of the function, then its name."""
+        return "".join(self.name.split()).split("::")
+
+
+def read_call(node: Node, certain: bool = True) -> Call:
+    """A call, from its node."""
+    given = [one for holder in children_of_type(node, "function_arguments") for one in holder.named_children]
+    arguments = [one for one in given if one.type == "expression"]
+    expanded = any(one.type == "ellipsis" for one in given)
+    return Call(node, source(node.named_children[0]), arguments, expanded, certain)
+
+
+def call_of(expression: Node) -> Call | None:
+    """The call if an expression is nothing else, else None."""
+    node = _only_child(expression)
+    return read_call(node) if node is not None and node.type == "function_call" else None
+
+
+def traversals_and_calls(expression: Node, bound: frozenset[str] = _NONE) -> tuple[list[Traversal], list[Call]]:
     """The traversals and calls in an expression, without names bound around it."""
-    if is_literal(expression):
-        return [], []
     found: list[Traversal] = []
     calls: list[Call] = []
+    if expression.named_child_count == 1 and expression.named_children[0].type == "literal_value":
+        return found, calls
     stack: list[tuple[Node, frozenset[str], bool]] = [(expression, bound, True)]
     while stack:
         node, names, certain = stack.pop()
         kind = node.type
-        if kind in _LOOPS:
-            _enter_loop(node, _LOOPS[kind], names, certain, stack)
+        if kind in _LOOPS:  # its collection is outside its scope, everything else sees its names
+            intro = children_of_type(node, _LOOPS[kind])[0]
+            inside = names.union(map(source, children_of_type(intro, "identifier")))
+            stack += [(child, names, certain) for child in intro.named_children]
+            stack += [(child, inside, False) for child in node.named_children if child.type != _LOOPS[kind]]
         elif kind == "object_elem":
-            stack += [(part, names, certain) for part in _evaluated_parts(node)]
+            parts = children(node)
+            literal_key = bool(parts) and keyword(parts[0]) is not None
+            stack += [(part, names, certain) for part in parts[literal_key:]]
         elif kind == "function_call":
-            call = _call(node, certain)
+            call = read_call(node, certain)
             calls.append(call)
             forgiving = call.name in _FORGIVING_FUNCTIONS
             stack += [(argument, names, certain and not forgiving) for argument in call.arguments]
-        elif kind not in _LEAVES:
-            inner = _collect(node.named_children, names, found)
-            if inner:
-                certain = certain and not _may_skip(kind, node)
-                stack += [(child, names, certain) for child in inner]
+        elif kind not in _LEAVES and (inner := _collect(node.named_children, names, found)):
+            certain = certain and not _may_skip(kind, node)
+            stack += [(child, names, certain) for child in inner]
     return found, calls
 
 
@@ -105,76 +137,11 @@ def _may_skip(kind: str, node: Node) -> bool:
     return kind == "conditional"
 
 
-def is_literal(expression: Node) -> bool:
-    """Whether an expression is a number, a keyword like true or null, or a string without templates."""
-    return expression.named_child_count == 1 and expression.named_children[0].type == "literal_value"
-
-
-def keyword(expression: Node) -> str | None:
-    """The word if an expression is a bare word, as in `type = string` or an object key, else None."""
-    children = _without_comments(expression.named_children)
-    if len(children) == 1 and children[0].type == "variable_expr" and children[0].end_byte == expression.end_byte:
-        return source(children[0])
-    return None
-
-
-def elements(expression: Node) -> list[Node] | None:
-    """The elements of a literal `[...]`, else None."""
-    node = _only_child(expression)
-    holder = _only_child(node) if node is not None and node.type == "collection_value" else None
-    if holder is None or holder.type != "tuple":
-        return None
-    return [child for child in holder.named_children if child.type == "expression"]
-
-
-def is_static_reference(expression: Node) -> bool:
-    """Whether an expression is a traversal with constant steps, or one in quotes."""
-    children = _without_comments(expression.named_children)
-    if not children or children[0].type != "variable_expr":
-        return source(expression).startswith('"') and "${" not in source(expression)
-    return all(
-        step.type == "get_attr" or (step.type == "index" and _literal_index(step) is not None) for step in children[1:]
-    )
-
-
-def _only_child(node: Node) -> Node | None:
-    children = _without_comments(node.named_children)
-    return children[0] if len(children) == 1 else None
-
-
-def _enter_loop(
-    node: Node, intro_kind: str, names: frozenset[str], certain: bool, stack: list[tuple[Node, frozenset[str], bool]]
-) -> None:
-    """Push a loop's parts: the collection is outside its scope, everything else sees its names."""
-    children = node.named_children
-    intro = next(child for child in children if child.type == intro_kind)
-    inside = names.union(source(child) for child in intro.named_children if child.type == "identifier")
-    stack += [(child, names, certain) for child in intro.named_children]
-    stack += [(child, inside, False) for child in children if child.type != intro_kind]
-
-
-def _evaluated_parts(element: Node) -> list[Node]:
-    """The parts of an object element to evaluate: a bare-word key is literal, so it is left out."""
-    parts = _without_comments(element.named_children)
-    return parts[1:] if parts and keyword(parts[0]) is not None else parts
-
-
-def _call(node: Node, certain: bool) -> Call:
-    name = node.named_children[0]
-    arguments: list[Node] = []
-    expanded = False
-    for child in node.named_children[1:]:
-        if child.type == "function_arguments":
-            arguments = [argument for argument in child.named_children if argument.type == "expression"]
-            expanded = any(argument.type == "ellipsis" for argument in child.named_children)
-    return Call(source(name), name, arguments, expanded, node.children[-1], certain)
-
-
-def _collect(children: list[Node], names: frozenset[str], found: list[Traversal]) -> list[Node]:
+def _collect(nodes: list[Node], names: frozenset[str], found: list[Traversal]) -> list[Node]:
     """Append the traversals among these siblings to `found` and return the nodes still to walk."""
     open_traversal: Traversal | None = None
     rest: list[Node] = []
-    for child in children:
+    for child in nodes:
         kind = child.type
         if kind == "variable_expr":
             open_traversal = Traversal(source(child), child, [])
@@ -198,35 +165,204 @@ def _collect(children: list[Node], names: frozenset[str], found: list[Traversal]
 
 
 def _literal_index(index: Node) -> str | None:
-    schema = index.named_children[0]
-    if schema.type == "legacy_index":
-        return source(schema)[1:]
-    parts = _without_comments(schema.named_children)
-    inner = _without_comments(parts[0].named_children) if parts else []
-    return source(inner[0]) if len(inner) == 1 and inner[0].type == "literal_value" else None
+    inner = index.named_children[0]
+    if inner.type == "legacy_index":
+        return source(inner)[1:]
+    parts = children(inner)
+    literal = _only_child(parts[0]) if parts else None
+    return source(literal) if literal is not None and literal.type == "literal_value" else None
 
 
-def _without_comments(nodes: list[Node]) -> list[Node]:
-    return [node for node in nodes if node.type != "comment"]
+def _only_child(node: Node) -> Node | None:
+    found = children(node)
+    return found[0] if len(found) == 1 else None
+
+
+def keyword(expression: Node) -> str | None:
+    """The word if an expression is a bare word, as in `type = string` or an object key, else None."""
+    child = _only_child(expression)
+    is_word = child is not None and child.type == "variable_expr" and child.end_byte == expression.end_byte
+    return source(child) if child is not None and is_word else None
+
+
+def literal_collection(expression: Node) -> Node | None:
+    """The node of a literal `[...]` or `{...}`, whose type is tuple or object, else None."""
+    node = _only_child(expression)
+    return _only_child(node) if node is not None and node.type == "collection_value" else None
+
+
+def elements(expression: Node) -> list[Node] | None:
+    """The elements of a literal `[...]`, else None."""
+    content = literal_collection(expression)
+    return children_of_type(content, "expression") if content is not None and content.type == "tuple" else None
+
+
+def is_static_reference(expression: Node) -> bool:
+    """Whether an expression is a traversal with constant steps, or one in quotes."""
+    parts = children(expression)
+    if not parts or parts[0].type != "variable_expr":
+        return source(expression).startswith('"') and "${" not in source(expression)
+    return all(
+        step.type == "get_attr" or (step.type == "index" and _literal_index(step) is not None) for step in parts[1:]
+    )
 
 
 def first_part(text: SourceText, expression: Node) -> Span:
     """The part of an expression that Terraform points at: a string's first literal, or a call's name."""
     node = expression
     while node.type in ("expression", "literal_value", "string_lit", "template_expr", "quoted_template"):
-        inner = [child for child in node.named_children if child.type not in ("comment", "quoted_template_start")]
+        inner = [child for child in children(node) if child.type != "quoted_template_start"]
         if not inner or (node.type == "expression" and len(inner) > 1):
             break
         if node.type == "quoted_template" and inner[0].type == "template_literal":
-            return _until(text, inner[0], inner[1])
+            # Up to what follows: the literal's own node lacks trailing blanks.
+            return Span(*text.span(inner[0])[:2], *text.span(inner[1])[:2])
         node = inner[0]
-    if node.type == "function_call":
-        return text.span(node.named_children[0], node.children[1])
-    return text.span(node)
+    return text.span(node.named_children[0], node.children[1]) if node.type == "function_call" else text.span(node)
 
 
-def _until(text: SourceText, first: Node, following: Node) -> Span:
-    """The span of a template literal including trailing blanks, which the tree-sitter node omits."""
-    line, column, *_ = text.span(first)
-    end_line, end_column, *_ = text.span(following)
-    return Span(line, column, end_line, end_column)
+class Scope(NamedTuple):
+    """The scope of an expression: the names bound around it, and which of each, count and self are available.
+
+    `group` separates what Terraform evaluates one after another within a unit. `whole` is True if only whole objects
+    can be named, as in `depends_on`. `unsure` holds names that may or may not exist.
+    """
+
+    text: SourceText
+    unit: Unit
+    group: str = ""
+    bound: frozenset[str] = _NONE
+    available: frozenset[str] = _NONE
+    unsure: frozenset[str] = _NONE
+    whole: bool = False
+
+
+class ScopedExpression(NamedTuple):
+    """One expression with its scope and what it refers to.
+
+    `part` is the provider-defined argument or nested block it belongs to, if any.
+    """
+
+    expression: Node
+    scope: Scope
+    traversals: list[Traversal]
+    calls: list[Call]
+    part: str = ""
+
+
+def _scoped(argument: Argument, scope: Scope, part: str = "") -> ScopedExpression:
+    found, calls = traversals_and_calls(argument.expression, scope.bound)
+    return ScopedExpression(argument.expression, scope, found, calls, part)
+
+
+def scoped_expressions(block: Block, merged: bool) -> Iterator[ScopedExpression]:
+    """The expressions of a root block. `merged`: override files may add to the block."""
+    body, scope = block.body, Scope(block.text, (block.kind, *block.labels))
+    if block.kind == "locals":
+        for argument in body.arguments.values():
+            yield _scoped(argument, scope._replace(unit=("local", argument.name)))
+    elif block.kind in RESOURCE_KINDS:
+        yield from _resource(block, merged)
+    elif block.kind == "module":
+        yield from _meta_arguments(body, scope)
+        skipped = META_ARGUMENTS | {"source", "version", "providers"}
+        yield from _body(body, _with_repetition(body, scope, merged), skipped)
+    elif block.kind == "provider":
+        unit = (*scope.unit, *(["alias"] if "alias" in body.arguments else []))
+        yield from _body(body, scope._replace(unit=unit, unsure=_REPEATED), frozenset({"alias", "version"}))
+    elif block.kind == "import":
+        unit = ("import", block.text.path, f"{block.kind_node.start_byte}")
+        yield from _arguments(body, scope._replace(unit=unit, unsure=_REPEATED), "id", "for_each")
+    elif block.kind in ("output", "variable", "check"):
+        yield from _with_conditions(block, merged)
+
+
+def _with_conditions(block: Block, merged: bool) -> Iterator[ScopedExpression]:
+    scope = Scope(block.text, ("var" if block.kind == "variable" else block.kind, *block.labels))
+    if block.kind == "output":
+        yield from _arguments(block.body, scope, "value")
+        yield from _meta_arguments(block.body, scope)
+    for number, nested in enumerate(block.body.blocks):
+        if nested.kind in ("validation", "precondition", "postcondition", "assert"):
+            unsure = frozenset({"self"}) if nested.kind == "postcondition" else _NONE
+            yield from _condition(nested, scope._replace(group=f"{nested.kind}{number}", unsure=unsure))
+        elif nested.kind == "data" and block.kind == "check":
+            yield from _resource(nested, merged)
+
+
+def _resource(block: Block, merged: bool) -> Iterator[ScopedExpression]:
+    scope = Scope(block.text, (RESOURCE_KINDS[block.kind], *block.labels))
+    yield from _meta_arguments(block.body, scope)
+    inner = _with_repetition(block.body, scope, merged)
+    yield from _parts(block.body, inner)
+    with_self = inner._replace(available=inner.available | {"self"})
+    for number, nested in enumerate(block.body.blocks):
+        if nested.kind == "lifecycle":
+            for index, check in enumerate(nested.body.blocks):
+                if check.kind in ("precondition", "postcondition"):
+                    around = with_self if check.kind == "postcondition" else inner
+                    yield from _condition(check, around._replace(group=f"lifecycle{number}.{index}"))
+        elif nested.kind in ("provisioner", "connection"):
+            around = with_self._replace(group=f"{nested.kind}{number}")
+            yield from _body(nested.body, around, frozenset({"when", "on_failure"}), frozenset({"connection"}))
+            for connection in nested.body.of_kind("connection"):
+                yield from _body(connection.body, around._replace(group=f"{around.group}.connection"))
+
+
+def _parts(body: Body, scope: Scope, escaped: bool = False) -> Iterator[ScopedExpression]:
+    """The provider-defined parts of a resource's body, or of an escaping block in it."""
+    for name, argument in body.arguments.items():
+        if escaped or name not in META_ARGUMENTS:
+            yield _scoped(argument, scope, name)
+    for block in body.blocks:
+        if block.kind == ESCAPE and not escaped:
+            yield from _parts(block.body, scope, escaped=True)
+        elif escaped or block.kind not in META_BLOCKS:
+            dynamic = block.kind == "dynamic" and block.labels
+            for place in _dynamic(block, scope) if dynamic else _body(block.body, scope):
+                yield place._replace(part=block.labels[0] if dynamic else block.kind)
+
+
+def _condition(block: Block, scope: Scope) -> Iterator[ScopedExpression]:
+    for name in ("condition", "error_message"):
+        yield from _arguments(block.body, scope._replace(group=f"{scope.group}.{name}"), name)
+
+
+def _arguments(body: Body, scope: Scope, *names: str) -> Iterator[ScopedExpression]:
+    for name in names:
+        if name in body.arguments:
+            yield _scoped(body.arguments[name], scope)
+
+
+def _meta_arguments(body: Body, scope: Scope) -> Iterator[ScopedExpression]:
+    for name in ("count", "for_each", "depends_on"):
+        yield from _arguments(body, scope._replace(group=name, whole=name == "depends_on"), name)
+
+
+def _with_repetition(body: Body, scope: Scope, merged: bool) -> Scope:
+    available = {name for name, argument in (("count", "count"), ("each", "for_each")) if argument in body.arguments}
+    return scope._replace(available=frozenset(available), unsure=_REPEATED if merged else _NONE)
+
+
+def _body(
+    body: Body, scope: Scope, skipped: frozenset[str] = _NONE, skipped_blocks: frozenset[str] = _NONE
+) -> Iterator[ScopedExpression]:
+    for name, argument in body.arguments.items():
+        if name not in skipped:
+            yield _scoped(argument, scope)
+    for block in body.blocks:
+        if block.kind == "dynamic":
+            yield from _dynamic(block, scope)
+        elif block.kind not in skipped_blocks:
+            yield from _body(block.body, scope)
+
+
+def _dynamic(block: Block, scope: Scope) -> Iterator[ScopedExpression]:
+    """A `dynamic` block binds its label, or the name given as `iterator`, everywhere except in its `for_each`."""
+    yield from _arguments(block.body, scope, "for_each")
+    iterator = block.body.arguments.get("iterator")
+    name = keyword(iterator.expression) if iterator else None
+    inside = scope._replace(bound=scope.bound.union({name} if name else block.labels))
+    yield from _arguments(block.body, inside, "labels")
+    for content in block.body.of_kind("content"):
+        yield from _body(content.body, inside)

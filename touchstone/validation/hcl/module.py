@@ -2,22 +2,31 @@
 
 import posixpath
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from touchstone.validation.hcl.declarations import Declarations, declare, declare_plain
-from touchstone.validation.hcl.duplicates import duplicate_errors
+from touchstone.validation.hcl.declarations import (
+    Declarations,
+    addresses,
+    broken_file_addresses,
+    broken_json_addresses,
+    duplicate_errors,
+    json_addresses,
+)
 from touchstone.validation.hcl.evaluation import evaluation_errors
-from touchstone.validation.hcl.files import File, is_ignored, is_override, read_file
-from touchstone.validation.hcl.functions import is_of_provider
-from touchstone.validation.hcl.schema import Schemas, read_schemas
-from touchstone.validation.hcl.scopes import RESOURCE_KINDS
-from touchstone.validation.hcl.tree import source
+from touchstone.validation.hcl.expressions import RESOURCE_KINDS, ScopedExpression, scoped_expressions
+from touchstone.validation.hcl.json_syntax import native_text, read_json, structure_errors
+from touchstone.validation.hcl.loading import ROOT, body_errors, has_expected_labels, load_errors
+from touchstone.validation.hcl.parsing import Block, SourceText, parse, source, syntax_errors
+from touchstone.validation.hcl.schema import read_schemas
+from touchstone.validation.hcl.types import is_of_provider
 from touchstone.validation.hcl.values import Doubt
 from touchstone.validation.judging.removed_blocks import CHECKED, JSON, SCHEMA, Address
 from touchstone.validation.protocol import Diagnostic
 
 _LOCAL = re.compile(r'"(\.\.?(?:/[^"$%\\]*)?)"')
+_REMEMBERED = 64
 
 
 @dataclass(frozen=True)
@@ -52,82 +61,137 @@ def check_module(
     schemas = read_schemas(schema)
     paths = sorted(path for path in files if not is_ignored(path))
     merged = any(is_override(path) for path in paths)
-    read = [read_file(path, files[path], merged) for path in paths]
-    broken = [error for file in read for error in file.broken]
-    for path, file in zip(paths, read, strict=True):
+    read = {path: read_file(path, files[path], merged) for path in paths}
+    broken = [error for file in read.values() for error in file.broken]
+    for path, file in read.items():
         if file.unreadable and not broken:
             raise UnreadableError(f"{path}: Go's HCL parser accepts it and tree-sitter does not, so it is not checked")
-    names = _declarations(read)
+    blocks = [block for file in read.values() for block in file.blocks]
+    expressions = {block: places for file in read.values() for block, places in file.expressions.items()}
+    refused = [error for file in read.values() for error in file.refused]
     in_json = [
         (path, address[1:])
-        for path, file in zip(paths, read, strict=True)
+        for path, file in read.items()
         for address in file.declared
         if address[0] == JSON and not is_override(path)
     ]
-    found, doubts = broken or _load_errors(read, in_json), list[Doubt]()
+    names = _declarations(read.values())
+    found, doubts = broken or [*refused, *duplicate_errors(blocks, in_json)], list[Doubt]()
     if not found:
-        found, doubts = _evaluation_errors(read, names, schemas, merged)
-    ordered = tuple(sorted(found, key=_reading_order))
-    declared = {address for file in read for address in file.declared} | _with_schema(read, names, schemas)
+        found, doubts = evaluation_errors(blocks, expressions, names, schemas, merged)
+    # What could hide errors. In a module that does not load, there may be any calls.
+    calls = (call for places in expressions.values() for place in places for call in place.calls)
     unchecked = {
-        **_unchecked(read, merged),
-        "missing modules": _calls_missing_module(read, folders),
+        "overrides": merged,
+        "provider functions": bool(broken or refused) or any(map(is_of_provider, calls)),
+        "missing modules": bool(broken) or folders is None or _calls_missing_module(blocks, folders),
         "resources in JSON": schema is not None and any(address[0] in RESOURCE_KINDS for _, address in in_json),
         "OpenTofu files": any(path.endswith(".tofu") for path in paths),
     }
+    units = [(RESOURCE_KINDS[block.kind], *block.labels) for block in blocks if block.kind in RESOURCE_KINDS]
+    declared = {address for file in read.values() for address in file.declared}
+    declared |= {(SCHEMA, kind, mode) for mode, kind, name in units if schemas.of(names, (mode, kind, name))}
     declared |= {(CHECKED, what) for what, there in unchecked.items() if not there}
     return ModuleFindings(
-        "static+schema" if schema else "static", ordered, not broken, tuple(sorted(declared)), tuple(doubts)
+        fidelity="static+schema" if schema else "static",
+        diagnostics=tuple(sorted(found, key=_reading_order)),
+        compiled=not broken,
+        declared=tuple(sorted(declared)),
+        doubts=tuple(doubts),
     )
 
 
-def _unchecked(files: Sequence[File], merged: bool) -> dict[str, bool]:
-    """What could hide errors, and whether the module has it. In a module that does not load, it may have any calls."""
-    calls = (call for file in files for references in file.expression_references for call in references.calls)
-    unloaded = any(file.broken or file.refused for file in files)
-    return {"overrides": merged, "provider functions": unloaded or any(is_of_provider(call) for call in calls)}
-
-
-def _calls_missing_module(files: Sequence[File], folders: Collection[str] | None) -> bool:
-    """Whether a folder that a `module` block names is not in the tree; a module that is not read may call any."""
-    if folders is None or any(file.broken for file in files):
-        return True
-    calls = (block for file in files for block in file.blocks if block.kind == "module")
-    sources = ((call.text.path, call.body.arguments.get("source")) for call in calls)
-    named = ((path, _LOCAL.fullmatch(source(argument.expression))) for path, argument in sources if argument)
-    places = (posixpath.normpath(posixpath.join(posixpath.dirname(path), local[1])) for path, local in named if local)
-    return any(place not in folders for place in places if not place.startswith(".."))
-
-
-def _load_errors(files: Sequence[File], in_json: Sequence[tuple[str, Address]]) -> list[Diagnostic]:
-    refused = [error for file in files for error in file.refused]
-    return refused + list(duplicate_errors((block for file in files for block in file.blocks), in_json))
-
-
-def _declarations(files: Sequence[File]) -> Declarations:
+def _declarations(files: Iterable["File"]) -> Declarations:
     declared = Declarations()
     for file in files:
         for block in file.blocks:
-            declare(declared, block)
+            declared.add_block(block)
         for content in file.content:
-            declare_plain(declared, content)
+            declared.add_json(content)
     return declared
 
 
-def _with_schema(files: Sequence[File], declared: Declarations, schemas: Schemas) -> set[Address]:
-    """The resource types that are checked against a schema."""
-    units = ((RESOURCE_KINDS.get(block.kind, ""), *block.labels) for file in files for block in file.blocks)
-    return {(SCHEMA, unit[1], unit[0]) for unit in units if unit[0] and schemas.of(declared, unit) is not None}
-
-
-def _evaluation_errors(
-    files: Sequence[File], declared: Declarations, schemas: Schemas, merged: bool
-) -> tuple[list[Diagnostic], list[Doubt]]:
-    blocks = [block for file in files for block in file.blocks]
-    expressions = [references for file in files for references in file.expression_references]
-    return evaluation_errors(blocks, expressions, declared, schemas, merged)
+def _calls_missing_module(blocks: Sequence[Block], folders: Collection[str]) -> bool:
+    """Whether a folder that a `module` block names is not in the tree."""
+    for block in blocks:
+        argument = block.body.arguments.get("source") if block.kind == "module" else None
+        if argument is not None and (local := _LOCAL.fullmatch(source(argument.expression))):
+            place = posixpath.normpath(posixpath.join(posixpath.dirname(block.text.path), local[1]))
+            if place not in folders and not place.startswith(".."):
+                return True
+    return False
 
 
 def _reading_order(diagnostic: Diagnostic) -> tuple[str, int, int, str, str]:
     place = (diagnostic.file or "", diagnostic.line or 0, diagnostic.column or 0)
     return (*place, diagnostic.summary, diagnostic.detail)
+
+
+def is_override(path: str) -> bool:
+    """Whether it is an override file, whose blocks are merged into those of other files."""
+    name = path.rpartition("/")[2].removesuffix(".json").removesuffix(".tf")
+    return name == "override" or name.endswith("_override")
+
+
+def is_ignored(path: str) -> bool:
+    """Whether Terraform ignores a file: hidden files and editor backups."""
+    name = path.rpartition("/")[2]
+    return name.startswith(".") or name.endswith("~") or (name.startswith("#") and name.endswith("#"))
+
+
+@dataclass(frozen=True)
+class File:
+    """A parsed file.
+
+    `broken` are its syntax errors. `blocks` are its root blocks with the expected labels; `refused` are their load
+    errors, `expressions` what each evaluates. A file in JSON syntax is in `content`, without blocks. `declared` are the
+    addresses of all root blocks. `unreadable` is True if Go's parser accepts the file and tree-sitter does not, so that
+    nothing is known of it.
+    """
+
+    broken: tuple[Diagnostic, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    refused: tuple[Diagnostic, ...] = ()
+    expressions: Mapping[Block, tuple[ScopedExpression, ...]] = field(default_factory=dict)
+    content: tuple[Mapping[str, object], ...] = ()
+    declared: tuple[Address, ...] = ()
+    unreadable: bool = False
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def read_file(path: str, data: bytes, merged: bool) -> File:
+    """Parse and check a file. `merged`: the module has override files.
+
+    Results are cached, since most fixes change one file of several.
+    """
+    text = SourceText(path, data)
+    if path.endswith(".json"):
+        return _json_file(text, merged)
+    if broken := syntax_errors(text):
+        return File(broken=tuple(broken), declared=tuple(broken_file_addresses(text)))
+    file = parse(text)
+    return File(unreadable=True) if file is None else _parsed(file, merged)
+
+
+def _json_file(text: SourceText, merged: bool) -> File:
+    roots, wrong = read_json(text)
+    if wrong:
+        return File(broken=(wrong,), declared=tuple(broken_json_addresses(text)))
+    native = native_text(text.path, roots)
+    templates = syntax_errors(native)
+    file = None if templates else parse(native)
+    refused = (*structure_errors(text.path, roots, is_override(text.path)), *templates)
+    read = _parsed(file, merged) if file is not None else File(unreadable=not templates)
+    declared = tuple(address for root in roots for address in json_addresses(root))
+    return replace(read, blocks=(), refused=refused, content=tuple(roots), declared=declared)
+
+
+def _parsed(file: Block, merged: bool) -> File:
+    override = is_override(file.text.path)
+    for block in file.body.blocks:
+        block.override = override
+    blocks = tuple(block for block in file.body.blocks if has_expected_labels(block))
+    refused = [*body_errors(file, ROOT), *(error for block in blocks for error in load_errors(block))]
+    expressions = {} if refused else {block: tuple(scoped_expressions(block, merged)) for block in blocks}
+    declared = tuple(addresses(file.body))
+    return File(blocks=blocks, refused=tuple(refused), expressions=expressions, declared=declared)

@@ -3,15 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from touchstone.validation.hcl.declarations import Address, Declarations
-from touchstone.validation.hcl.expressions import Step, Traversal
-from touchstone.validation.hcl.positions import Span
-from touchstone.validation.hcl.schema import BlockSchema, Schemas
-from touchstone.validation.hcl.scopes import Scope, Unit
-from touchstone.validation.hcl.suggestions import did_you_mean
+from touchstone.validation.hcl.declarations import Declarations
+from touchstone.validation.hcl.expressions import RESOURCE_KINDS, Scope, Step, Traversal, Unit
+from touchstone.validation.hcl.parsing import Span, did_you_mean
+from touchstone.validation.hcl.schema import BlockSchema, Schemas, unsupported_attribute
 from touchstone.validation.protocol import Diagnostic
 
-_MODES = {"data": "data", "ephemeral": "ephemeral", "resource": "managed"}
 _TYPE_WORDS = {"data": "data source type", "ephemeral": "ephemeral resource type", "resource": "resource type"}
 _RESERVED = frozenset({"template", "lazy", "arg"})
 _ATTRIBUTES = {
@@ -37,14 +34,23 @@ class ReferenceCheck(NamedTuple):
 
 def check_reference(traversal: Traversal, scope: Scope, declared: Declarations, schemas: Schemas) -> ReferenceCheck:
     """Check one traversal in its scope."""
-    root = traversal.root
+    root, steps = traversal.root, traversal.steps
     if root in _RESERVED:
-        return ReferenceCheck(early=[_reserved(traversal, scope)])
+        detail = (
+            f'The symbol name "{root}" is reserved for use in a future Terraform version. If you are using a provider '
+            'that already uses this as a resource type name, add the prefix "resource." to force interpretation as a '
+            "resource type name."
+        )
+        return ReferenceCheck(early=[scope.text.error(traversal.root_node, "Reserved symbol name", detail)])
     if root == "self":
         return _check_self(traversal, scope, declared, schemas)
     if root in _WITH_NAME:
-        if not traversal.steps or traversal.steps[0].is_index:
-            return ReferenceCheck(early=[_nameless(traversal, scope)])
+        if not steps:
+            detail = f'The "{root}" object cannot be accessed directly. Instead, access one of its attributes.'
+            return ReferenceCheck(early=[scope.text.error(traversal.root_node, "Invalid reference", detail)])
+        if steps[0].is_index:
+            detail = f'The "{root}" object does not support this operation.'
+            return ReferenceCheck(early=[scope.text.error(steps[0].node, "Invalid reference", detail)])
         if root == "module":
             return _check_module(traversal, scope, declared)
         if root in ("var", "local"):
@@ -58,44 +64,24 @@ def _span(traversal: Traversal, scope: Scope, steps: int) -> Span:
     return scope.text.span(traversal.root_node, traversal.steps[steps - 1].node if steps and traversal.steps else None)
 
 
-def _reserved(traversal: Traversal, scope: Scope) -> Diagnostic:
-    detail = (
-        f'The symbol name "{traversal.root}" is reserved for use in a future Terraform version. If you are using a '
-        'provider that already uses this as a resource type name, add the prefix "resource." to force '
-        "interpretation as a resource type name."
-    )
-    return scope.text.error(_span(traversal, scope, 0), "Reserved symbol name", detail)
-
-
-def _nameless(traversal: Traversal, scope: Scope) -> Diagnostic:
-    if traversal.steps:
-        detail = f'The "{traversal.root}" object does not support this operation.'
-        return scope.text.error(scope.text.span(traversal.steps[0].node), "Invalid reference", detail)
-    detail = f'The "{traversal.root}" object cannot be accessed directly. Instead, access one of its attributes.'
-    return scope.text.error(_span(traversal, scope, 0), "Invalid reference", detail)
-
-
 def _check_value(traversal: Traversal, scope: Scope, declared: Declarations) -> ReferenceCheck:
-    name = traversal.steps[0].name
-    known = declared.variables if traversal.root == "var" else declared.locals
+    """A reference to a variable or a local value."""
+    root, name = traversal.root, traversal.steps[0].name
+    known = declared.variables if root == "var" else declared.locals
+    if name in known and (root == "var" or scope.unit != ("local", name)):
+        return ReferenceCheck(needs=(root, name))
+    span = _span(traversal, scope, 1)
     if name in known:
-        unit = (traversal.root, name)
-        own = traversal.root == "local" and unit == scope.unit
-        return ReferenceCheck(early=[_own_result(traversal, scope)] if own else (), needs=unit)
+        detail = f"Local value local.{name} cannot use its own result as part of its expression."
+        return ReferenceCheck([scope.text.error(span, "Self-referencing local value", detail)], needs=scope.unit)
     hint = did_you_mean(name, sorted(known))
-    if traversal.root == "var":
+    if root == "var":
         hint = hint or f' This variable can be declared with a variable "{name}" {{}} block.'
         summary, what = "Reference to undeclared input variable", "An input variable"
     else:
         summary, what = "Reference to undeclared local value", "A local value"
     detail = f'{what} with the name "{name}" has not been declared.{hint}'
-    return ReferenceCheck(late=[scope.text.error(_span(traversal, scope, 1), summary, detail)])
-
-
-def _own_result(traversal: Traversal, scope: Scope) -> Diagnostic:
-    name = traversal.steps[0].name
-    detail = f"Local value local.{name} cannot use its own result as part of its expression."
-    return scope.text.error(_span(traversal, scope, 1), "Self-referencing local value", detail)
+    return ReferenceCheck(late=[scope.text.error(span, summary, detail)])
 
 
 def _check_module(traversal: Traversal, scope: Scope, declared: Declarations) -> ReferenceCheck:
@@ -106,9 +92,8 @@ def _check_module(traversal: Traversal, scope: Scope, declared: Declarations) ->
     reach = min(len(traversal.steps), 3 if indexed else 2)
     if reach == 3 and traversal.steps[2].is_index:
         reach = 2
-    detail = (
-        f'No module call named "{name}" is declared in the root module.{did_you_mean(name, sorted(declared.modules))}'
-    )
+    hint = did_you_mean(name, sorted(declared.modules))
+    detail = f'No module call named "{name}" is declared in the root module.{hint}'
     undeclared = scope.text.error(_span(traversal, scope, reach), "Reference to undeclared module", detail)
     return ReferenceCheck(late=[undeclared]) if scope.whole else ReferenceCheck(early=[undeclared])
 
@@ -117,7 +102,8 @@ def _check_builtin(traversal: Traversal, scope: Scope) -> Iterator[Diagnostic]:
     root, name = traversal.root, traversal.steps[0].name
     span = _span(traversal, scope, 1)
     if name not in _ATTRIBUTES[root]:
-        detail = f'The "{root}" object does not have an attribute named "{name}".{_builtin_hint(root, name)}'
+        hint = did_you_mean(name, _ATTRIBUTES[root]) if root == "path" else _SUPPORTED[root]
+        detail = f'The "{root}" object does not have an attribute named "{name}".{hint}'
         yield scope.text.error(span, f'Invalid "{root}" attribute', detail)
     elif root == "terraform" and name == "env":
         detail = (
@@ -130,19 +116,14 @@ def _check_builtin(traversal: Traversal, scope: Scope) -> Iterator[Diagnostic]:
         yield scope.text.error(span, *_UNREPEATED[root, name])
 
 
-def _builtin_hint(root: str, name: str) -> str:
-    if root == "path":
-        return did_you_mean(name, _ATTRIBUTES[root])
-    return {
-        "count": " The only supported attribute is count.index, which is the index of each instance of a resource "
-        'block that has the "count" argument set.',
-        "each": " The supported attributes are each.key and each.value, the current key and value pair of the "
-        '"for_each" attribute set.',
-        "terraform": " The only supported attributes are terraform.workspace, the name of the currently-selected "
-        "workspace, and terraform.applying, a boolean which is true only during apply.",
-    }[root]
-
-
+_SUPPORTED = {
+    "count": " The only supported attribute is count.index, which is the index of each instance of a resource block "
+    'that has the "count" argument set.',
+    "each": " The supported attributes are each.key and each.value, the current key and value pair of the "
+    '"for_each" attribute set.',
+    "terraform": " The only supported attributes are terraform.workspace, the name of the currently-selected "
+    "workspace, and terraform.applying, a boolean which is true only during apply.",
+}
 _UNREPEATED = {
     ("each", "key"): (
         'Reference to "each" in context without for_each',
@@ -165,66 +146,59 @@ _UNREPEATED = {
 
 def _check_self(traversal: Traversal, scope: Scope, declared: Declarations, schemas: Schemas) -> ReferenceCheck:
     if "self" in scope.available:
-        schema = schemas.of(declared, scope.unit)
-        return ReferenceCheck(early=list(_attribute_errors(traversal.steps, schema, scope)))
+        return ReferenceCheck(_attribute_errors(traversal.steps, schemas.of(declared, scope.unit), scope))
     if "self" in scope.unsure:
         return ReferenceCheck()
     detail = (
         'The "self" object is not available in this context. This object can be used only in resource provisioner, '
         "connection, and postcondition blocks."
     )
-    return ReferenceCheck(early=[scope.text.error(_span(traversal, scope, 0), 'Invalid "self" reference', detail)])
+    return ReferenceCheck(early=[scope.text.error(traversal.root_node, 'Invalid "self" reference', detail)])
 
 
 def _check_resource(traversal: Traversal, scope: Scope, declared: Declarations, schemas: Schemas) -> ReferenceCheck:
-    prefixed = traversal.root in _MODES
+    prefixed = traversal.root in RESOURCE_KINDS
     names = 2 if prefixed else 1
-    named = [step for step in traversal.steps[:names] if not step.is_index]
+    named = [step.name for step in traversal.steps[:names] if not step.is_index]
     if len(named) < names:
         return ReferenceCheck(early=[_incomplete(traversal, scope, prefixed)])
-    mode = _MODES.get(traversal.root, "managed")
-    resource_type = named[0].name if prefixed else traversal.root
-    address: Address = (mode, resource_type, named[-1].name)
+    address = (RESOURCE_KINDS.get(traversal.root, "managed"), *(named if prefixed else [traversal.root, *named]))
     rest = traversal.steps[names:]
     indexed = bool(rest) and rest[0].is_index
-    after = rest[1:] if indexed else rest
+    after = rest[indexed:]
     if scope.whole and after:
-        return ReferenceCheck(early=[_not_whole(after, scope)], needs=address)
-    reach = names + indexed
+        detail = "References in depends_on must be to a whole object (resource, etc), not to an attribute of an object."
+        inside = scope.text.span(after[0].node, after[-1].node)
+        return ReferenceCheck([scope.text.error(inside, "Invalid depends_on reference", detail)], needs=address)
     if address not in declared.resources:
-        detail = _undeclared(address, declared)
-        undeclared = scope.text.error(_span(traversal, scope, reach), "Reference to undeclared resource", detail)
+        span, detail = _span(traversal, scope, names + indexed), _undeclared(address, declared)
+        undeclared = scope.text.error(span, "Reference to undeclared resource", detail)
         return ReferenceCheck(late=[undeclared]) if scope.whole else ReferenceCheck(early=[undeclared])
     if scope.whole:
         return ReferenceCheck(needs=address)
     schema = schemas.of(declared, address)
-    early = [
-        scope.text.error(_span(traversal, scope, reach), *words)
-        for words in (_wrong_key(address, declared, indexed, after), _legacy_count(address, after, schema))
-        if words
-    ]
-    return ReferenceCheck(early=[*early, *_attribute_errors(after, schema, scope)], needs=address)
+    messages = (_wrong_key(address, declared, indexed, after), _legacy_count(address, after, schema))
+    early = [scope.text.error(_span(traversal, scope, names + indexed), *found) for found in messages if found]
+    return ReferenceCheck([*early, *_attribute_errors(after, schema, scope)], needs=address)
 
 
 def _incomplete(traversal: Traversal, scope: Scope, prefixed: bool) -> Diagnostic:
     """A resource type without a name. Terraform points at the step that should have been the name."""
-    first_index = next((step for step in traversal.steps[: 2 if prefixed else 1] if step.is_index), None)
     if prefixed:
+        what = _TYPE_WORDS[traversal.root]
         detail = (
-            f'The "{traversal.root}" object must be followed by two attribute names: the {_TYPE_WORDS[traversal.root]} '
-            "and the resource name."
+            f'The "{traversal.root}" object must be followed by two attribute names: the {what} and the resource name.'
         )
-        span = _span(traversal, scope, min(len(traversal.steps), 2))
-    else:
-        detail = (
-            "A reference to a resource type must be followed by at least one attribute access, specifying the "
-            "resource name."
-        )
-        span = scope.text.span(first_index.node) if first_index else _span(traversal, scope, 0)
-    return scope.text.error(span, "Invalid reference", detail)
+        return scope.text.error(_span(traversal, scope, min(len(traversal.steps), 2)), "Invalid reference", detail)
+    detail = (
+        "A reference to a resource type must be followed by at least one attribute access, specifying the resource "
+        "name."
+    )
+    where = traversal.steps[0].node if traversal.steps else traversal.root_node
+    return scope.text.error(where, "Invalid reference", detail)
 
 
-def _undeclared(address: Address, declared: Declarations) -> str:
+def _undeclared(address: Unit, declared: Declarations) -> str:
     mode, resource_type, name = address
     what = {"managed": "A managed", "data": "A data", "ephemeral": "An ephemeral"}[mode]
     detail = f'{what} resource "{resource_type}" "{name}" has not been declared in the root module.'
@@ -233,15 +207,9 @@ def _undeclared(address: Address, declared: Declarations) -> str:
     return detail
 
 
-def _not_whole(after: list[Step], scope: Scope) -> Diagnostic:
-    detail = "References in depends_on must be to a whole object (resource, etc), not to an attribute of an object."
-    span = scope.text.span(after[0].node, after[-1].node)
-    return scope.text.error(span, "Invalid depends_on reference", detail)
-
-
-def _wrong_key(address: Address, declared: Declarations, indexed: bool, after: list[Step]) -> tuple[str, str] | None:
+def _wrong_key(address: Unit, declared: Declarations, indexed: bool, after: list[Step]) -> tuple[str, str] | None:
     """An instance key that is missing, or given although there is only one instance."""
-    name, repetition = _display(address), declared.resources[address]
+    name, repetition = resource_name(address), declared.resources[address]
     if indexed and repetition == "none":
         return (
             "Unexpected resource instance key",
@@ -258,32 +226,27 @@ def _wrong_key(address: Address, declared: Declarations, indexed: bool, after: l
     return None
 
 
-def _display(address: Address) -> str:
-    mode, resource_type, name = address
-    prefix = "" if mode == "managed" else f"{mode}."
-    return f"{prefix}{resource_type}.{name}"
-
-
-def _legacy_count(address: Address, after: list[Step], schema: BlockSchema | None) -> tuple[str, str] | None:
-    if schema is None or not _is_attribute(after) or after[0].name != "count":
+def _legacy_count(address: Unit, after: list[Step], schema: BlockSchema | None) -> tuple[str, str] | None:
+    if schema is None or not after or after[0].is_index or after[0].name != "count":
         return None
     return (
         "Invalid resource count attribute",
         'The special "count" attribute is no longer supported after Terraform v0.12. Instead, use '
-        f"length({_display(address)}) to count resource instances.",
+        f"length({resource_name(address)}) to count resource instances.",
     )
 
 
-def _attribute_errors(after: list[Step], schema: BlockSchema | None, scope: Scope) -> Iterator[Diagnostic]:
+def _attribute_errors(after: list[Step], schema: BlockSchema | None, scope: Scope) -> list[Diagnostic]:
     """The error for an unknown first attribute of a resource, if its schema is known."""
-    if schema is None or not _is_attribute(after):
-        return
-    name = after[0].name
-    if name not in schema.attributes and name not in schema.blocks and name != "count":
-        hint = did_you_mean(name, sorted([*schema.attributes, *schema.blocks]))
-        detail = f'This object has no argument, nested block, or exported attribute named "{name}".{hint}'
-        yield scope.text.error(scope.text.span(after[0].node), "Unsupported attribute", detail)
+    if schema is None or not after or after[0].is_index or after[0].name in ("count", *schema.names):
+        return []
+    return [unsupported_attribute(scope.text, after[0].node, after[0].name, schema)]
 
 
-def _is_attribute(after: list[Step]) -> bool:
-    return bool(after) and not after[0].is_index
+def resource_name(address: Unit) -> str:
+    """A resource as references name it.
+
+    >>> resource_name(("managed", "aws_vpc", "main")), resource_name(("data", "aws_ami", "linux"))
+    ('aws_vpc.main', 'data.aws_ami.linux')
+    """
+    return ".".join(address[1:] if address[0] == "managed" else address)

@@ -1,13 +1,21 @@
-"""Provider schemas as printed by `terraform providers schema -json`, complete or in part."""
+"""Provider schemas as printed by `terraform providers schema -json`, complete or in part, and whether a resource's
+body conforms to one. Whether its values have the right types belongs in `evaluation`."""
 
 import json
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from tree_sitter import Node
+
 from touchstone.validation.hcl.declarations import BUILTIN_PROVIDER, Declarations, Provider
-from touchstone.validation.hcl.scopes import Unit
+from touchstone.validation.hcl.expressions import ESCAPE, META_ARGUMENTS, META_BLOCKS, RESOURCE_KINDS, Unit
+from touchstone.validation.hcl.loading import label_errors, unsupported_argument, unsupported_block
+from touchstone.validation.hcl.parsing import Block, Body, SourceText, did_you_mean, source
 from touchstone.validation.hcl.types import COLLECTIONS, DYNAMIC, Type, type_of_schema
+from touchstone.validation.protocol import Diagnostic
 
 _SECTIONS = {
     "managed": "resource_schemas",
@@ -15,31 +23,32 @@ _SECTIONS = {
     "ephemeral": "ephemeral_resource_schemas",
 }
 _UNNAMED = ""
+_NONE: frozenset[str] = frozenset()
+
+
+def _built_in_type(**attributes: str) -> dict[str, Any]:
+    """The schema of one of Terraform's own types, from the type of each attribute and whether it is required."""
+    words = {name: given.split() for name, given in attributes.items()}
+    return {"block": {"attributes": {name: {"type": kind, flag: True} for name, (kind, flag) in words.items()}}}
+
+
 _BUILTIN_SECTIONS: dict[str, Any] = {
     "resource_schemas": {
-        "terraform_data": {
-            "block": {
-                "attributes": {
-                    "id": {"type": "string", "computed": True},
-                    "input": {"type": "dynamic", "optional": True},
-                    "output": {"type": "dynamic", "computed": True},
-                    "triggers_replace": {"type": "dynamic", "optional": True},
-                }
-            }
-        }
+        "terraform_data": _built_in_type(
+            id="string computed",
+            input="dynamic optional",
+            output="dynamic computed",
+            triggers_replace="dynamic optional",
+        )
     },
     "data_source_schemas": {
-        "terraform_remote_state": {
-            "block": {
-                "attributes": {
-                    "backend": {"type": "string", "required": True},
-                    "config": {"type": "dynamic", "optional": True},
-                    "defaults": {"type": "dynamic", "optional": True},
-                    "outputs": {"type": "dynamic", "computed": True},
-                    "workspace": {"type": "string", "optional": True},
-                }
-            }
-        }
+        "terraform_remote_state": _built_in_type(
+            backend="string required",
+            config="dynamic optional",
+            defaults="dynamic optional",
+            outputs="dynamic computed",
+            workspace="string optional",
+        )
     },
 }
 
@@ -78,6 +87,15 @@ class BlockSchema:
     attributes: dict[str, AttributeSchema]
     blocks: dict[str, NestedSchema]
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all attributes and nested blocks, sorted."""
+        return sorted([*self.attributes, *self.blocks])
+
+    def may_be_block(self, name: str) -> bool:
+        """Whether an attribute of this name may also be written as blocks."""
+        return name in self.attributes and self.attributes[name].block_like
+
 
 @dataclass(slots=True)
 class Schemas:
@@ -106,10 +124,6 @@ class Schemas:
     def types(self, mode: str, provider: str) -> dict[str, Any]:
         """The schemas of one provider's types, by name."""
         return _mapping(self.providers.get(provider, {}).get(_SECTIONS.get(mode, "")))
-
-    def is_builtin(self, resource_type: str) -> bool:
-        """Whether a type belongs to Terraform's built-in provider."""
-        return any(resource_type in section for section in _BUILTIN_SECTIONS.values())
 
 
 @lru_cache(maxsize=16)
@@ -146,21 +160,17 @@ def _providers(document: object) -> tuple[dict[str, dict[str, Any]], frozenset[s
     return {_UNNAMED: {"resource_schemas": types, "data_source_schemas": data}}, frozenset()
 
 
-_MATCHED_KINDS = {"resource": "resource_schemas", "data": "data_source_schemas", "ephemeral": _SECTIONS["ephemeral"]}
-
-
 def _matched_section(content: dict[str, Any]) -> dict[str, Any]:
     """The schema of one block: its kind (`resource`, `data`) and its type are in two further keys, in either order.
 
     Without a type, or of another kind of block, it says nothing of any resource.
     """
     words = f"{content['matched_block_type']} {content['matched_block_name']}".replace(".", " ").split()
-    kinds = [kind for word in words for kind in _MATCHED_KINDS if word == kind or word.startswith(f"{kind}_s")]
+    kinds = [kind for word in words for kind in RESOURCE_KINDS if word == kind or word.startswith(f"{kind}_s")]
     types = [word for word in words if "_" in word and word not in (*_SECTIONS.values(), "data_source")]
     if not types or not (content.get("attributes") or content.get("block_types")):
         return {}
-    section = _MATCHED_KINDS[kinds[0]] if kinds else "resource_schemas"
-    return {section: {types[0]: {"block": content}}}
+    return {_SECTIONS[RESOURCE_KINDS[kinds[0] if kinds else "resource"]]: {types[0]: {"block": content}}}
 
 
 def _has_block(entry: object) -> bool:
@@ -179,12 +189,13 @@ def _block(raw: dict[str, Any]) -> BlockSchema:
 
 
 def _attribute(raw: dict[str, Any]) -> AttributeSchema:
-    required = raw.get("required") is True
-    read_only = raw.get("computed") is True and not required and raw.get("optional") is not True
-    kind = raw.get("type")
-    nested = _mapping(raw.get("nested_type"))
+    required, computed, optional, sensitive = (
+        raw.get(flag) is True for flag in ("required", "computed", "optional", "sensitive")
+    )
+    kind, nested = raw.get("type"), _mapping(raw.get("nested_type"))
     type_ = _type_of_nested(nested) if nested else type_of_schema(kind)
-    return AttributeSchema(required, read_only, _is_list_of_objects(kind), type_, raw.get("sensitive") is True)
+    read_only = computed and not required and not optional
+    return AttributeSchema(required, read_only, _is_list_of_objects(kind), type_, sensitive)
 
 
 def _type_of_nested(raw: dict[str, Any]) -> Type:
@@ -203,18 +214,9 @@ def _is_list_of_objects(kind: object) -> bool:
 
 
 def _nested(raw: dict[str, Any]) -> NestedSchema:
-    mode = raw.get("nesting_mode")
-    return NestedSchema(
-        _block(_mapping(raw.get("block"))),
-        mode if isinstance(mode, str) else "",
-        _count(raw, "min_items"),
-        _count(raw, "max_items"),
-    )
-
-
-def _count(raw: dict[str, Any], name: str) -> int:
-    value = raw.get(name)
-    return value if isinstance(value, int) and value > 0 else 0
+    mode, *limits = (raw.get(name) for name in ("nesting_mode", "min_items", "max_items"))
+    least, most = (limit if isinstance(limit, int) and limit > 0 else 0 for limit in limits)
+    return NestedSchema(_block(_mapping(raw.get("block"))), mode if isinstance(mode, str) else "", least, most)
 
 
 def _built_in(required: str, texts: str, **others: object) -> BlockSchema:
@@ -225,12 +227,14 @@ def _built_in(required: str, texts: str, **others: object) -> BlockSchema:
 
 
 _LINES, _MAP = ["list", "string"], ["map", "string"]
-_PROVISIONERS = {
+# Terraform's own provisioners.
+PROVISIONERS = {
     "local-exec": _built_in("command", "working_dir", interpreter=_LINES, environment=_MAP, quiet="bool"),
     "remote-exec": _built_in("", "script", inline=_LINES, scripts=_LINES),
     "file": _built_in("destination", "source content"),
 }
-_CONNECTION = _built_in(
+# What any type of connection takes.
+CONNECTION = _built_in(
     "host",
     "type user password timeout script_path target_platform private_key certificate host_key agent_identity "
     "proxy_scheme proxy_host proxy_user_name proxy_user_password proxy_command bastion_host bastion_host_key "
@@ -238,13 +242,157 @@ _CONNECTION = _built_in(
     **dict.fromkeys(("port", "proxy_port", "bastion_port"), "number"),
     **dict.fromkeys(("agent", "https", "insecure", "use_ntlm"), "bool"),
 )
+# Of these arguments, exactly one must be given.
+_ONE_OF = {"remote-exec": ("inline", "script", "scripts"), "file": ("source", "content")}
 
 
-def provisioner_schema(kind: str) -> BlockSchema | None:
-    """The schema of one of Terraform's own provisioners; None if it is another."""
-    return _PROVISIONERS.get(kind)
+def resource_errors(block: Block, declared: Declarations, schemas: Schemas, merged: bool) -> Iterator[Diagnostic]:
+    """The schema errors of a resource. With `merged` overrides, nothing counts as missing."""
+    schema = schemas.of(declared, (RESOURCE_KINDS[block.kind], *block.labels))
+    if schema is not None:
+        whole, escaped = _with_escaped(block)
+        wrong = list(_body_errors(whole, schema, META_ARGUMENTS - escaped, META_BLOCKS - escaped, merged))
+        yield from wrong or _read_only_errors(whole, schema)
 
 
-def connection_schema() -> BlockSchema:
-    """The schema of a `connection` block: what any type of connection takes."""
-    return _CONNECTION
+def unsupported_attribute(text: SourceText, node: Node, name: str, schema: BlockSchema) -> Diagnostic:
+    """The error for a reference to an attribute that a resource does not have."""
+    hint = did_you_mean(name, schema.names)
+    detail = f'This object has no argument, nested block, or exported attribute named "{name}".{hint}'
+    return text.error(node, "Unsupported attribute", detail)
+
+
+def provisioner_errors(block: Block, schema: BlockSchema) -> Iterator[Diagnostic]:
+    """The errors of a provisioner or a connection, apart from the types of its values."""
+    yield from _body_errors(block, schema, frozenset({"when", "on_failure"}), frozenset({"connection"}), merged=False)
+    choice = _ONE_OF.get(block.labels[0], ()) if block.labels else ()
+    if choice and sum(name in block.body.arguments for name in choice) != 1:
+        detail = f"Exactly one of {', '.join(choice)} must be set."
+        yield block.text.error(block.missing, f"Invalid {block.labels[0]} provisioner configuration", detail)
+
+
+def _with_escaped(block: Block) -> tuple[Block, frozenset[str]]:
+    """The resource with the content of its `_` block as part of its own, and the names in that content.
+
+    Within `_`, even names such as `count` and `lifecycle` are the provider's.
+    """
+    inner = [nested.body for nested in block.body.of_kind(ESCAPE)]
+    if not inner:
+        return block, _NONE
+    arguments = {name: argument for body in (block.body, *inner) for name, argument in body.arguments.items()}
+    blocks = [nested for body in (block.body, *inner) for nested in body.blocks if nested.kind != ESCAPE]
+    names = frozenset(name for body in inner for name in (*body.arguments, *(nested.kind for nested in body.blocks)))
+    return replace(block, body=Body(arguments, blocks)), names
+
+
+def type_error(block: Block, declared: Declarations, schemas: Schemas) -> Diagnostic | None:
+    """The error for a type that its provider lacks, if all of that provider's types are known."""
+    mode, given = RESOURCE_KINDS[block.kind], block.labels[0]
+    provider = declared.provider((mode, *block.labels)).address
+    if provider not in schemas.complete or given in schemas.types(mode, provider):
+        return None
+    summary, what = {
+        "managed": ("Invalid resource type", "resource type"),
+        "data": ("Invalid data source", "data source"),
+        "ephemeral": ("Invalid resource type", "ephemeral resource type"),
+    }[mode]
+    hint = did_you_mean(given, sorted(schemas.types(mode, provider)))
+    if mode == "managed" and given in schemas.types("data", provider):
+        hint = (
+            f'\n\nDid you intend to use the data source "{given}"? If so, declare this using a "data" block '
+            'instead of a "resource" block.'
+        )
+    elif mode == "data" and given in schemas.types("managed", provider):
+        hint = (
+            f'\n\nDid you intend to use the managed resource type "{given}"? If so, declare this using a '
+            '"resource" block instead of a "data" block.'
+        )
+    shown = provider.removeprefix("registry.terraform.io/")
+    detail = f'The provider {shown} does not support {what} "{given}".{hint}'
+    return block.text.error(block.label_nodes[0], summary, detail)
+
+
+def _body_errors(
+    block: Block, schema: BlockSchema, free_arguments: frozenset[str], free_blocks: frozenset[str], merged: bool
+) -> Iterator[Diagnostic]:
+    for argument in block.body.arguments.values():
+        if argument.name not in schema.attributes and argument.name not in free_arguments:
+            yield unsupported_argument(block, argument, sorted(schema.attributes), schema.blocks)
+    same: dict[str, list[Block]] = defaultdict(list)
+    generated: set[str] = set()
+    for nested in block.body.blocks:
+        if nested.kind in free_blocks:
+            continue
+        if nested.kind == "dynamic" and "dynamic" not in schema.blocks:
+            generated.update(nested.labels[:1])
+            yield from _dynamic_errors(nested, schema, merged)
+        else:
+            same[nested.kind].append(nested)
+            yield from _nested_errors(nested, schema, same[nested.kind], merged)
+    if not merged:
+        yield from _missing_errors(block, schema, same, generated)
+
+
+def _nested_errors(block: Block, schema: BlockSchema, same: list[Block], merged: bool) -> Iterator[Diagnostic]:
+    """The errors of one nested block; `same` lists the blocks of its type so far, including this one."""
+    text, kind, nested = block.text, block.kind, schema.blocks.get(block.kind)
+    if nested is None:
+        if not schema.may_be_block(kind):
+            yield unsupported_block(block, sorted(schema.blocks), schema.attributes)
+        return
+    if nested.mode in ("single", "group", "list", "set"):
+        yield from label_errors(block, ())
+    yield from _body_errors(block, nested.block, _NONE, _NONE, merged)
+    if nested.single and len(same) == 2:
+        earlier = text.reference(same[0].header)
+        detail = f'Only one block of type "{kind}" is allowed. Previous definition was at {earlier}.'
+        yield text.error(block.header, f"Duplicate {kind} block", detail)
+    elif not nested.single and nested.most and len(same) == nested.most + 1:
+        detail = f'No more than {nested.most} "{kind}" blocks are allowed'
+        yield text.error(block.missing, f"Too many {kind} blocks", detail)
+
+
+def _dynamic_errors(dynamic: Block, schema: BlockSchema, merged: bool) -> Iterator[Diagnostic]:
+    if not dynamic.labels:
+        return
+    kind = dynamic.labels[0]
+    if kind in schema.blocks:
+        for content in dynamic.body.of_kind("content"):
+            yield from _body_errors(content, schema.blocks[kind].block, _NONE, _NONE, merged)
+    elif not schema.may_be_block(kind):
+        detail = f'Blocks of type "{kind}" are not expected here.'
+        yield dynamic.text.error(dynamic.label_nodes[0], "Unsupported block type", detail)
+
+
+def _missing_errors(
+    block: Block, schema: BlockSchema, same: dict[str, list[Block]], generated: set[str]
+) -> Iterator[Diagnostic]:
+    for name, attribute in schema.attributes.items():
+        if attribute.required and name not in block.body.arguments and name not in same and name not in generated:
+            yield block.text.missing_argument(block.missing, name)
+    for kind, nested in schema.blocks.items():
+        if kind in generated or len(same[kind]) >= nested.least:
+            continue
+        if nested.single:
+            summary, detail = f"Missing {kind} block", f'A block of type "{kind}" is required here.'
+        else:
+            summary = f"Insufficient {kind} blocks"
+            detail = f'At least {nested.least} "{kind}" blocks are required.'
+        yield block.text.error(block.missing, summary, detail)
+
+
+def _read_only_errors(block: Block, schema: BlockSchema) -> Iterator[Diagnostic]:
+    """Errors for attributes that only the provider sets, in its SDK's wording; null leaves them unset."""
+    builtin = any(block.labels[0] in section for section in _BUILTIN_SECTIONS.values())
+    for name, argument in block.body.arguments.items():
+        attribute = schema.attributes.get(name)
+        if attribute is None or not attribute.read_only or "null" in source(argument.expression):
+            continue
+        if builtin:
+            yield Diagnostic("error", f'"{name}" attribute is read-only')
+        else:
+            detail = (
+                f'Can\'t configure a value for "{name}": its value will be decided automatically based on the result '
+                "of applying this configuration."
+            )
+            yield block.text.error(argument.expression, "Value for unconfigurable attribute", detail)

@@ -6,25 +6,26 @@ modelled here, it is a doubt: nothing is claimed.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from tree_sitter import Node
 
-from touchstone.validation.hcl.expressions import first_part, keyword
-from touchstone.validation.hcl.functions import SIGNATURES, Signature, takes
-from touchstone.validation.hcl.positions import SourceText
-from touchstone.validation.hcl.tree import source
+from touchstone.validation.hcl.expressions import first_part, keyword, read_call
+from touchstone.validation.hcl.parsing import SourceText, children, children_of_type, descendants, source
 from touchstone.validation.hcl.types import (
     DYNAMIC,
     MAPPINGS,
     PRIMITIVE,
     SEQUENCES,
+    SIGNATURES,
+    Signature,
     Type,
     Value,
     attributes_of,
     conversion_problem,
+    takes,
 )
 from touchstone.validation.protocol import Diagnostic
 
@@ -34,55 +35,19 @@ Certainty = Literal["sure", "perhaps", "forgiven"]
 _MAX_DEPTH, _SHOWN = 60, 80
 _NUMBERS, _LOGIC, _ORDER = ("+", "-", "*", "/", "%"), ("&&", "||"), ("<", ">", "<=", ">=")
 _SIGNS = frozenset({*_NUMBERS, *_LOGIC, *_ORDER, "==", "!=", "!"})
-_BOUND = Value()
 # Functions of constants whose success depends on the values.
-_DEPEND_ON_VALUES = frozenset(
-    [
-        "base64decode",
-        "base64gzip",
-        "chunklist",
-        "cidrhost",
-        "cidrnetmask",
-        "cidrsubnet",
-        "cidrsubnets",
-        "csvdecode",
-        "element",
-        "file",
-        "filebase64",
-        "filebase64sha256",
-        "filebase64sha512",
-        "filemd5",
-        "fileset",
-        "filesha1",
-        "filesha256",
-        "filesha512",
-        "format",
-        "formatdate",
-        "formatlist",
-        "index",
-        "jsondecode",
-        "log",
-        "one",
-        "parseint",
-        "range",
-        "regex",
-        "regexall",
-        "rsadecrypt",
-        "slice",
-        "templatefile",
-        "templatestring",
-        "textdecodebase64",
-        "timeadd",
-        "timecmp",
-        "yamldecode",
-        "zipmap",
-    ]
-)
+_DEPEND_ON_VALUES = frozenset({
+    "base64decode", "base64gzip", "chunklist", "cidrhost", "cidrnetmask", "cidrsubnet", "cidrsubnets", "csvdecode",
+    "element", "file", "filebase64", "filebase64sha256", "filebase64sha512", "filemd5", "fileset", "filesha1",
+    "filesha256", "filesha512", "format", "formatdate", "formatlist", "index", "jsondecode", "log", "one", "parseint",
+    "range", "regex", "regexall", "rsadecrypt", "slice", "templatefile", "templatestring", "textdecodebase64",
+    "timeadd", "timecmp", "yamldecode", "zipmap"
+})  # fmt: skip
 _READ_FILES = frozenset(name for name in _DEPEND_ON_VALUES if name.startswith(("file", "templatefile")))
 # Of these, marks of single elements need not reach the result.
-_LOSE_MARKS = frozenset(
-    ["can", "issensitive", "keys", "length", "contains", "lookup", "element", "values", "merge", "setproduct", "concat"]
-)
+_LOSE_MARKS = frozenset({
+    "can", "issensitive", "keys", "length", "contains", "lookup", "element", "values", "merge", "setproduct", "concat"
+})  # fmt: skip
 
 
 class Doubt(NamedTuple):
@@ -93,27 +58,23 @@ class Doubt(NamedTuple):
 
 
 @dataclass
-class Findings:
-    """What evaluating expressions brought up."""
-
-    errors: list[Diagnostic] = field(default_factory=list)
-    doubts: list[Doubt] = field(default_factory=list)
-
-
-@dataclass
 class Evaluator:
-    """Evaluates the expressions of one place. `named` gives the value of a root name with the steps after it."""
+    """Evaluates the expressions of one place, and notes errors and doubts.
+
+    `named` gives the value of a root name with the steps after it, and the number of steps that it used.
+    """
 
     text: SourceText
     named: Callable[[str, Sequence[str]], tuple[Value, int]]
     bound: frozenset[str] = frozenset()
-    findings: Findings = field(default_factory=Findings)
     certainty: Certainty = "sure"
     depth: int = 0
+    errors: list[Diagnostic] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
 
     def value(self, expression: Node) -> Value:
         """The value of an expression."""
-        return self._terms(_without_comments(expression.named_children))
+        return self._terms(children(expression))
 
     def _with(self, certainty: Certainty, bound: frozenset[str] = frozenset()) -> "Evaluator":
         if self.certainty == "forgiven" or certainty == "sure":
@@ -122,7 +83,7 @@ class Evaluator:
 
     def _refuse(self, node: Node, summary: str, detail: str) -> Value:
         if self.certainty == "sure":
-            self.findings.errors.append(self.text.error(first_part(self.text, node), summary, detail))
+            self.errors.append(self.text.error(first_part(self.text, node), summary, detail))
         elif self.certainty == "perhaps":
             self._doubt(node, f"{summary}, unless it is never evaluated: {detail}")
         return Value()
@@ -130,7 +91,7 @@ class Evaluator:
     def _doubt(self, node: Node, reason: str) -> None:
         if self.certainty != "forgiven":
             shown = " ".join(source(node).split())[:_SHOWN]
-            self.findings.doubts.append(Doubt(f"{reason} ({shown})", source(node)))
+            self.doubts.append(Doubt(f"{reason} ({shown})", source(node)))
 
     def _terms(self, nodes: list[Node]) -> Value:
         """A term with what follows it: attributes, indices and splats."""
@@ -139,24 +100,22 @@ class Evaluator:
         inner = replace(self, depth=self.depth + 1)
         if nodes[0].type == "variable_expr":
             value, used = inner._reference(nodes)
-        else:
-            value, used = inner._term(nodes[0]), 1
+        else:  # by the type of the node: `_literal_value`, `_function_call` and so on
+            evaluate = getattr(inner, f"_{nodes[0].type}", None)
+            value, used = evaluate(nodes[0]) if evaluate is not None else Value(), 1
         for position, node in enumerate(nodes[used:], used):
             value = inner._step(value, node)
             if node.type == "splat" or (value.kind == DYNAMIC and value.sensitive is False):
-                inner._index_expressions(nodes[position + 1 :])
+                for later in nodes[position + 1 :]:
+                    if later.type == "index":
+                        inner._key(later)
                 return value if value.kind == DYNAMIC else Value(sensitive=value.sensitive)
         return value
-
-    def _index_expressions(self, nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            if node.type == "index" and (key := _key_expression(node)) is not None:
-                self.value(key)
 
     def _reference(self, nodes: list[Node]) -> tuple[Value, int]:
         root = source(nodes[0])
         if root in self.bound:
-            return _BOUND, 1
+            return Value(), 1
         names = []
         for node in nodes[1:]:
             if node.type != "get_attr":
@@ -165,15 +124,10 @@ class Evaluator:
         value, used = self.named(root, names)
         return value, 1 + used
 
-    def _term(self, node: Node) -> Value:
-        made = getattr(self, f"_{node.type}", None)
-        return made(node) if made is not None else Value()
-
-    def _expression(self, node: Node) -> Value:
-        return self.value(node)
+    _expression = value
 
     def _literal_value(self, node: Node) -> Value:
-        inner = next((child for child in node.named_children if child.type != "comment"), node)
+        inner = children(node)[0]
         written = source(inner)
         if inner.type == "string_lit":
             plain = "\\" not in written and "$${" not in written and "%%{" not in written
@@ -186,50 +140,46 @@ class Evaluator:
 
     def _template_expr(self, node: Node) -> Value:
         template = node.named_children[0]
-        parts = [part for part in template.named_children if part.type == "template_interpolation"]
-        values = [(part, self._interpolated(part)) for part in parts]
+        parts = children_of_type(template, "template_interpolation")
+        values = [(part, self._first_expression(part)) for part in parts]
         if len(parts) == 1 and source(template) == f'"{source(parts[0])}"':
             return values[0][1]
         for part, value in values:
             if value.kind not in (*PRIMITIVE, DYNAMIC):
                 detail = "Cannot include the given value in a string template: string required."
                 self._refuse(part, "Invalid template interpolation value", detail)
-        for directive in template.named_children:
-            if directive.type == "template_directive":
-                self._walk(directive)
+        for directive in children_of_type(template, "template_directive"):
+            self._walk(directive)
         return Value("string", sensitive=_any_sensitive([value for _, value in values]))
 
-    def _interpolated(self, part: Node) -> Value:
-        inner = next((child for child in part.named_children if child.type == "expression"), None)
-        return self.value(inner) if inner is not None else Value()
+    def _first_expression(self, node: Node) -> Value:
+        return next(map(self.value, children_of_type(node, "expression")), Value())
 
     def _walk(self, node: Node) -> None:
         """Look into what is not modelled, where errors are only possible."""
-        names = frozenset(source(child) for child in _descendants(node) if child.type == "identifier")
+        names = frozenset(source(child) for child in descendants(node) if child.type == "identifier")
         inner = self._with("perhaps", names)
-        for child in _descendants(node):
+        for child in descendants(node):
             if child.type == "expression" and inner.depth < _MAX_DEPTH:
                 inner.value(child)
 
     def _collection_value(self, node: Node) -> Value:
-        inner = next((child for child in node.named_children if child.type != "comment"), node)
+        inner = children(node)[0]
         if inner.type == "tuple":
-            parts = tuple(self.value(child) for child in inner.named_children if child.type == "expression")
+            parts = tuple(map(self.value, children_of_type(inner, "expression")))
             return Value(("tuple", tuple(part.type for part in parts)), parts=parts, sensitive=_any_sensitive(parts))
         return self._object(inner)
 
     def _object(self, node: Node) -> Value:
         given: dict[str, Value] = {}
         certain = True
-        for element in node.named_children:
-            pair = [child for child in element.named_children if child.type == "expression"]
-            if element.type != "object_elem" or len(pair) != 2:
-                continue
-            key, value = keyword(pair[0]), self.value(pair[1])
+        for element in children_of_type(node, "object_elem"):
+            name, content = children_of_type(element, "expression")
+            key, value = keyword(name), self.value(content)
             if key is None:
-                known = self.value(pair[0]).known
+                known = self.value(name).known
                 certain = certain and known is not None
-                key = str(known) if isinstance(known, str) else f"{known}"
+                key = str(known)
             given[key] = value
         sensitive = _any_sensitive(list(given.values()))
         if not certain:
@@ -239,24 +189,27 @@ class Evaluator:
 
     def _for_expr(self, node: Node) -> Value:
         loop = node.named_children[0]
-        intro = next(child for child in loop.named_children if child.type == "for_intro")
-        names = frozenset(source(child) for child in intro.named_children if child.type == "identifier")
-        over = next((self.value(child) for child in intro.named_children if child.type == "expression"), Value())
+        intro = children_of_type(loop, "for_intro")[0]
+        names = frozenset(map(source, children_of_type(intro, "identifier")))
+        over = self._first_expression(intro)
         if over.kind in PRIMITIVE:
             detail = f"A value of type {over.kind} cannot be used as the collection in a 'for' expression."
             self._refuse(intro, "Iteration over non-iterable value", detail)
         inner = self._with("perhaps", names)
-        sensitive = [over]
+        results = []
         for child in loop.named_children:
             if child.type == "expression":
-                sensitive.append(inner.value(child))
+                results.append(inner.value(child))
             elif child.type == "for_cond":
-                for condition in child.named_children:
-                    inner.value(condition)
-        return Value(sensitive=_any_sensitive(sensitive))
+                inner._first_expression(child)
+        return Value(sensitive=_any_sensitive([over, *results]))
 
     def _conditional(self, node: Node) -> Value:
-        return self._chosen(_conditional_parts(node), node)
+        """`a ? b : c ? d : e`, which tree-sitter reads as `(a ? b : c) ? d : e`."""
+        parts = children_of_type(node, "expression")
+        while parts and [child.type for child in parts[0].children if child.type != "comment"] == ["conditional"]:
+            parts = [*children_of_type(children(parts[0])[0], "expression"), *parts[1:]]
+        return self._chosen(parts, node)
 
     def _chosen(self, parts: Sequence[Node], node: Node) -> Value:
         """One of several values: condition, value, condition, value, …, value."""
@@ -284,7 +237,7 @@ class Evaluator:
         sign = next((child for child in operation.children if child.type in _SIGNS), None)
         if sign is None:
             return Value()
-        operands = _without_comments(operation.named_children)
+        operands = children(operation)
         before = [child for child in operands if child.end_byte <= sign.start_byte]
         after = [child for child in operands if child.start_byte >= sign.end_byte]
         word = source(sign)
@@ -309,10 +262,14 @@ class Evaluator:
         if node.type == "get_attr":
             return self._attribute(value, node, source(node)[1:].strip())
         if node.type == "index":
-            expression = _key_expression(node)
-            key = self.value(expression) if expression is not None else Value("number", _legacy_index(node))
-            return self._indexed(value, node, key)
+            return self._indexed(value, node, self._key(node))
         return Value(sensitive=value.sensitive)
+
+    def _key(self, index: Node) -> Value:
+        if expressions := children_of_type(index.named_children[0], "expression"):
+            return self.value(expressions[0])
+        digits = source(index).strip(". ")  # as in `a.0`
+        return Value("number", float(digits) if digits.isdigit() else None)
 
     def _attribute(self, value: Value, node: Node, name: str) -> Value:
         kind = value.kind
@@ -353,42 +310,37 @@ class Evaluator:
         return Value(value.type[1] if kind in ("list", "map") else DYNAMIC, sensitive=value.sensitive)
 
     def _function_call(self, node: Node) -> Value:
-        name = "".join(source(node.named_children[0]).split()).removeprefix("core::")
-        holder = next((child for child in node.named_children if child.type == "function_arguments"), None)
-        children = holder.named_children if holder is not None else []
-        arguments = [child for child in children if child.type == "expression"]
-        expanded = any(child.type == "ellipsis" for child in children)
+        call = read_call(node)
+        name, arguments = "::".join(call.words).removeprefix("core::"), call.arguments
         inner = self._with("forgiven") if name in ("try", "can") else self
         values = [inner.value(argument) for argument in arguments]
         sensitive = _sensitivity(name, values)
         signature = SIGNATURES.get(name)
-        if signature is None or expanded:
-            if expanded and signature is not None and len(values) == 1 and values[0].kind in (*PRIMITIVE, *MAPPINGS):
+        if signature is None:
+            return Value(sensitive=sensitive)
+        if call.expanded:
+            if len(values) == 1 and values[0].kind in (*PRIMITIVE, *MAPPINGS):
                 detail = "The expansion symbol ... must be followed by a list or tuple."
                 self._refuse(arguments[-1], "Invalid expanding argument value", detail)
-            return Value(signature.result if signature else DYNAMIC, sensitive=sensitive)
-        self._check_arguments(name, signature, arguments, values)
+            return Value(signature.result, sensitive=sensitive)
+        self._check_arguments(signature, arguments, values)
         known = all(value.constant for value in values)
         reads = name in _READ_FILES and "path." in source(node)
         if reads or (name in _DEPEND_ON_VALUES and known and not _is_simple(name, values)):
             self._doubt(node, f"whether {name}() accepts these values is not checked")
         return Value(_result_type(name, signature, values), sensitive=sensitive)
 
-    def _check_arguments(
-        self, name: str, signature: Signature, arguments: Sequence[Node], values: Sequence[Value]
-    ) -> None:
+    def _check_arguments(self, signature: Signature, arguments: Sequence[Node], values: Sequence[Value]) -> None:
         unknown = any(value.kind == DYNAMIC and not value.null for value in values)
         for index, (argument, value) in enumerate(zip(arguments, values, strict=True)):
             parameter = signature.parameter(index)
             if parameter is None:
                 return  # too many arguments, which is an error already
-            problem = takes(parameter, value)
-            if not problem:
-                continue
-            detail = f'Invalid value for "{parameter.name}" parameter: {problem}.'
-            # A function's own rules are only applied if the types of all arguments are known.
-            inner = self._with("perhaps") if unknown and parameter.kinds else self
-            inner._refuse(argument, "Invalid function argument", detail)
+            if problem := takes(parameter, value):
+                detail = f'Invalid value for "{parameter.name}" parameter: {problem}.'
+                # A function's own rules are only applied if the types of all arguments are known.
+                inner = self._with("perhaps") if unknown and parameter.kinds else self
+                inner._refuse(argument, "Invalid function argument", detail)
 
 
 def _any_sensitive(values: Sequence[Value]) -> bool | None:
@@ -445,39 +397,6 @@ def _result_type(name: str, signature: Signature, values: Sequence[Value]) -> Ty
     return DYNAMIC
 
 
-def _without_comments(nodes: Sequence[Node]) -> list[Node]:
-    return [node for node in nodes if node.type != "comment"]
-
-
-def _conditional_parts(node: Node) -> list[Node]:
-    """Conditions and values of `a ? b : c ? d : e`, which tree-sitter reads as `(a ? b : c) ? d : e`."""
-    found: list[Node] = []
-    while True:
-        parts = [child for child in node.named_children if child.type == "expression"]
-        first = _without_comments(parts[0].children) if parts else []
-        if len(first) != 1 or first[0].type != "conditional":
-            return [*parts, *found]
-        node, found = first[0], [*parts[1:], *found]
-
-
 def literal_value(text: SourceText, expression: Node) -> Value:
     """The value of an expression without references; errors in it are found elsewhere."""
     return Evaluator(text, lambda *_: (Value(), 0), certainty="forgiven").value(expression)
-
-
-def _key_expression(index: Node) -> Node | None:
-    inner = index.named_children[0]
-    return next((child for child in inner.named_children if child.type == "expression"), None)
-
-
-def _legacy_index(index: Node) -> float | None:
-    digits = source(index).strip(". ")
-    return float(digits) if digits.isdigit() else None
-
-
-def _descendants(node: Node) -> Iterator[Node]:
-    waiting = list(node.named_children)
-    while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += one.named_children

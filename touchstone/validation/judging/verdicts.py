@@ -149,8 +149,12 @@ def compute_verdict(
     passed = report.status == "passed" if problem.judged_tests else succeeded(verdict, success)
     doubts = [reason for reason, _ in report.doubts if reference is None or reason not in dict(reference.doubts)]
     if passed and doubts:
-        return Verdict("validator_unavailable", note=f"fidelity {report.fidelity} cannot tell: {doubts[0]}")
+        return Verdict("validator_unavailable", note=f"{_who(report)} cannot tell: {doubts[0]}")
     return replace(verdict, status="passed") if passed else verdict
+
+
+def _who(report: Report) -> str:
+    return "a negative control" if report.control is not None else f"fidelity {report.fidelity}"
 
 
 def new_doubts(report: Report, baseline: Report, originals: Iterable[bytes]) -> tuple[tuple[str, str], ...]:
@@ -163,7 +167,11 @@ def new_doubts(report: Report, baseline: Report, originals: Iterable[bytes]) -> 
     known = dict(baseline.doubts)
     left = [doubt for doubt in report.doubts if doubt[0] not in known]
     texts = ["".join(content.decode("utf-8", "replace").split()) for content in originals] if left else []
-    return tuple(doubt for doubt in left if not any("".join(doubt[1].split()) in text for text in texts))
+    return tuple(
+        (reason, doubted)
+        for reason, doubted in left
+        if not (doubted and any("".join(doubted.split()) in text for text in texts))
+    )
 
 
 def succeeded(verdict: Verdict, success: Success) -> bool | None:

@@ -12,7 +12,7 @@ import os
 import sys
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ import pytest
 from _pytest.assertion import rewrite
 from _pytest.config import Config
 
-from touchstone.validation.pytest_runner.controls import Recorder, control_file, takes_decoys
+from touchstone.validation.pytest_runner.controls import control_file
+from touchstone.validation.pytest_runner.recorder import Recorder
+from touchstone.validation.pytest_runner.watching import Watch, known_namespaces
 
 # Bound here, because a fix may replace them.
 _exec = builtins.exec
@@ -30,14 +32,13 @@ _exec = builtins.exec
 class CompiledTests:
     """The judge's side of a problem, compiled: by absolute path the code, or why there is none.
 
-    For a control also the recorder, the texts that the disk has meanwhile, and the plain and qualified names of the
-    test functions that end with a failing assertion, and of those that cannot.
+    For a control also the recorder, and the plain and qualified names of the test functions that are controlled, and of
+    those that cannot be.
     """
 
     codes: Mapping[str, types.CodeType | Exception]
     recorder: Recorder | None = None
     recorder_name: str = ""
-    texts: Mapping[str, bytes] = field(default_factory=dict)
     controlled: frozenset[str] = frozenset()
     uncontrolled: frozenset[str] = frozenset()
 
@@ -47,27 +48,24 @@ def compile_tests(files: Mapping[str, bytes]) -> CompiledTests:
     return CompiledTests({path: _compiled(path, text) for path, text in files.items()})
 
 
-def compile_controls(
-    root: str, files: Mapping[str, bytes], tests: frozenset[str], name: str, *, lenient: bool, quiet: bool
-) -> CompiledTests:
+def compile_controls(root: str, files: Mapping[str, bytes], tests: frozenset[str], name: str) -> CompiledTests:
     """Compile the tests as negative controls; `name` is that of the recorder in their modules."""
-    recorder = Recorder(root, lenient=lenient, quiet=quiet)
+    recorder = Recorder(root)
     codes: dict[str, types.CodeType | Exception] = {}
-    texts: dict[str, bytes] = {}
     controlled, uncontrolled = set[str](), set[str]()
     for path, text in files.items():
         try:
-            decoys = takes_decoys(path, files)
-            made = control_file(text, os.path.relpath(path, root), tests, recorder, name, decoys=decoys)
+            made = control_file(text, os.path.relpath(path, root), tests, recorder, name)
             code = compile(made.tree, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             codes[path] = _compiled(path, text)
             continue
-        codes[path], texts[path] = code, made.text
-        recorder.add_names(code)
+        codes[path] = code
+        recorder.add_code(code)
         controlled |= made.controlled
         uncontrolled |= made.uncontrolled
-    return CompiledTests(codes, recorder, name, texts, frozenset(controlled), frozenset(uncontrolled))
+    recorder.know_loaded_libraries()
+    return CompiledTests(codes, recorder, name, frozenset(controlled), frozenset(uncontrolled))
 
 
 class OwnTests:
@@ -78,6 +76,8 @@ class OwnTests:
         self._files: dict[str, bytes] = {}
         self._compiled = CompiledTests({})
         self._namespaces: list[dict[str, Any]] = []
+        self._watch: Watch | None = None
+        self._known = known_namespaces()
         compile_file = rewrite._rewrite_test
 
         def compiled(path: Path, config: Config) -> Any:
@@ -101,12 +101,17 @@ class OwnTests:
         """What the tests of a control call."""
         return self._compiled.recorder
 
-    def use(self, root: Path, files: Mapping[str, bytes], compiled: CompiledTests) -> None:
-        """Take over a job's files, by absolute path, and its compiled tests."""
+    def use(self, root: Path, files: Mapping[str, bytes], compiled: CompiledTests, job: Mapping[str, Any]) -> None:
+        """Take over a job: its files by absolute path, its compiled tests, and what else it says of itself."""
         self._root, self._compiled = root, compiled
         self._files.update(files)
         if compiled.recorder is not None:
-            compiled.recorder.know_modules(_names_of_one_side(root, files, compiled.codes))
+            recorder = compiled.recorder
+            recorder.lenient, recorder.quiet = not job["is_fix"], job["quiet"]
+            recorder.begin(files, _names_of_one_side(root, files, compiled.codes), job["names"])
+            tests = compiled.controlled | compiled.uncontrolled
+            self._watch = Watch(recorder.is_fix, compiled.codes, tests, files, recorder.doubt, self._known)
+            self._watch.start()
             # For the judge's modules that pytest does not import itself.
             sys.meta_path.insert(0, _Finder(self))
 
@@ -136,12 +141,15 @@ class OwnTests:
         recorder = self._compiled.recorder
         if own is not None:
             self._namespaces.append(namespace)
-        if own is None or recorder is None:
+        if own is None or recorder is None or self._watch is None:
             return _exec(code, namespace)
+        module = sys.modules.get(namespace["__name__"])
+        if module is not None and vars(module) is namespace and not recorder.names_module(module.__name__):
+            self._watch.watch_module(module)
         namespace[self._compiled.recorder_name] = recorder
         recorder.add_namespace(namespace)
         _exec(code, namespace)
-        return recorder.add_functions(os.path.relpath(own, self._root), namespace, code)
+        return recorder.add_functions(os.path.relpath(own, self._root), namespace)
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -4,16 +4,20 @@ A problem with a configuration, conftest files or plugins of its own gets a sess
 because all of that is read before a session starts.
 """
 
+import ast
 import functools
 import gc
 import hashlib
 import importlib
+import importlib.machinery
 import json
 import os
+import pkgutil
 import random
 import sys
 import tempfile
 import types
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,11 +65,13 @@ def test_error():
 def test_plain():
     assert 1
 """
+# A file of a problem never replaces these: Python or pytest imports them first.
 _KEPT_MODULES = {
     *sys.builtin_module_names,
-    *["abc", "codecs", "encodings", "importlib", "io", "os", "pytest", "_pytest", "pluggy", "touchstone"],
+    *["abc", "codecs", "encodings", "importlib", "io", "os", "pytest", "_pytest", "pluggy"],
 }
-_MOST_COMPILED = 64
+# A model has one fix after another for all problems, so that a small cache would never help.
+_MOST_COMPILED = 512
 _MODULES = "asyncio dataclasses decimal difflib logging readline unittest unittest.mock"
 
 
@@ -144,7 +150,7 @@ def _find_fixtures_of_plugins(config: Config) -> None:
 @functools.cache
 def _is_known_without_fixtures(kind: type) -> bool:
     """Whether objects of a class are plugins of pytest or of this package that define no fixture."""
-    if kind.__module__.partition(".")[0] not in ("_pytest", "touchstone"):
+    if kind.__module__.partition(".")[0] not in ("_pytest", "touchstone") or issubclass(kind, types.ModuleType):
         return False
     return not any(isinstance(value, _FIXTURE) for base in kind.__mro__ for value in vars(base).values())
 
@@ -155,6 +161,39 @@ def _modules_by_first_name() -> dict[str, list[str]]:
     for name in sys.modules:
         found.setdefault(name.partition(".")[0], []).append(name)
     return {first: names for first, names in found.items() if first not in _KEPT_MODULES}
+
+
+def out_of_reach(names: Iterable[str], tests: Iterable[str]) -> str | None:
+    """Which of the names a module of Python or pytest has, if the tests want something that this one does not have.
+
+    >>> out_of_reach(["codecs"], ["from codecs import solve"]), out_of_reach(["io"], ["import io\\nio.solve"])
+    ('codecs', 'io')
+    >>> out_of_reach(["io"], ["import io\\nio.StringIO"]), out_of_reach(["solution"], ["import solution.x"])
+    (None, None)
+    """
+    kept = {name for name in names if name in _KEPT_MODULES or importlib.machinery.FrozenImporter.find_spec(name)}
+    for wanted in (wanted for text in tests if kept for wanted in _imported_names(text)):
+        if (first := wanted.partition(".")[0]) in kept:
+            try:
+                pkgutil.resolve_name(wanted)
+            except (ImportError, AttributeError):
+                return first
+    return None
+
+
+def _imported_names(text: str) -> Iterator[str]:
+    """The modules that a file imports, and what it takes from them, as dotted names."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    yield from modules
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name != "*")
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            yield f"{node.value.id}.{node.attr}"
 
 
 @dataclass(eq=False)
@@ -192,6 +231,11 @@ class _Worker:
         self._write_line = open_channel(descriptor, self._job.pop("token"))
         try:
             self._start()
+            tests = [self._job["files"][name] for name in self._job["judge_files"] if name.endswith(".py")]
+            if (name := out_of_reach(self._job["fix_names"], tests)) is not None:
+                needs = f"`import {name}` finds a module of Python or pytest, never {self._job['fix']}; rename that"
+                self._write_line(needs=needs, of=None)
+                os._exit(0)
             if not self._job["own_session"]:
                 self._plugins = session.config.pluginmanager.get_plugins()
                 _capture_anew(session.config)
@@ -218,8 +262,9 @@ class _Worker:
 
     def _write_end(self, status: int, config: pytest.Config) -> None:
         fix = f"{self.root}/{self._job['fix']}"
-        # Plugins of the problem's own environment may change pytest as they like.
-        changed = self._snapshot.changed() if self._job["plugins"] is not None else None
+        # Plugins of the problem's own environment may change pytest as they like; a control shows it in its own way.
+        looked_at = self._job["plugins"] is not None and not self._job["control"]
+        changed = self._snapshot.changed() if looked_at else None
         found = changed or strange_plugin(config.pluginmanager.get_plugins(), self._plugins, fix)
         self._write_line(done=status in _FINISHED, status=status, tampered=found)
 
@@ -230,7 +275,7 @@ class _Worker:
     def _prepare(self, job: dict[str, Any]) -> None:
         """Compile the tests of a job, unless a job before had the same."""
         judge_files = {name: job["files"][name] for name in job["judge_files"] if name.endswith(".py")}
-        control = [job["tests"], job["is_fix"], job["quiet"]] if job["control"] else None
+        control = job["tests"] if job["control"] else None
         key = hashlib.sha256(json.dumps([judge_files, control]).encode()).hexdigest()
         made = self._cache.pop(key, None)
         if made is None:
@@ -238,9 +283,7 @@ class _Worker:
             if control is None:
                 made = compile_tests(files)
             else:
-                tests, name = frozenset(job["tests"]), self._recorder_name
-                modes = {"lenient": not job["is_fix"], "quiet": job["quiet"]}
-                made = compile_controls(self.root, files, tests, name, **modes)
+                made = compile_controls(self.root, files, frozenset(control), self._recorder_name)
         self._cache[key] = self.compiled = made
         while len(self._cache) > _MOST_COMPILED:
             del self._cache[next(iter(self._cache))]
@@ -249,8 +292,8 @@ class _Worker:
         """Write the job's files, and make the process what a new one would be."""
         job, root = self._job, Path(self.root)
         os.environ.update(_ENVIRONMENT)
-        files = {f"{root}/{name}": _content(text) for name, text in job["files"].items()} | dict(self.compiled.texts)
-        self.tests.use(root, files, self.compiled)
+        files = {f"{root}/{name}": _content(text) for name, text in job["files"].items()}
+        self.tests.use(root, files, self.compiled, job)
         write_files(files, self.root, job["directory"])
         here = os.getcwd()  # noqa: PTH109
         sys.path.insert(0, here)

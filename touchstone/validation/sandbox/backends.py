@@ -18,8 +18,7 @@ from typing import Any
 from touchstone.errors import TouchstoneError
 from touchstone.validation.sandbox import landlock, seccomp
 from touchstone.validation.sandbox.command import BOX, TMP, Limits
-from touchstone.validation.sandbox.interpreters import Interpreter as Interpreter
-from touchstone.validation.sandbox.interpreters import interpreter as interpreter
+from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
 
 _PACKAGE = Path(__file__).parents[2]
 _SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin")
@@ -160,8 +159,10 @@ class Bubblewrap(Backend):
             {parent for path in [*folders, Path("/etc/x"), Path("/dev/x")] for parent in path.parents}
         ):
             line += ["--perms", "0755", "--dir", str(parent)]
-        if not any(folder.is_relative_to("/tmp") for folder in folders):
-            line += ["--symlink", BOX, "/tmp"]
+        # Shared memory and semaphores are files in /dev/shm: there they count with the private folder, and go with it.
+        for place in ("/tmp", "/dev/shm"):
+            if not any(folder.is_relative_to(place) for folder in folders):
+                line += ["--symlink", BOX, place]
         for path in _SYSTEM_FILES:
             line += ["--ro-bind-try", path, path]
         for folder in folders:

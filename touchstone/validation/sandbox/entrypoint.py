@@ -7,17 +7,19 @@ a command and supervises it, so that no process of the command survives.
 
 import ctypes
 import importlib
+import importlib.machinery
 import json
 import os
 import resource
 import signal
 import sys
+import types
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from touchstone.validation.sandbox import landlock, seccomp
-from touchstone.validation.sandbox.borrowed_modules import borrow_modules
 
 Policy = dict[str, Any]
 
@@ -33,10 +35,31 @@ def enter(policy: Policy) -> NoReturn:
     """Apply the policy and hand over; never returns."""
     sys.path.extend(policy["paths"])
     if policy["borrowed"] is not None:
-        borrow_modules(policy["borrowed"])
+        _borrow_modules(policy["borrowed"])
     if policy["worker"] is not None:
         _serve_worker(policy)
     _supervise_command(policy)
+
+
+class _Finder:
+    """Finds the named top-level modules in one folder."""
+
+    def __init__(self, folder: str, names: Sequence[str]) -> None:
+        self._folder, self._names = folder, frozenset(names)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec of one of the modules; their submodules are found through them."""
+        if path is not None or fullname not in self._names:
+            return None
+        return importlib.machinery.PathFinder.find_spec(fullname, [self._folder], target)
+
+
+def _borrow_modules(borrowed: Mapping[str, Any]) -> None:
+    """Of Touchstone's own packages, import those in `first` always, those in `last` if they are found nowhere else."""
+    sys.meta_path.insert(0, _Finder(borrowed["folder"], borrowed["first"]))
+    sys.meta_path.append(_Finder(borrowed["folder"], borrowed["last"]))
 
 
 def _serve_worker(policy: Policy) -> NoReturn:
@@ -47,6 +70,7 @@ def _serve_worker(policy: Policy) -> NoReturn:
     switch_user(policy)
     if not policy["pid_namespace"]:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_DUMPABLE, 0)
     os.chdir(policy["tmp"])
     confine(policy, processes=True)

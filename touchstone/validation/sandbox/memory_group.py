@@ -52,12 +52,6 @@ def memory_group(limit_bytes: int) -> Iterator[list[str]]:
             _remove(group)
 
 
-def memory_group_folder() -> Path | None:
-    """Where groups are made; None if they cannot be."""
-    parent = _usable_parent()
-    return parent.folder if parent is not None else None
-
-
 @functools.cache
 def _usable_parent() -> _Parent | None:
     """The first candidate in which a group can be made and joined, found by trying."""

@@ -9,7 +9,6 @@ import os
 import secrets
 import socket
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
@@ -23,14 +22,6 @@ INSTALL = "apt-get install bubblewrap (Debian, Ubuntu), or dnf install bubblewra
 _PROBE_SECONDS = 20.0
 
 
-@dataclass(frozen=True)
-class ProbeResult:
-    """The result of probing a backend: `failure` is None if it holds."""
-
-    name: str
-    failure: str | None
-
-
 def choose_sandbox(scratch: Path, wanted: str = "auto", unsandboxed: bool = False) -> SandboxRunner:
     """The first backend that holds; raises TouchstoneError if none does. No isolation only if `unsandboxed` is set."""
     if unsandboxed:
@@ -38,21 +29,21 @@ def choose_sandbox(scratch: Path, wanted: str = "auto", unsandboxed: bool = Fals
     tried = []
     for backend in (kind() for kind in BACKENDS):
         if wanted in ("auto", backend.name):
-            result = probe_backend(backend, scratch)
-            if result.failure is None:
+            failure = probe_backend(backend, scratch)
+            if failure is None:
                 return SandboxRunner(backend, scratch)
-            tried.append(f"{backend.name}: {result.failure}")
+            tried.append(f"{backend.name}: {failure}")
     raise TouchstoneError(
         f"no sandbox works here, so nothing is validated ({'; '.join(tried)}); install bubblewrap: {INSTALL}, "
         "or set 'validation.unsandboxed' to true in the config if you trust every fix"
     )
 
 
-def probe_backend(backend: Backend, scratch: Path) -> ProbeResult:
-    """Start a worker in the sandbox that tries to escape."""
+def probe_backend(backend: Backend, scratch: Path) -> str | None:
+    """Start a worker in the sandbox that tries to escape; returns why the backend does not hold, None if it does."""
     missing = backend.missing()
     if missing is not None:
-        return ProbeResult(backend.name, missing)
+        return missing
     scratch.mkdir(parents=True, exist_ok=True)
     limits = Limits(processes=16, seconds=_PROBE_SECONDS)
     sandbox = SandboxRunner(backend, scratch)
@@ -66,14 +57,14 @@ def probe_backend(backend: Backend, scratch: Path) -> ProbeResult:
         os.environ["TOUCHSTONE_PROBE_SECRET"] = secrets.token_hex()
         worker = WarmWorker(sandbox, "touchstone.validation.sandbox.escape_attempts:serve", limits)
         try:
-            answer, exceeded = worker.answer(payload, limits, 10_000)
-            results = json.loads(answer) if exceeded is None and answer else {"an answer": False}
+            answer = worker.answer(payload, limits, 10_000)
+            results = json.loads(answer.content) if answer.exit_code == 0 and answer.content else {"an answer": False}
         except (WorkerLostError, TouchstoneError) as error:
-            return ProbeResult(backend.name, str(error))
+            return str(error)
         finally:
             worker.close()
             del os.environ["TOUCHSTONE_PROBE_SECRET"]
         if Path(secret.name).read_text() != "secret":
             results["no write outside"] = False
     failed = [name for name, good in results.items() if not good]
-    return ProbeResult(backend.name, f"it does not hold: {', '.join(failed)}" if failed else None)
+    return f"it does not hold: {', '.join(failed)}" if failed else None

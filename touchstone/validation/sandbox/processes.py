@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from touchstone.validation.sandbox.command import BOX
+from touchstone.validation.sandbox.command import BOX, Limits
+from touchstone.validation.sandbox.folders import folder_bytes
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -96,19 +97,42 @@ def _ticks(fields: Sequence[bytes]) -> int:
     return sum(int(field) for field in fields[11:15])
 
 
-def resident_bytes(process: int) -> int:
-    """The memory of a process and its descendants, with what the kernel holds for them and charges to no process.
+def exceeds_memory(process: int, limit_bytes: int) -> bool:
+    """Whether a process and its descendants use more memory, with what the kernel holds and charges to none of them.
 
     That is the buffers of their sockets, counted as full, and the files in bubblewrap's private file system, each
-    without its content, which the size of the file system limits.
+    without its content, which the size of the file system limits. Memory that forked processes share counts once, or
+    a pool of one process per processor would pass on a small machine only.
     """
-    total = 0
-    sockets: set[str] = set()
-    for each in descendants(process):
-        with suppress(OSError, IndexError, ValueError):
-            total += int(Path(f"/proc/{each}/statm").read_text().split()[1]) * _PAGE
-        sockets.update(_sockets(each))
-    return total + len(sockets) * _socket_buffer_bytes() + _private_files(process) * _INODE_BYTES
+    processes = list(descendants(process))
+    sockets = {socket for each in processes for socket in _sockets(each)}
+    kernel = len(sockets) * _socket_buffer_bytes() + _private_files(process) * _INODE_BYTES
+    if kernel + sum(map(_resident_bytes, processes)) <= limit_bytes:
+        return False
+    # Takes much longer, so it is asked only here.
+    return kernel + sum(map(_proportional_bytes, processes)) > limit_bytes
+
+
+def exceeded_space(process: int, limits: Limits, folder: Path | None) -> str | None:
+    """The limit of memory or disk that a sandbox exceeds; `folder`: its private one where no file system limits it."""
+    if exceeds_memory(process, limits.memory_bytes):
+        return "memory_limit"
+    if folder is not None and folder_bytes(folder) + deleted_file_bytes(process, folder) > limits.disk_bytes:
+        return "disk_limit"
+    return None
+
+
+def _resident_bytes(process: int) -> int:
+    with suppress(OSError, IndexError, ValueError):
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE
+    return 0
+
+
+def _proportional_bytes(process: int) -> int:
+    """Memory with every shared page divided by the number of processes that have it, where visible."""
+    with suppress(OSError, IndexError, ValueError):
+        return int(Path(f"/proc/{process}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]) * 1024
+    return _resident_bytes(process)
 
 
 def _sockets(process: int) -> Iterator[str]:

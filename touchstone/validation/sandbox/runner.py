@@ -22,9 +22,9 @@ from touchstone.validation.files.working_copy import write_working_copy
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Backend, Launch
 from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits
-from touchstone.validation.sandbox.folders import folder_bytes, remove_folder
+from touchstone.validation.sandbox.folders import remove_folder
 from touchstone.validation.sandbox.memory_group import memory_group
-from touchstone.validation.sandbox.processes import deleted_file_bytes, end_sandbox, resident_bytes
+from touchstone.validation.sandbox.processes import end_sandbox
 
 _LOOK_EVERY_SECONDS = 0.1
 _CHUNK = 65_536
@@ -134,7 +134,7 @@ class _RunningCommand:
     def _wait(self) -> LimitExceeded | None:
         """None if the process exited by itself, else the limit that it exceeded."""
         process = self.process
-        clock = JobClock([process.pid], self.limits)
+        clock = JobClock(process.pid, self.limits, folder=self.tmp)
         pidfd = os.pidfd_open(process.pid)
         with selectors.DefaultSelector() as ready, os.fdopen(pidfd, "rb"):
             ready.register(pidfd, selectors.EVENT_READ, None)
@@ -156,16 +156,8 @@ class _RunningCommand:
                 now = time.monotonic()
                 if now - looked >= _LOOK_EVERY_SECONDS or clock.seconds_left <= 0:
                     looked = now
-                    if (exceeded := self._exceeded_limit() or clock.exceeded()) is not None:
+                    if (exceeded := clock.exceeded()) is not None:
                         return exceeded
-
-    def _exceeded_limit(self) -> LimitExceeded | None:
-        if resident_bytes(self.process.pid) > self.limits.memory_bytes:
-            return LimitExceeded("memory_limit")
-        if self.tmp is not None:
-            used = folder_bytes(self.tmp) + deleted_file_bytes(self.process.pid, self.tmp)
-            return LimitExceeded("disk_limit") if used > self.limits.disk_bytes else None
-        return None
 
     def _read(self, name: str, descriptor: int) -> bool:
         """Read available output, up to one byte past the limit; False at end of file."""

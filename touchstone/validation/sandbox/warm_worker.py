@@ -7,38 +7,39 @@ import select
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from touchstone.validation.sandbox.backends import ENVIRONMENT, Borrowed, Interpreter, Launch, interpreter
+from touchstone.validation.sandbox.backends import ENVIRONMENT, Borrowed, Launch
 from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.folders import folder_bytes
-from touchstone.validation.sandbox.fork_server import END, ENDING_SECONDS, JOB
+from touchstone.validation.sandbox.fork_server import JOB, READY
+from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
 from touchstone.validation.sandbox.memory_group import memory_group
-from touchstone.validation.sandbox.processes import (
-    deleted_file_bytes,
-    descendants,
-    end_sandbox,
-    resident_bytes,
-    usage,
-)
+from touchstone.validation.sandbox.processes import descendants, end_sandbox, usage
 from touchstone.validation.sandbox.runner import SandboxRunner
 
-# How long a worker may be idle while it starts or ends a job. On a busy machine both take long, but the worker is then
-# runnable, not idle: so load changes no verdict, and a stopped worker blocks nothing.
+# How long a worker may be idle while it starts, or cleans up after a job. On a busy machine both take long, but the
+# worker is then runnable, not idle: so load changes no verdict, and a worker that its job has stopped blocks nothing.
 _START_IDLE_SECONDS = 60.0
-_KILL_IDLE_SECONDS = 2.0
-# A worker that waits for its job to finish sleeps, and answers when it gives up: longer than that it is not waited for.
-_END_IDLE_SECONDS = ENDING_SECONDS + _KILL_IDLE_SECONDS
+_END_IDLE_SECONDS = 2.0
 _LONGEST_SECONDS = 600.0
 _LOOK_EVERY_SECONDS = 0.1
 
 
 class WorkerLostError(Exception):
     """The worker exited, or could not be started."""
+
+
+@dataclass(frozen=True)
+class JobAnswer:
+    """What a job wrote, the limit that it exceeded first, and how its process ended: None if that is not known."""
+
+    content: bytes
+    exceeded: LimitExceeded | None = None
+    exit_code: int | None = None
 
 
 @dataclass
@@ -55,38 +56,72 @@ class WarmWorker:
     jobs_before_replaced: int = 1000
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
+    # Whether it runs each job in a fork, and says when that has ended.
+    _forks: bool = False
     _served: int = 0
     _keep: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     tmp: Path | None = None
     # The worker's processes while no job runs.
     processes: Sequence[int] = ()
 
-    def answer(self, payload: Any, limits: Limits, max_bytes: int) -> tuple[bytes, LimitExceeded | None]:
-        """Give the worker a job; returns its answer, and the limit that it exceeded first, which ends the worker."""
+    def answer(self, payload: Any, limits: Limits, max_bytes: int) -> JobAnswer:
+        """Give the worker a job and wait for its answer. A limit that it exceeds ends the worker."""
         reads, writes = os.pipe()
         try:
             try:
                 self._send(payload, writes)
             finally:
                 os.close(writes)
-            clock = JobClock([self.process], limits, self.processes)
-            answer, exceeded = read_until_closed(
-                reads, max_bytes, lambda: self._exceeded_limit(limits) or clock.exceeded()
-            )
+            clock = JobClock(self.process, limits, self.processes, self.tmp)
+            answer = self._read_answer(reads, max_bytes, clock)
         finally:
             os.close(reads)
-        if exceeded is not None:
+        if answer.exceeded is not None:
             self.close()
-        return answer, exceeded
+        elif self._forks and (answer.exit_code is None or self._receive(_END_IDLE_SECONDS) is None):
+            self.close()
+            return JobAnswer(answer.content)
+        return answer
 
-    def _exceeded_limit(self, limits: Limits) -> LimitExceeded | None:
-        if resident_bytes(self.process) > limits.memory_bytes:
-            return LimitExceeded("memory_limit")
-        if self.tmp is not None:
-            used = folder_bytes(self.tmp) + deleted_file_bytes(self.process, self.tmp)
-            if used > limits.disk_bytes:
-                return LimitExceeded("disk_limit")
-        return None
+    def _read_answer(self, pipe: int, max_bytes: int, clock: JobClock) -> JobAnswer:
+        """Read what a job writes until it has ended.
+
+        That is when a fork server says so, not when the pipe closes: a process that the job left behind may hold it
+        open. A quick job wakes this once or twice, at the end, and only a longer one for every line.
+        """
+        assert self._control is not None
+        answer, open_, idle = bytearray(), True, 0.0
+        os.set_blocking(pipe, False)
+        waiting = select.poll()
+        waiting.register(self._control, select.POLLIN)
+        waiting.register(pipe, select.POLLHUP)
+        looked = time.monotonic()
+        while True:
+            events = waiting.poll(_LOOK_EVERY_SECONDS * 1000)
+            if open_ and not events:
+                waiting.modify(pipe, select.POLLIN | select.POLLHUP)
+            if open_ and _read_available(pipe, answer, max_bytes):
+                waiting.unregister(pipe)
+                open_ = False
+            if len(answer) > max_bytes:
+                return JobAnswer(bytes(answer), LimitExceeded("output_limit"))
+            if any(descriptor != pipe for descriptor, _ in events):
+                return self._end(bytes(answer))
+            if not open_ and not self._forks:
+                return JobAnswer(bytes(answer))
+            if time.monotonic() - looked >= _LOOK_EVERY_SECONDS:
+                looked = time.monotonic()
+                if (exceeded := clock.exceeded()) is not None:
+                    return JobAnswer(bytes(answer), exceeded)
+                idle = idle + _LOOK_EVERY_SECONDS if not open_ and not usage(self.process).ready else 0.0
+                if idle >= _END_IDLE_SECONDS:
+                    return JobAnswer(bytes(answer))
+
+    def _end(self, content: bytes) -> JobAnswer:
+        """The answer with what the worker says about its end; nothing if the worker itself has ended."""
+        message = self._receive(_END_IDLE_SECONDS)
+        ended = json.loads(message) if message is not None else {"exit_code": None, "disk_full": False}
+        return JobAnswer(content, LimitExceeded("disk_limit") if ended["disk_full"] else None, ended["exit_code"])
 
     def _send(self, payload: Any, answer: int) -> None:
         """Send a job and the descriptor of its answer."""
@@ -106,17 +141,6 @@ class WarmWorker:
             raise WorkerLostError(str(error)) from None
         finally:
             os.close(file)
-
-    def end_job(self) -> dict[str, Any]:
-        """How the process that a fork server runs the job in ended. A worker that does not say in time is replaced."""
-        if self._control is not None:
-            with contextlib.suppress(OSError):
-                self._control.send(END)
-        message = self._receive(_END_IDLE_SECONDS)
-        if message is None:
-            self.close()
-            return {"exit_code": None, "disk_full": False}
-        return dict(json.loads(message))
 
     @property
     def process(self) -> int:
@@ -159,7 +183,9 @@ class WarmWorker:
                 start_new_session=True,
             )
         self._control = ours
-        if self._receive(_START_IDLE_SECONDS) is None:
+        ready = self._receive(_START_IDLE_SECONDS)
+        self._forks = ready == READY
+        if ready is None:
             assert self._process.stderr is not None
             self._process.kill()
             stderr_lines = self._process.stderr.read().decode("utf-8", "replace").strip().splitlines()
@@ -187,31 +213,6 @@ class WarmWorker:
             if not usage(self.process).ready:
                 idle += _LOOK_EVERY_SECONDS
         return None
-
-
-def read_until_closed(
-    pipe: int, max_bytes: int, exceeded_limit: Callable[[], LimitExceeded | None]
-) -> tuple[bytes, LimitExceeded | None]:
-    """Read a pipe until its other end closes; also returns the limit that was exceeded first, if any.
-
-    A quick job wakes it once, at the end, and only a longer one for every line.
-    """
-    answer = bytearray()
-    os.set_blocking(pipe, False)
-    waiting = select.poll()
-    waiting.register(pipe, select.POLLHUP)
-    looked = time.monotonic()
-    while True:
-        if not waiting.poll(_LOOK_EVERY_SECONDS * 1000):
-            waiting.modify(pipe, select.POLLIN | select.POLLHUP)
-        if _read_available(pipe, answer, max_bytes):
-            return bytes(answer), None
-        if len(answer) > max_bytes:
-            return bytes(answer), LimitExceeded("output_limit")
-        if time.monotonic() - looked >= _LOOK_EVERY_SECONDS:
-            looked = time.monotonic()
-            if (exceeded := exceeded_limit()) is not None:
-                return bytes(answer), exceeded
 
 
 def _read_available(pipe: int, answer: bytearray, max_bytes: int) -> bool:

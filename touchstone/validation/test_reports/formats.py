@@ -3,12 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from touchstone.validation.test_reports import cargo, go, jest, junit, pytest_text, tap
+from touchstone.validation.test_reports import go, jest, junit, libtest, pytest_text, tap
 from touchstone.validation.test_reports.results import Outcome, SuiteResults, worst
-
-
-def _only(name: str) -> Iterable[str]:
-    return (name,)
 
 
 @dataclass(frozen=True)
@@ -19,7 +15,7 @@ class ReportFormat:
     """
 
     read: Callable[[str], SuiteResults]
-    spellings: Callable[[str], Iterable[str]] = _only
+    spellings: Callable[[str], Iterable[str]] = lambda name: (name,)
     normal: Callable[[str], str] = str
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -29,7 +25,7 @@ FORMATS: dict[str, ReportFormat] = {
     "junit": ReportFormat(junit.read, normal=junit.normal),
     "tap": ReportFormat(tap.read),
     "go": ReportFormat(go.read, go.spellings),
-    "cargo": ReportFormat(cargo.read),
+    "cargo": ReportFormat(libtest.read),
     "jest": ReportFormat(jest.read, jest.spellings),
 }
 

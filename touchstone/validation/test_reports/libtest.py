@@ -1,12 +1,15 @@
-"""A strict parser for the output of Rust's test harness.
+"""A strict parser for the output of Rust's test harness, and of `cargo test`, which runs one harness after another.
 
 The code under test can print too, so no single line is trusted: the announcement, the test's result line, the summary
 and the exit code must each be present exactly once and agree.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
+
+from touchstone.validation.test_reports.results import Collected, ReportFormatError, SuiteResults, lines_of
 
 Outcome = Literal["passed", "failed", "ignored"]
 
@@ -24,6 +27,21 @@ class ContradictionError(Exception):
     """The output of a test program contradicts itself, its exit code or its list of tests."""
 
 
+def read(text: str) -> SuiteResults:
+    """The results of `cargo test`. Without any harness, the build failed: cargo says why on standard error."""
+    found, harnesses = Collected(), sessions(lines_of(text))
+    for session in harnesses:
+        try:
+            outcomes = read_session(session)
+        except ContradictionError as error:
+            raise ReportFormatError(f"cannot be trusted: {error}") from None
+        for name, outcome in outcomes.items():
+            found.add(name, "skipped" if outcome == "ignored" else outcome)
+    if not harnesses:
+        found.error("cargo ran no tests: the build failed")
+    return found.results(compiled=bool(harnesses))
+
+
 def read_single(name: str, exit_code: int, stdout: str) -> Outcome:
     """The outcome of a test that was run alone, by its exact name.
 
@@ -36,7 +54,8 @@ def read_single(name: str, exit_code: int, stdout: str) -> Outcome:
         # It aborted, overflowed its stack or exited with its own code: not a pass, and it claims none.
         return "failed"
     if set(outcomes) != {name}:
-        raise ContradictionError(f"test {name} was run, but the harness tells of {_listed(outcomes)}")
+        listed = ", ".join(sorted(outcomes))[:200] or "none"
+        raise ContradictionError(f"test {name} was run, but the harness tells of {listed}")
     return outcomes[name]
 
 
@@ -86,7 +105,12 @@ def read_session(lines: list[str]) -> dict[str, Outcome]:
     announced = [int(match[1]) for line in lines if (match := _ANNOUNCED.fullmatch(line))]
     if len(outcomes) != len(found) or len(summaries) > 1 or len(announced) > 1:
         raise ContradictionError("the harness seems to speak twice, so something else printed its words")
-    if not summaries or announced != [len(outcomes)] or _counts(summaries[0]) != _counted(outcomes):
+    counts = Counter(outcomes.values())
+    if (
+        not summaries
+        or announced != [len(outcomes)]
+        or any(int(summaries[0][outcome]) != counts[outcome] for outcome in _OUTCOMES.values())
+    ):
         raise ContradictionError("the harness's summary does not fit the tests that it tells of")
     if (summaries[0]["verdict"] == "ok") != ("failed" not in outcomes.values()):
         raise ContradictionError(f"the harness says {summaries[0]['verdict']}, which does not fit its tests")
@@ -111,16 +135,3 @@ def read_list(exit_code: int, stdout: str) -> list[str]:
     if len(set(names)) != len(names):
         raise ContradictionError("the test program lists a test twice")
     return names
-
-
-def _counts(summary: re.Match[str]) -> tuple[int, int, int]:
-    return int(summary["passed"]), int(summary["failed"]), int(summary["ignored"])
-
-
-def _counted(outcomes: dict[str, Outcome]) -> tuple[int, int, int]:
-    ended = list(outcomes.values())
-    return ended.count("passed"), ended.count("failed"), ended.count("ignored")
-
-
-def _listed(outcomes: dict[str, Outcome]) -> str:
-    return ", ".join(sorted(outcomes))[:200] or "none"

@@ -45,15 +45,11 @@ def words(command: str) -> set[str]:
 
 
 def _programs(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    return ((PurePosixPath(program).name, after) for program, after in _started(arguments))
-
-
-def _started(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The programs that a command line starts, as far as it shows, each with the word after it."""
     for words in (arguments, *(words_of(argument) for argument in arguments if " " in argument)):
         for before, word, after in zip(("&&", *words), words, (*words[1:], ""), strict=False):
             if before in _BEFORE_PROGRAM or "=" in before:
-                yield word, after
+                yield PurePosixPath(word).name, after
 
 
 def words_of(command: str) -> list[str]:

@@ -9,6 +9,8 @@ the working directory. The exit code must agree: 0 if and only if it passed.
 import functools
 import re
 import secrets
+import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +20,7 @@ from touchstone.validation.files.file_identity import content_identity
 from touchstone.validation.files.program_identity import program_identity, system_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
+from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
 from touchstone.validation.test_reports.formats import FORMATS, named_as_expected
 from touchstone.validation.test_reports.results import SuiteResults, merged
 from touchstone.validation.test_reports.runners import left_early, runner_format, words
@@ -28,6 +31,8 @@ from touchstone.vocabulary import COMMAND_REPORTS, CommandReport
 _SHELL = Path("/bin/sh")
 # The shell's exit codes for a program that cannot be run or is not there.
 _NOT_STARTED = (126, 127)
+# Programs of the interpreter that a command may name without setting a PATH.
+_PYTHON = ("python", "pytest")
 
 # Runs the setup, then the tests, then prints the report files. With report files, everything else goes to standard
 # error. A report that is there before the tests ran is removed: it may have come with the fix.
@@ -52,7 +57,7 @@ class CommandSettings:
     """A program and how to read its result. In `arguments`, {file} is the repaired file and {directory} the working
     directory, both relative to the working directory, in which the program starts. `report_file` is a file that the
     program writes, or a pattern such as `target/surefire-reports/*.xml`; without one, the report is read from
-    standard output."""
+    standard output. `interpreter` is the `python` of commands where the system has none, by default this one."""
 
     arguments: tuple[str, ...]
     version_arguments: tuple[str, ...] = ()
@@ -61,6 +66,7 @@ class CommandSettings:
     readable: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     report_file: str = ""
+    interpreter: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -111,8 +117,34 @@ class CommandValidator:
     def _identity_of(self, word: str) -> Mapping[str, str]:
         """The content of a program or file that a command names."""
         if word not in self._identities:
-            self._identities[word] = program_identity(word, self._settings.environment.get("PATH", common.SYSTEM_PATH))
+            search = self._search_path if word in _PYTHON else self._own_path
+            self._identities[word] = program_identity(word, search)
         return self._identities[word]
+
+    @property
+    def _own_path(self) -> str:
+        return self._settings.environment.get("PATH", common.SYSTEM_PATH)
+
+    @functools.cached_property
+    def _search_path(self) -> str:
+        """The PATH of commands: the configured one, else the system's folders and then that of the interpreter."""
+        folders = [str(self._python.program.parent)] if self._python is not None else []
+        return ":".join([self._own_path, *folders])
+
+    @functools.cached_property
+    def _python(self) -> Interpreter | None:
+        """The interpreter of commands that name one, if neither the configuration nor the system has it."""
+        if "PATH" in self._settings.environment or shutil.which("python", path=common.SYSTEM_PATH):
+            return None
+        return interpreter(self._settings.interpreter or Path(sys.executable))
+
+    def _readable(self, problem: Problem) -> tuple[Path, ...]:
+        """What the commands of a problem may read besides the system and their own program."""
+        named = set().union(*(words(command or "") for command in (problem.setup_command, problem.test_command)))
+        if named.isdisjoint(_PYTHON) or self._python is None:
+            return self._settings.readable
+        scripts = (self._python.program.parent / name for name in _PYTHON)
+        return (*self._settings.readable, *self._python.folders, *(path for path in scripts if path.is_file()))
 
     @functools.cached_property
     def _system(self) -> dict[str, str]:
@@ -170,14 +202,16 @@ class CommandValidator:
         line = [str(plan.program), *plan.arguments]
         if plan.setup or plan.report_file:
             line = [str(_SHELL), "-c", _WRAPPER, "sh", mark, plan.setup, plan.report_file, *line]
-        environment = {"PATH": common.SYSTEM_PATH, "HOME": TMP, "LANG": "C.UTF-8", **self._settings.environment}
+        readable = self._readable(job.problem)
+        search = self._search_path if len(readable) > len(self._settings.readable) else self._own_path
+        environment = {"HOME": TMP, "LANG": "C.UTF-8", **self._settings.environment, "PATH": search}
         for name, value in FORMATS[plan.report].environment.items() if plan.report in FORMATS else ():
             environment[name] = f"{environment.get(name, '')} {value}".strip()
         return Command(
             line,
             job.tree,
             job.problem.working_directory,
-            readable=(plan.program, *self._settings.readable),
+            readable=(plan.program, *readable),
             environment=environment,
         )
 

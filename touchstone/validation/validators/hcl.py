@@ -107,11 +107,11 @@ class HclValidator:
 
     def _ask(self, payload: Mapping[str, Any], fidelity: str) -> Report:
         started = time.monotonic()
-        answer, exceeded = self._worker.answer(payload, self._limits, _MAX_REPORT_BYTES)
+        answer = self._worker.answer(payload, self._limits, _MAX_REPORT_BYTES)
         seconds = time.monotonic() - started
-        if exceeded is not None:
+        if (exceeded := answer.exceeded) is not None:
             return stopped_at(exceeded, Report(exceeded.status, fidelity, duration_seconds=seconds))
-        return build_report(answer, fidelity, seconds)
+        return build_report(answer.content, fidelity, seconds)
 
 
 def _sample(value: bytes) -> Job:

@@ -5,7 +5,7 @@ What writes the lines belongs in `touchstone.validation.pytest_runner`.
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,9 @@ from touchstone.validation.validators.common import stopped_at
 FULL = "full"
 _MAX_PLACES = 20
 _NEUTRAL = ("skipped", "xfailed", "xpassed")
+_TAMPERED = "the results were tampered with: something else was written among them"
+# What a line that the runner did not write may lead to.
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError)
 
 
 def build_report(
@@ -29,7 +32,19 @@ def build_report(
 ) -> Report:
     """Build the report from pytest's lines. A test that did not report, or did so twice, has failed."""
     lines, foreign = read_lines(answer, token)
-    results = _Results(problem, lines, tests)
+    try:
+        return _report_of(_Results(problem, lines, tests), lines, foreign, exceeded, exit_code)
+    except _MALFORMED:
+        return Report("no_report", FULL, consistent=False, note=_TAMPERED)
+
+
+def _report_of(
+    results: "_Results",
+    lines: Sequence[Mapping[str, Any]],
+    foreign: bool,
+    exceeded: LimitExceeded | None,
+    exit_code: int | None,
+) -> Report:
     report = Report(
         "failed",
         FULL,
@@ -42,8 +57,7 @@ def build_report(
     if exceeded is not None:
         return stopped_at(exceeded, report)
     if foreign:
-        note = "the results were tampered with: something else was written among them"
-        return replace(report, status="no_report", consistent=False, note=note)
+        return replace(report, status="no_report", consistent=False, note=_TAMPERED)
     if results.tampered:
         found = Diagnostic("error", f"the fix changed what judges it: {results.tampered}")
         # No result of such a run counts, whichever tests the problem is judged by.
@@ -71,49 +85,48 @@ def build_report(
     return replace(report, status="failed" if report.diagnostics else "passed")
 
 
-def collected_ids(answer: bytes, token: str) -> list[str]:
-    """The ids of all tests, in their order."""
-    return [name for line in read_lines(answer, token)[0] for name in line.get("collected", ())]
-
-
 def control_results(
     problem: Problem,
     tests: Sequence[str],
     answer: bytes,
     token: str,
     report: Report,
-    ids: Sequence[str],
     *,
     limited: bool,
     left: bool,
 ) -> dict[str, TestControl]:
     """What a control says of each test of a report, by id. A test that has no control is left out.
 
-    `ids`: those of the tests themselves, in their order; decoys may have changed them. `limited`: a limit ended it, so
-    tests without a result have no control; otherwise they did not run to their end. `left`: the process exited by
-    itself, which only a fix makes it do before the last test.
+    `limited`: a limit ended it, so tests without a result have no control; otherwise they did not run to their end.
+    `left`: the process exited by itself, which only a fix makes it do before the last test.
     """
     lines, foreign = read_lines(answer, token)
+    forged = {name: TestControl(passed=True) for name in report.tests}
     if foreign:
-        return {name: TestControl(passed=True) for name in report.tests}
-    collected = collected_ids(answer, token)
-    own_ids = dict(zip(collected, ids, strict=True)) if len(collected) == len(ids) else {}
-
-    def short(name: str) -> str:
-        return _Results(problem, (), tests).short(own_ids.get(name, name))
-
-    found = {
-        short(line["control"]): TestControl(
-            line["ended"], line["passed"], tuple(line["held"][:_MAX_PLACES]), tuple(line["unsure"][:_MAX_PLACES])
-        )
-        for line in lines
-        if "control" in line
-    }
-    without = {short(name) for line in lines for name in line.get("uncontrolled", ())}
+        return forged
+    short = _Results(problem, (), tests).short
+    try:
+        found = _controls_of(lines, short)
+        without = {short(name) for line in lines for name in line.get("uncontrolled", ())}
+    except _MALFORMED:
+        return forged
     for name in report.tests.keys() - found.keys() - without:
         if not limited:
             found[name] = TestControl(ended=left, held=("its process left early",) if left else ())
     return {name: found[name] for name in report.tests if name in found}
+
+
+def _controls_of(lines: Sequence[Mapping[str, Any]], short: Callable[[str], str]) -> dict[str, TestControl]:
+    return {
+        short(line["control"]): TestControl(
+            line["ended"],
+            line["passed"],
+            tuple(line["held"][:_MAX_PLACES]),
+            tuple(map(tuple, line["doubts"][:_MAX_PLACES])),
+        )
+        for line in lines
+        if "control" in line
+    }
 
 
 class _Results:

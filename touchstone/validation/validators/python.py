@@ -10,7 +10,7 @@ import os
 import secrets
 import sysconfig
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -22,15 +22,13 @@ from touchstone.validation.judging.judged_tests import only_judged
 from touchstone.validation.protocol import Availability, Job, Problem, Report, TestControl, Tree
 from touchstone.validation.pytest_runner.plugins import mentioned_plugins
 from touchstone.validation.sandbox.backends import Borrowed
-from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import Interpreter, editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError
+from touchstone.validation.sandbox.warm_worker import JobAnswer, WarmWorker, WorkerLostError
 from touchstone.validation.validators import lint
 from touchstone.validation.validators.common import unavailable
-from touchstone.validation.validators.pytest_report import FULL, build_report, collected_ids, control_results
-from touchstone.validation.validators.worker_pool import WorkerPool
+from touchstone.validation.validators.pytest_report import FULL, build_report, control_results
 
 _TEST_FILES = ("test_*.py", "*_test.py")
 _MAX_TREE_BYTES = 16 * 2**20
@@ -45,6 +43,8 @@ _WORKER = "touchstone.validation.pytest_runner.worker"
 _FINISHED = ("passed", "failed")
 # How often a control that accuses a fix, and the tests themselves, must give the same result again.
 _CONFIRMATIONS = 2
+# How many times the time of its tests a control may take before it is said to hang.
+_HANGING = 5
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,45 @@ class PythonSettings:
     control_failures: bool = False
 
 
+_WorkerKey = tuple[Interpreter, bool, Limits]
+
+
+class WorkerPool:
+    """Warm workers, made on first use. If there are more than `most`, the least recently used one is closed.
+
+    >>> class Loud:
+    ...     def close(self) -> None:
+    ...         print("closed")
+    >>> pool = WorkerPool(lambda key: Loud(), most=2)
+    >>> first, _, again, _ = pool.get("a"), pool.get("b"), pool.get("a"), pool.get("c")
+    closed
+    >>> pool.get("a") is again is first
+    True
+    """
+
+    def __init__(self, make: Callable[[_WorkerKey], WarmWorker], most: int = _WARM_WORKERS) -> None:
+        self._make, self._most = make, most
+        # The most recently used one is last.
+        self._workers: dict[_WorkerKey, WarmWorker] = {}
+
+    def get(self, key: _WorkerKey) -> WarmWorker:
+        """The worker for an interpreter, with or without numpy, and limits."""
+        worker = self._workers.pop(key, None) or self._make(key)
+        self._workers[key] = worker
+        while len(self._workers) > self._most:
+            self._workers.pop(next(iter(self._workers))).close()
+        return worker
+
+    def workers(self) -> list[WarmWorker]:
+        """All workers, the most recently used one last."""
+        return list(self._workers.values())
+
+    def close(self) -> None:
+        """Close all workers; they start again when they are next used."""
+        for worker in self.workers():
+            worker.close()
+
+
 class PythonValidator:
     """Runs a problem's tests against its tree."""
 
@@ -69,11 +108,11 @@ class PythonValidator:
     def __init__(self, sandbox: SandboxRunner, limits: Limits, settings: PythonSettings) -> None:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
         self.version = interpreter(settings.interpreter).version
-        self._workers = WorkerPool(self._worker, _WARM_WORKERS)
+        self._workers = WorkerPool(self._worker)
         # Hashes of programs and package folders, each computed once.
         self._installed: dict[Path, str] = {}
 
-    def _worker(self, key: tuple[Interpreter, bool, Limits]) -> WarmWorker:
+    def _worker(self, key: _WorkerKey) -> WarmWorker:
         python, numpy, limits = key
         serve = f"{_WORKER}:{'serve_with_numpy' if numpy else 'serve'}"
         if python == interpreter():
@@ -171,7 +210,8 @@ class PythonValidator:
             "directory": job.problem.working_directory,
             "fix": job.problem.path,
             "is_fix": job.is_fix,
-            "names": sorted(_importable_names(job, tests)),
+            "fix_names": sorted(_importable_names(job, tests, [job.problem.path])),
+            "names": sorted(_importable_names(job, tests, job.tree.files)),
             "arguments": [*doctest, *(f"./{os.path.normpath(name)}" for name in tests)],
             "plugins": plugins,
             "own_session": plugins != [] or bool(doctest or configured or job.problem.working_directory),
@@ -192,7 +232,9 @@ class _Session:
 
     def report(self, settings: PythonSettings) -> Report:
         """The report on the job. For a fix, controls are only run if the tests that count passed."""
-        report, ids = self._plain()
+        started = time.monotonic()
+        report = self._plain()
+        took = time.monotonic() - started
         problem = self.job.problem
         if not settings.controls or report.status not in _FINISHED or not report.compiled:
             return report
@@ -202,70 +244,74 @@ class _Session:
         passed = any(report.tests.values()) if forgiving else only_judged(report, problem).status == "passed"
         if self.job.is_fix and not passed:
             return report
-        found = self._control(report, ids)
+        found = self._control(report, hangs=_HANGING * took < self.limits.seconds)
         if isinstance(found, Report):
             return found
-        return replace(report, control=self._confirmed(report, ids, found) if self.job.is_fix else found)
+        return replace(report, control=self._confirmed(report, found) if self.job.is_fix else found)
 
-    def _confirmed(self, report: Report, ids: Sequence[str], control: dict[str, TestControl]) -> dict[str, TestControl]:
+    def _confirmed(self, report: Report, control: dict[str, TestControl]) -> dict[str, TestControl]:
         """The control's results, in which what chance may explain accuses a fix only if it shows again and again."""
         for _ in range(_CONFIRMATIONS):
             suspects = {name for name, result in control.items() if result.doubtful}
             if not suspects:
                 break
-            again, (plain, _) = self._control(report, ids), self._plain()
+            again, plain = self._control(report), self._plain()
             if isinstance(again, dict):
                 # What is certain stays so, also if the fix behaves otherwise next time.
                 control |= {name: found for name, found in again.items() if name in suspects and found.certain}
                 suspects -= {name for name in suspects if control[name].certain}
-            if isinstance(again, Report) or plain.tests != report.tests:
+            if isinstance(again, Report):
                 return {name: result for name, result in control.items() if name not in suspects}
+            if plain.tests != report.tests:
+                return control | dict.fromkeys(suspects, _doubtful("its tests give another result when they run again"))
             for name in suspects & again.keys():
                 control[name] = control[name].confirmed_by(again[name])
         stopped = [name for name, result in control.items() if not result.ended and not result.passed]
         if stopped:
             # Either the fix read its answers from the tests, or these count the comparisons, or the time they take.
-            quiet = self._control(report, ids, quiet=True)
+            quiet = self._control(report, quiet=True)
             for name in stopped:
                 found = TestControl() if isinstance(quiet, Report) else quiet.get(name, TestControl())
                 control[name] = replace(control[name], ended=found.ended, held=(*control[name].held, *found.held))
         return control
 
-    def _plain(self) -> tuple[Report, list[str]]:
-        """The report on the tests as they are, and the ids that pytest gave them."""
+    def _plain(self) -> Report:
+        """The report on the tests as they are."""
         token = secrets.token_hex(16)
-        answer, exceeded, exit_code = self._run({"token": token})
-        if isinstance(exceeded, str):
-            return Report("sandbox_error", FULL, note=exceeded), []
-        report = build_report(self.job.problem, self.tests, answer, token, exceeded, exit_code)
-        return report, collected_ids(answer, token)
+        ended = self._run({"token": token})
+        if isinstance(ended, Report):
+            return ended
+        return build_report(self.job.problem, self.tests, ended.content, token, ended.exceeded, ended.exit_code)
 
-    def _control(self, report: Report, ids: Sequence[str], *, quiet: bool = False) -> dict[str, TestControl] | Report:
-        """What the control says of each test, by id; a report if the sandbox failed."""
+    def _control(self, report: Report, *, quiet: bool = False, hangs: bool = False) -> dict[str, TestControl] | Report:
+        """What the control says of each test, by id; a report if the sandbox failed.
+
+        `hangs`: the tests themselves took so little time that a control which reaches its limit hangs.
+        """
         token = secrets.token_hex(16)
         names = sorted({name.partition("[")[0].rpartition("::")[2] for name in report.tests})
-        more = {"control": True, "quiet": quiet, "tests": names}
-        answer, exceeded, exit_code = self._run({"token": token, **more})
-        if isinstance(exceeded, str):
-            return Report("sandbox_error", FULL, note=exceeded)
-        how = {"limited": exceeded is not None, "left": exit_code == 0}
-        return control_results(self.job.problem, self.tests, answer, token, report, ids, **how)
+        ended = self._run({"token": token, "control": True, "quiet": quiet, "tests": names})
+        if isinstance(ended, Report):
+            return ended
+        how = {"limited": ended.exceeded is not None, "left": ended.exit_code == 0}
+        found = control_results(self.job.problem, self.tests, ended.content, token, report, **how)
+        if hangs and ended.exceeded is not None and ended.exceeded.status == "timeout":
+            missing = [name for name, passed in report.tests.items() if passed and name not in found]
+            found |= dict.fromkeys(missing[:1], _doubtful("a test does not end when its values are watched"))
+        return found
 
-    def _run(self, more: Mapping[str, Any]) -> tuple[bytes, LimitExceeded | str | None, int | None]:
-        """The lines of one run, the limit that ended it, and its exit code; for a lost sandbox, the reason."""
+    def _run(self, more: Mapping[str, Any]) -> JobAnswer | Report:
+        """The answer of one run; a report if the sandbox was lost twice."""
         for _ in range(2):
             try:
-                return self._run_once({**self.payload, **more})
+                return self.worker.answer({**self.payload, **more}, self.limits, _MAX_REPORT_BYTES)
             except WorkerLostError as error:
                 lost = error
-        return b"", str(lost), None
+        return Report("sandbox_error", FULL, note=str(lost))
 
-    def _run_once(self, payload: Mapping[str, Any]) -> tuple[bytes, LimitExceeded | None, int | None]:
-        answer, exceeded = self.worker.answer(payload, self.limits, _MAX_REPORT_BYTES)
-        if exceeded is not None:
-            return answer, exceeded, None
-        ended = self.worker.end_job()
-        return answer, LimitExceeded("disk_limit") if ended["disk_full"] else None, ended["exit_code"]
+
+def _doubtful(reason: str) -> TestControl:
+    return TestControl(ended=True, doubts=((reason, ""),))
 
 
 def _sample(answer: bytes) -> Job:
@@ -301,12 +347,12 @@ def _paths(problem: Problem, names: Sequence[str]) -> set[str]:
     return {os.path.normpath(PurePosixPath(problem.working_directory) / name) for name in names}
 
 
-def _importable_names(job: Job, tests: Sequence[str]) -> set[str]:
-    """The first part of every module name that the job's own files can be imported by."""
+def _importable_names(job: Job, tests: Sequence[str], paths: Iterable[str]) -> set[str]:
+    """The first part of every module name that these files of a job can be imported by."""
     below = PurePosixPath(job.problem.working_directory)
     places = {below, PurePosixPath(), below / "src", *(below / PurePosixPath(name).parent for name in tests)}
     found = set()
-    for path in map(PurePosixPath, job.tree.files):
+    for path in map(PurePosixPath, paths):
         for place in places:
             if path.suffix == ".py" and path.is_relative_to(place):
                 found.add(PurePosixPath(path.relative_to(place).parts[0]).stem)

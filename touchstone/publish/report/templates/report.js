@@ -1,7 +1,6 @@
 "use strict";
-// Draws tables and charts when they come into view, and opens what the address names.
+// Makes tables sortable when they come into view, and opens what the address names.
 const data = JSON.parse(document.getElementById("report-data").textContent);
-const dark = matchMedia("(prefers-color-scheme: dark)");
 
 function load(name, ready) {
   if (ready()) return;
@@ -50,43 +49,16 @@ function drawTable(table, grid) {
   });
 }
 
-function drawChart(element, theme) {
-  load("vega", () => window.vegaEmbed);
-  const { spec, packed, canvas } = data.charts[element.dataset.chart];
-  const config = data.themes[theme ?? (dark.matches ? "dark" : "light")];
-  const options = { actions: false, ast: true, defaultStyle: false, renderer: canvas ? "canvas" : "svg", tooltip: { disableDefaultStyle: true }, logLevel: 1 };
-  const unpack = ([columns, rows]) => rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
-  const datasets = Object.fromEntries(Object.entries(packed).map(([name, rows]) => [name, unpack(rows)]));
-  return vegaEmbed(element, { ...(theme ? spec : fitted(spec, element.clientWidth)), datasets, config }, options);
-}
-
-// On a phone, the best models' points would be off screen. Names and figures beside the plot take some 160 pixels; figures stand right of it.
-function fitted(spec, room) {
-  if (!(spec.width + 160 > room)) return spec;
-  const width = Math.max(180, room - 160);
-  const moved = (layer) => (layer.encoding?.x?.value === spec.width ? { ...layer, encoding: { ...layer.encoding, x: { value: width } } } : layer);
-  return { ...spec, width, ...(spec.layer && { layer: spec.layer.map(moved) }) };
-}
-
 function draw(element) {
   if (element.dataset.drawn) return;
   element.dataset.drawn = "yes";
-  if (element.dataset.chart) drawChart(element);
-  else if (data.grids[element.id].rows.length > 1) drawTable(element, data.grids[element.id]);
+  if (data.grids[element.id].rows.length > 1) drawTable(element, data.grids[element.id]);
 }
 
-const waiting = document.querySelectorAll("table.grid, .chart");
 const seen = new IntersectionObserver((entries) => entries.forEach((entry) => entry.isIntersecting && draw(entry.target)), { rootMargin: "0px 0px 300px 0px" });
-requestAnimationFrame(() => setTimeout(() => waiting.forEach((element) => seen.observe(element))));
-const redraw = () => document.querySelectorAll(".chart[data-drawn]").forEach((chart) => drawChart(chart));
-dark.addEventListener("change", redraw);
-addEventListener("afterprint", redraw);
+requestAnimationFrame(() => setTimeout(() => document.querySelectorAll("table.grid").forEach((element) => seen.observe(element))));
 addEventListener("beforeprint", () => {
-  document.querySelectorAll("details").forEach((details) => (details.open = true));
-  document.querySelectorAll(".chart").forEach((chart) => {
-    chart.dataset.drawn = "yes";
-    drawChart(chart, "light");
-  });
+  if (document.getElementById("print-cases")?.checked) document.querySelectorAll("details").forEach((details) => (details.open = true));
 });
 
 // The problems of one model, in a dialog

@@ -1,0 +1,123 @@
+"""The figures of each table that the UI plots over time, and the leaderboard. The formulas belong in `touchstone`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from touchstone.text import visible
+from touchstone.vocabulary import VERDICTS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Figures = Mapping[str, Any]
+_CASES = ("regressions", "expected_by_chance", "improvements", "lost", "compared_by_pass_rate")
+
+
+def plotted(names: Sequence[str], figures: Sequence[str]) -> "Callable[[pl.LazyFrame], Figures]":
+    """A function from a table to some of its figures, each labelled with the values of `names`."""
+
+    def plot(table: "pl.LazyFrame") -> Figures:
+        rows = table.select(*names, *figures).collect().iter_rows(named=True)
+        return {
+            visible(" ".join([*(str(row[of]) for of in names), name])): row[name] for row in rows for name in figures
+        }
+
+    return plot
+
+
+def _files(sources: "pl.LazyFrame") -> Figures:
+    import polars as pl
+
+    totals = sources.select(pl.col("rows", "accepted", "quarantined").sum()).collect().row(0, named=True)
+    statuses = sources.group_by("status").len().sort("status").collect()
+    return totals | {f"files_{status}": files for status, files in statuses.iter_rows()}
+
+
+def _kinds(quarantine: "pl.LazyFrame") -> Figures:
+    return {f"kind_{kind}": rows for kind, rows in quarantine.group_by("kind").len().sort("kind").collect().iter_rows()}
+
+
+def _by_k(pass_at_k: "pl.LazyFrame") -> Figures:
+    figures = pass_at_k.select("model", "tier", "k", "pass_at_k").collect()
+    numbers = {visible(f"{model} {tier} pass@{k}"): value for model, tier, k, value in figures.iter_rows()}
+    return {**leaderboard_table(pass_at_k), **numbers}
+
+
+def _unsolved(problem_frontier: "pl.LazyFrame") -> Figures:
+    import polars as pl
+
+    return {"unsolved_problems": problem_frontier.filter(pl.col("models_solving") == 0).collect().height}
+
+
+def _verdicts(model_comparison: "pl.LazyFrame") -> Figures:
+    verdicts = model_comparison.select("verdict").collect()["verdict"].to_list()
+    return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+
+
+def _cases(regression_counts: "pl.LazyFrame") -> Figures:
+    import polars as pl
+
+    return regression_counts.select(pl.col(_CASES).sum()).collect().row(0, named=True)
+
+
+FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
+    "sources": _files,
+    "quarantine": _kinds,
+    "pass_at_k": _by_k,
+    "tiers": plotted(["model", "tier"], ["composite_median", "uplift"]),
+    "cross_tier": plotted(
+        ["model"],
+        ["pass_rate_variance", "cost_variance", "score_variance", "cost_delta", "frontier_cost_of_pass"],
+    ),
+    "run_scores": plotted(["model", "tier"], ["overall_score"]),
+    "model_statistics": plotted(["model", "tier"], ["total_cost_usd"]),
+    "problem_frontier": _unsolved,
+    "variance_split": plotted(["model", "tier"], ["standard_error", "share_from_problems"]),
+    "reliability": plotted(["model", "tier"], ["flip_rate", "consistency"]),
+    "economics": plotted(["model", "tier"], ["frontier_probability", "pareto_probability"]),
+    "routing_policies": plotted(["policy"], ["saving"]),
+    "model_comparison": _verdicts,
+    "regression_counts": _cases,
+}
+
+
+def leaderboard_table(pass_at_k: "pl.LazyFrame") -> dict[str, Any]:
+    """The leaderboard as a table that the UI shows at once, the methods of its intervals, and what it leaves out."""
+    from touchstone.publish.previews import leaderboard
+
+    figures = pass_at_k.collect()
+    board = leaderboard(figures)
+    cut = {"leaderboard_rows": f"the best {len(board.rows):,} of {board.total:,}"} if board.is_cut else {}
+    methods = sorted(figures["ci_method"].drop_nulls().unique())
+    records = [dg.TableRecord(dict(zip(board.columns, row, strict=True))) for row in board.rows]
+    schema = dg.TableSchema([dg.TableColumn(name) for name in board.columns])
+    return {
+        "leaderboard": dg.MetadataValue.table(records, schema),
+        **cut,
+        "confidence_intervals": ", ".join(methods) or "none",
+    }
+
+
+def outcome_counts(outcomes: "pl.LazyFrame") -> dict[str, dict[str, int]]:
+    """How many outcomes of each model passed, are undecided, were validated, or came from the cache."""
+    import polars as pl
+
+    counts = outcomes.group_by("model").agg(
+        passed=pl.col("passed").sum(),
+        undecided=pl.col("passed").is_null().sum(),
+        validated_here=pl.col("applied").is_not_null().sum(),
+        cache_hits=pl.col("cached").sum(),
+    )
+    return {row.pop("model"): row for row in counts.collect(engine="streaming").to_dicts()}
+
+
+def rounded(figures: Figures) -> dict[str, Any]:
+    """Figures with as many digits as people read and compare; those that are undefined are left out.
+
+    >>> rounded({"a": 2 / 3, "b": None, "c": 0.00012345678, "d": 7})
+    {'a': 0.6667, 'c': 0.0001235, 'd': 7}
+    """
+    short = {name: float(f"{value:.4g}") for name, value in figures.items() if isinstance(value, float)}
+    return {name: short.get(name, value) for name, value in figures.items() if value is not None}

@@ -1,0 +1,44 @@
+"""What a fix replaces or reaches for outside its own code."""
+
+import pytest
+
+from touchstone.validation.judging.patched_names import patched_names
+
+HEAD = "import builtins, math, os, sys, unittest.mock as mock\nimport numpy as np\nfrom re import Pattern\nimport own\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("math.isclose = max", "builtins.abs = lambda x: 0", "np.testing.assert_allclose = print", "del math.pi"),
+        *("setattr(math, 'e', 3)", "vars(math)['e'] = 3", "math.__dict__.update(e=3)", "sys.modules['re'] = None"),
+        *("math.fsum.__defaults__ = ()", "other.__class__.__eq__ = max", "given.__code__ = 0", "once(math, 'e')"),
+        *("once(sys.modules['test_it'], 'check')", "given.__globals__['check']", "frame.f_back", "Pattern.match = 1"),
+    ],
+)
+def test_it_is_found(line: str) -> None:
+    assert [found for _, found in patched_names(f"{HEAD}{line}\n".encode(), {"own"})] == [line]
+
+
+def test_ordinary_code_changes_nothing() -> None:
+    code = f"""{HEAD}
+class Node:
+    def __init__(self, **given):
+        self.left = self.value = None
+        self.__class__ = Node
+        for name in given: setattr(self, name, given[name])
+def wraps(function):
+    def wrapper(*_): return function(*_)
+    wrapper.__name__, wrapper.__doc__, wrapper.calls = function.__name__, function.__doc__, 0
+    return wrapper
+Node.__eq__ = lambda self, other: self is other
+own.setting = 1
+os.environ["A"] = "b"
+sys.stdout = open(os.devnull, "w")
+table = {{}}
+table["a"] = np.zeros(3)
+table.update(b=getattr(math, "pi"), c=hasattr(np, "nan"))
+np.random.seed(0)
+"""
+    assert list(patched_names(code.encode(), {"own"})) == []
+    assert list(patched_names(b"def broken(")) == []

@@ -1,0 +1,109 @@
+"""Fixes that start processes, and problems that are named like a module that is loaded already."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import nightly_but
+from tests.validation.attacks.arena import job_of
+from touchstone.validation.protocol import Report
+from touchstone.validation.sandbox.backends import Unsandboxed
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.processes import descendants
+from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.validators.python import PythonSettings, PythonValidator
+
+ADD = "def add(a, b):\n    return a + b\n"
+LIMITS = Limits(seconds=30, wall_seconds=50)
+
+
+def validate(validator: PythonValidator, module: str, code: str) -> Report:
+    tests = f"from {module} import add\n\ndef test_add(tmp_path):\n    assert add(1, 2) == 3\n"
+    filename = f"{module.replace('.', '/')}.py"
+    (report,) = validator.validate([job_of({filename: code, "test_it.py": tests}, filename)])
+    return report
+
+
+@pytest.fixture(scope="module")
+def validator(sandbox: SandboxRunner) -> Iterator[PythonValidator]:
+    made = PythonValidator(sandbox, LIMITS, PythonSettings(lint=False))
+    yield made
+    made.close()
+
+
+# Each is the body of an `add` that is right and that plain pytest passes.
+PROCESSES = {
+    "a daemon": "Process(target=time.sleep, args=(600,), daemon=True).start()\nreturn a + b",
+    "a manager": "global manager\nmanager = Manager()\nreturn manager.list([a + b])[0]",
+    "a pool that stays open": "global pool\npool = Pool(2)\nreturn pool.apply(sum, [(a, b)])",
+    # As many as a large machine has processors, all at the same time, and longer than it takes to look at them.
+    "a large pool": "with Pool(24) as pool: return [pool.map(time.sleep, [0.3] * 24), a + b][1]",
+    "an executor": "with ProcessPoolExecutor(2) as pool: return pool.submit(sum, (a, b)).result()",
+    "a lock and shared memory": (
+        "shared = SharedMemory(create=True, size=10)\nwith Lock(): shared.buf[0] = a + b\nreturn shared.buf[0]"
+    ),
+    "a new interpreter": "with get_context('spawn').Pool(1) as pool: return pool.apply(sum, [(a, b)])",
+    "a fork that goes on with the tests": "os.fork()\nreturn a + b",
+}
+HEAD = """
+import os, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import Lock, Manager, Pool, Process, get_context
+from multiprocessing.shared_memory import SharedMemory
+"""
+
+
+def processes(what: str) -> str:
+    body = "\n    ".join(PROCESSES[what].splitlines())
+    return f"{HEAD}\n\ndef add(a, b):\n    {body}\n"
+
+
+@pytest.mark.parametrize("what", nightly_but(set(PROCESSES) - {"a new interpreter"}, PROCESSES))
+def test_a_fix_may_start_processes_and_leave_them(validator: PythonValidator, what: str) -> None:
+    if validator._sandbox.name == "landlock":
+        pytest.skip("in landlock, a Python fix can start no process")
+    assert validate(validator, "solution", processes(what)).status == "passed"
+
+
+def test_a_fork_does_not_report_for_a_process_that_left(validator: PythonValidator) -> None:
+    code = "import os\n\ndef add(a, b):\n    if os.fork(): os._exit(0)\n    return a + b\n"
+    report = validate(validator, "solution", code)
+    assert not report.tests["test_add"] and report.decided and report.status != "passed"
+
+
+def test_what_is_left_ends_with_the_job_also_without_a_sandbox(tmp_path_factory: pytest.TempPathFactory) -> None:
+    sandbox = SandboxRunner(Unsandboxed(), tmp_path_factory.mktemp("scratch"))
+    validator = PythonValidator(sandbox, LIMITS, PythonSettings(lint=False))
+    try:
+        assert validate(validator, "solution", processes("a daemon")).status == "passed"
+        (worker,) = validator._workers.workers()
+        assert list(descendants(worker.process)) == list(worker.processes)
+    finally:
+        validator.close()
+
+
+@pytest.mark.parametrize("module", ["touchstone", "touchstone.validation.worker"])
+def test_a_module_may_have_the_name_of_one_of_ours(validator: PythonValidator, module: str) -> None:
+    assert validate(validator, module, ADD).status == "passed"
+
+
+@pytest.mark.parametrize("module", ["codecs", "pytest", "time", "stat", "io.buffers"])
+def test_a_module_that_python_never_looks_for_leaves_it_undecided(validator: PythonValidator, module: str) -> None:
+    report = validate(validator, module, ADD)
+    name, file = module.partition(".")[0], f"{module.replace('.', '/')}.py"
+    note = f"the tests cannot be run: `import {name}` finds a module of Python or pytest, never {file}; rename that"
+    assert (report.status, report.note) == ("validator_unavailable", note)
+
+
+def test_a_module_that_python_has_may_be_loaded_from_its_file(validator: PythonValidator) -> None:
+    tests = """
+        import io
+        import runpy
+
+        def test_add():
+            assert io.StringIO("x").read() == "x"
+            assert runpy.run_path("io.py")["add"](1, 2) == 3
+        """
+    for code, status in ((ADD, "passed"), (ADD.replace("+", "-"), "failed")):
+        (report,) = validator.validate([job_of({"io.py": code, "test_it.py": tests}, "io.py")])
+        assert report.status == status

@@ -1,0 +1,101 @@
+"""How a CSV is written: its separator, its encoding and the spelling of its header.
+
+Whatever can mean only one thing is read, with a note that says what was assumed; between two meanings nothing is
+chosen. Reading the rows belongs in `csv_rows`.
+"""
+
+import codecs
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.compressed import STILL_WRITTEN, data_suffix, open_input
+
+UTF8 = "utf-8-sig"
+WINDOWS = "cp1252"
+COMMA = ","
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "'|'"}
+# What other tools call the problem; read as its id if a file has just one of them and no id.
+ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id")
+
+_CHUNK = 1 << 20
+_UTF8_CHARACTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+# Unused in Windows-1252, or never in a text.
+_NO_WINDOWS_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
+_LONGEST_CHARACTER = 4
+
+
+def separator_of(path: Path, header: str) -> str:
+    """What separates the cells: a comma, unless the header has none and one other separator.
+
+    >>> [separator_of(Path("m.csv"), line) for line in ("oid,a;b", "oid;passed", "oid\\tpassed", "a;b|c", '"a,b";c')]
+    [',', ';', '\\t', ',', ';']
+    """
+    unquoted = re.sub(r'"[^"]*"', "", header)
+    if "\t" in unquoted and data_suffix(path) != ".csv":
+        return "\t"
+    others = [mark for mark in SEPARATORS if mark in unquoted]
+    return others[0] if COMMA not in unquoted and len(others) == 1 else COMMA
+
+
+def encoding_of(path: Path) -> str:
+    """UTF-8, or Windows-1252 for a text that cannot be UTF-8; raises `InputFileError` if it may be damaged UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    wrong_at, place, rest = -1, 0, b""
+    has_characters = is_no_text = False
+    with open_input(path) as file:
+        while data := file.read(_CHUNK):
+            if wrong_at < 0:
+                pending = len(decoder.getstate()[0])
+                try:
+                    decoder.decode(data)
+                except UnicodeDecodeError as error:
+                    wrong_at = place - pending + error.start
+            has_characters |= _UTF8_CHARACTER.search(rest + data) is not None
+            is_no_text |= _NO_WINDOWS_TEXT.search(data) is not None
+            rest = data[1 - _LONGEST_CHARACTER :]
+            place += len(data)
+    if wrong_at < 0:
+        if decoder.getstate()[0]:
+            raise InputFileError(f"{path}: not UTF-8 (cut off at byte {place}); save it as UTF-8, or {STILL_WRITTEN}")
+        return UTF8
+    if has_characters or is_no_text:
+        raise InputFileError(f"{path}: not UTF-8 (at byte {wrong_at}); save it as UTF-8")
+    return WINDOWS
+
+
+def dialect_notes(separator: str, encoding: str) -> tuple[str, ...]:
+    """What was assumed about a file that is not UTF-8 with commas."""
+    notes = [f"the cells are separated by {SEPARATORS[separator]}"] if separator != COMMA else []
+    return (*notes, *(["not UTF-8, so read as Windows-1252"] if encoding == WINDOWS else []))
+
+
+def usual_names(columns: Sequence[str], known: Collection[str]) -> dict[str, str]:
+    """The known names of columns that are only spelled otherwise, where one column alone may be meant.
+
+    >>> usual_names(["OID", "Iteration ID", "plausibleFix", "Note"], ["oid", "iteration_id", "plausible_fix"])
+    {'OID': 'oid', 'Iteration ID': 'iteration_id', 'plausibleFix': 'plausible_fix'}
+    >>> usual_names(["oid", "OID"], ["oid"]), usual_names(["Oid", "OID"], ["oid"])
+    ({}, {})
+    >>> usual_names(["Task ID", "passed"], ["oid", "passed"]), usual_names(["task_id", "case_id"], ["oid"])
+    ({'Task ID': 'oid'}, {})
+    """
+    others = [name for name in columns if name not in known]
+    names = _matches(others, {_letters(name): name for name in known if name not in columns})
+    if "oid" in known and "oid" not in (*columns, *names.values()):
+        names |= _matches(others, dict.fromkeys(map(_letters, ID_NAMES), "oid"))
+    return names
+
+
+def _matches(columns: Sequence[str], wanted: dict[str, str]) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for column in columns:
+        ours = wanted.get(_letters(column))
+        if ours is not None:
+            found.setdefault(ours, []).append(column)
+    return {theirs[0]: ours for ours, theirs in found.items() if len(theirs) == 1}
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.casefold())

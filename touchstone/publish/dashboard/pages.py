@@ -1,0 +1,433 @@
+"""The pages of the dashboard, as a Starlette app. Each is drawn from its address alone and needs no script.
+
+`/` the leaderboard, `/problems` of one of its rows, `/attempts` at one of those or of all models, `/attempt` one of
+them or two side by side, `/charts`, `/compare` two runs or models, `/sql`. `/save/NAME.FORMAT` has the rows of a page
+as a file, and `/comment` takes a comment.
+"""
+
+import hmac
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import jinja2
+import polars as pl
+from markupsafe import Markup, escape
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from touchstone.errors import TouchstoneError
+from touchstone.ingest.fixes import sort_attempts
+from touchstone.publish.charts.theme import dark_style
+from touchstone.publish.dashboard import charting, comments, drill_down, figures, sql_cell
+from touchstone.publish.dashboard.address import Address, value_text
+from touchstone.publish.dashboard.attempt_diff import compared_text, side_by_side_lines
+from touchstone.publish.dashboard.attempt_page import attempt_page, attempt_title
+from touchstone.publish.dashboard.downloads import csv_bytes, parquet_bytes
+from touchstone.publish.dashboard.example_queries import example_queries
+from touchstone.publish.dashboard.run_tables import RunTables, open_run, run_folders
+from touchstone.publish.dashboard.selection import Selection
+from touchstone.publish.dashboard.shown_tables import shown_table
+from touchstone.publish.dashboard.side_by_side import Side, SideBySide, side_by_side
+from touchstone.publish.views import table_files
+from touchstone.tables import TABLES
+from touchstone.text import counted, counted_of, visible, visible_lines
+
+_PACKAGE = "touchstone.publish.dashboard"
+_VIEWS = {"/": "Results", "/attempts": "Attempts", "/charts": "Charts", "/compare": "Side by side", "/sql": "SQL"}
+_READ_ERRORS = (TouchstoneError, OSError, pl.exceptions.PolarsError)
+_MOST_BODY = 200_000
+_COMMENT_SHOWN = 80
+
+
+class Choice(NamedTuple):
+    """A value of a filter: the parameter, what is shown, and whether it is chosen."""
+
+    value: str
+    words: str
+    chosen: bool
+
+
+class View:
+    """What an address asks for, read when a page needs it."""
+
+    def __init__(self, data: Path, address: Address) -> None:
+        self.data, self.address = data, address
+
+    @cached_property
+    def folders(self) -> dict[str, Path]:
+        return run_folders(self.data)
+
+    @cached_property
+    def run(self) -> RunTables:
+        name = self.address.get("run") or next(iter(self.folders))
+        if name not in self.folders:
+            raise TouchstoneError(f"there is no run or snapshot '{name}'; choose another")
+        return open_run(self.folders[name])
+
+    @cached_property
+    def selection(self) -> Selection:
+        return Selection(self.run, self.address.filters)
+
+    @property
+    def entry(self) -> tuple[str, str]:
+        """The model and tier that are open."""
+        return self.address.get("of_model"), self.address.get("of_tier")
+
+    @property
+    def ended(self) -> dict[str, tuple[str, ...]]:
+        return {"outcomes": self.address.all("outcome"), "failures": self.address.all("failure")}
+
+    # The rows of the pages
+
+    @cached_property
+    def leaderboard(self) -> pl.DataFrame:
+        return figures.leaderboard(self.selection)
+
+    @cached_property
+    def problems(self) -> pl.DataFrame:
+        return figures.problem_list(self.selection, *self.entry)
+
+    @cached_property
+    def attempts(self) -> pl.DataFrame:
+        """The attempts at the problem that is open, or all under the filters, with the comments on them."""
+        model, tier = self.entry
+        oid = self.address.get("problem")
+        if oid:
+            rows = drill_down.attempt_list(self.selection, model, tier, oid, **self.ended)
+            keys = [(model, tier, oid, attempt) for attempt in rows["iteration_id"]]
+        else:
+            rows, self.attempt_count = drill_down.all_attempts(self.selection, **self.ended)
+            keys = list(rows.select("model", "tier", "oid", "iteration_id").iter_rows()) if rows.height else []
+        known = comments.read_comments(self.data)
+        texts = [known[key].text[:_COMMENT_SHOWN] if key in known else None for key in keys]
+        return rows.with_columns(pl.Series("comment", texts, pl.String)) if any(texts) else rows
+
+    @cached_property
+    def compared(self) -> SideBySide:
+        before, after = (
+            Side(
+                open_run(self.folders.get(self.address.get(f"{side}_run"), fallback)),
+                self.address.get(f"{side}_model") or None,
+            )
+            for side, fallback in (("before", list(self.folders.values())[-1]), ("after", self.data))
+        )
+        return side_by_side(before, after, self.address.filters)
+
+    @cached_property
+    def query(self) -> Any:
+        return sql_cell.run_sql(self.run, self.address.get("sql"))
+
+    # Its filters
+
+    @cached_property
+    def filters(self) -> list[tuple[str, str, list[Choice]]]:
+        """Every filter: parameter, label, and its choices."""
+        if self.address.path in ("/sql", "/attempt"):
+            return []
+        column = self.address.get("slice")
+        sliced = [(value_text(value), value) for value in self.run.slices.get(column, ())]
+        named: list[tuple[str, str, Iterable[tuple[str, str | None]]]] = [
+            ("model", "Models", _same(self.run.models)),
+            ("tier", "Tiers", _same(self.run.tiers)),
+            ("suite", "Suites", _same(self.run.suites)),
+            ("value", f"Values of {column}", sliced),
+        ]
+        if self.address.path == "/attempts":
+            named += [
+                ("outcome", "Outcomes", _same(drill_down.OUTCOMES)),
+                ("failure", "Failures", _same(drill_down.failures_of(self.run))),
+            ]
+        return [(name, label, self._choices(name, values)) for name, label, values in named]
+
+    def _choices(self, name: str, values: Iterable[tuple[str, str | None]]) -> list[Choice]:
+        chosen = self.address.all(name)
+        return [
+            Choice(each, "(no value)" if words is None else words or "(empty)", each in chosen)
+            for each, words in values
+        ]
+
+
+def _same(values: Iterable[str]) -> list[tuple[str, str | None]]:
+    return [(value, value) for value in values]
+
+
+# The pages
+
+
+def _leaderboard(view: View) -> dict[str, Any]:
+    table = shown_table(view.leaderboard, view.address, "Leaderboard", lambda row: _problems_link(view, row))
+    return {
+        "heading": "Leaderboard",
+        "hint": "Choose a row to see its problems.",
+        "table": table,
+        "save": "leaderboard",
+    }
+
+
+def _problems_link(view: View, row: dict[str, Any]) -> str:
+    return view.address.link("/problems", of_model=row["model"], of_tier=row["tier"])
+
+
+def _problems(view: View) -> dict[str, Any]:
+    model, tier = view.entry
+
+    def link(row: dict[str, Any]) -> str:
+        return view.address.link("/attempts", of_model=model, of_tier=tier, problem=row["oid"])
+
+    heading = f"Problems of {model}, tier {tier}"
+    table = shown_table(view.problems, view.address, heading, link)
+    return {
+        "heading": heading,
+        "hint": "The hardest first. Choose one to see its attempts.",
+        "table": table,
+        "save": "problems",
+    }
+
+
+def _attempts(view: View) -> dict[str, Any]:
+    (model, tier), oid = view.entry, view.address.get("problem")
+
+    def link(row: dict[str, Any]) -> str:
+        key = (
+            {"of_model": model, "of_tier": tier, "problem": oid}
+            if oid
+            else {"of_model": row["model"], "of_tier": row["tier"], "problem": row["oid"]}
+        )
+        return view.address.link("/attempt", **key, attempt=row["iteration_id"])
+
+    heading = f"Attempts of {model}, tier {tier}, at {oid}" if oid else "Attempts"
+    table = shown_table(view.attempts, view.address, heading, link)
+    hint = "Choose one to read it."
+    if not oid and view.attempt_count > view.attempts.height:
+        hint = f"The first {counted_of(view.attempts.height, view.attempt_count, 'attempt')}. {hint}"
+    return {"heading": heading, "hint": hint, "table": table, "save": "attempts"}
+
+
+def _attempt(view: View) -> dict[str, Any]:
+    (model, tier), oid, attempt = view.entry, view.address.get("problem"), view.address.get("attempt")
+    detail = drill_down.opened_attempt(view.selection, model, tier, oid, attempt)
+    key = (model, tier, oid, attempt)
+    others = [
+        Choice(json.dumps(each), "{}, {}, attempt {}".format(*each), json.dumps(each) == view.address.get("other"))
+        for each in _others(view, oid)
+        if (each[0], each[1], oid, each[2]) != key
+    ]
+    found: dict[str, Any] = {
+        "heading": attempt_title(detail),
+        "attempt": Markup(attempt_page(detail)),
+        "comment": comments.read_comments(view.data).get(key),
+        "fix_sha": detail.fix_sha,
+        "others": others,
+        "key": key,
+    }
+    return found | (_diff(view, detail) if view.address.get("other") else {})
+
+
+def _others(view: View, oid: str) -> list[tuple[str, str, str]]:
+    """Model, tier and id of all attempts at a problem."""
+    rows = view.run.scan("attempt_scores").filter(pl.col("oid") == oid).select("model", "tier", "oid", "iteration_id")
+    return list(sort_attempts(rows, "model").drop("oid").collect().iter_rows())
+
+
+def _diff(view: View, detail: Any) -> dict[str, Any]:
+    try:
+        model, tier, attempt = map(str, json.loads(view.address.get("other")))
+    except (ValueError, TypeError):
+        raise TouchstoneError("there is no such other attempt; choose one of the list") from None
+    other = drill_down.opened_attempt(view.selection, model, tier, detail.oid, attempt)
+    left, right, words = compared_text(detail, other)
+    if not words:
+        return {"message": "The two attempts have neither fixes nor responses to compare."}
+    titles = [f"{each.model}, {each.tier}: {attempt_title(each)}" for each in (detail, other)]
+    return {"diff": list(side_by_side_lines(left, right)), "titles": titles, "diff_words": words}
+
+
+def _charts(view: View) -> dict[str, Any]:
+    titles = charting.chart_titles(view.run)
+    name = view.address.get("chart") or next(iter(titles.values()), "")
+    if name not in titles.values():
+        raise TouchstoneError(f"this run has no chart '{name}'; choose another")
+    choices = [Choice(each, title, each == name) for title, each in titles.items()]
+    picture = Markup(charting.chart_svg(view.selection, name).decode())
+    return {"heading": "Charts", "charts": choices, "picture": picture, "save": "chart"}
+
+
+def _compare(view: View) -> dict[str, Any]:
+    folders = list(view.folders)
+    sides = []
+    for side, words, first in (("before", "Baseline", folders[-1]), ("after", "Current", folders[0])):
+        run, model = view.address.get(f"{side}_run") or first, view.address.get(f"{side}_model")
+        models = [("", "all models"), *((name, name) for name in view.run.models)]
+        sides += [
+            (f"{side}_run", f"{words} run", [Choice(name, name, name == run) for name in folders]),
+            (f"{side}_model", f"{words} model", [Choice(name, label, name == model) for name, label in models]),
+        ]
+    found: dict[str, Any] = {"heading": "Side by side", "sides": sides}
+    if not any(view.address.get(name) for name, _, _ in sides):
+        return found | {"hint": "Choose two runs, or two models, and compare."}
+    try:
+        result = view.compared
+    except _READ_ERRORS as error:
+        return found | {"message": _reason(error)}
+    counts = ", ".join(f"{kind} {count:,}" for kind, count in result.counts.items())
+    table = shown_table(result.cases, view.address, "Cases that changed") if result.cases.height else None
+    said = {"verdicts": [*result.verdicts, *result.remarks], "hint": f"Cases: {counts}."}
+    return found | said | {"table": table, "save": "changed_cases" if table else ""}
+
+
+def _sql(view: View) -> dict[str, Any]:
+    examples = example_queries()
+    listed = [
+        (name, TABLES[name].grain if name in TABLES else "", _columns(view.run, name))
+        for name in table_files(view.run.tables)
+    ]
+    found = {"heading": "SQL", "examples": examples, "listed": listed, "sql": view.address.get("sql")}
+    if not view.address.get("sql"):
+        return found | {"sql": next(iter(examples.values()))}
+    if not view.address.get("run_it"):
+        return found
+    try:
+        frame = sql_cell.shown_rows(view.query)
+    except _READ_ERRORS as error:
+        return found | {"message": _reason(error)}
+    return found | {"table": shown_table(frame, view.address, "Result", words=False), "save": "query"}
+
+
+def _columns(run: RunTables, table: str) -> list[tuple[str, str]]:
+    known = TABLES[table].descriptions if table in TABLES else {}
+    return [(name, known.get(name, "")) for name in run.scan(table).collect_schema().names()]
+
+
+_PAGES: dict[str, Callable[[View], dict[str, Any]]] = {
+    "/": _leaderboard,
+    "/problems": _problems,
+    "/attempts": _attempts,
+    "/attempt": _attempt,
+    "/charts": _charts,
+    "/compare": _compare,
+    "/sql": _sql,
+}
+_ROWS: dict[str, Callable[[View], Any]] = {
+    "leaderboard": lambda view: view.leaderboard,
+    "problems": lambda view: view.problems,
+    "attempts": lambda view: view.attempts,
+    "changed_cases": lambda view: view.compared.cases,
+    "query": lambda view: view.query,
+    "chart": lambda view: charting.chart_rows(view.selection, view.address.get("chart") or "leaderboard").collect(),
+}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TouchstoneError):
+        return str(error)
+    return f"the tables cannot be read; if a run has replaced them, reload this page ({type(error).__name__})"
+
+
+# The app
+
+
+def dashboard(data: Path, form_token: str) -> Starlette:
+    """The app on the results in a folder. `form_token` is in its forms, and what is posted must have it."""
+    environment = _environment()
+    template = environment.get_template("dashboard.html.j2")
+
+    def page(request: Request) -> Response:
+        address = Address(request.url.path, tuple(request.query_params.multi_items()))
+        # A link from elsewhere shows a query; only the page itself runs it.
+        if address.path == "/sql" and request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            address = Address(address.path, tuple(pair for pair in address.query if pair[0] != "run_it"))
+        return HTMLResponse(_render(template, View(data, address), form_token))
+
+    def save(request: Request) -> Response:
+        name, _, form = request.path_params["file"].rpartition(".")
+        view = View(data, Address("/save", tuple(request.query_params.multi_items())))
+        kinds = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet", "svg": "image/svg+xml"}
+        if name not in _ROWS or form not in kinds or (form == "svg") > (name == "chart"):
+            return HTMLResponse("no such file", 404)
+        try:
+            if form == "svg":
+                content = charting.chart_svg(view.selection, view.address.get("chart") or "leaderboard")
+            else:
+                content = (csv_bytes if form == "csv" else parquet_bytes)(_ROWS[name](view))
+        except _READ_ERRORS as error:
+            return Response(f"error: {_reason(error)}\n", 400, media_type="text/plain")
+        headers = {"content-disposition": f'attachment; filename="{name}.{form}"'}
+        return Response(content, media_type=kinds[form], headers=headers)
+
+    async def comment(request: Request) -> Response:
+        sent = b""
+        async for part in request.stream():
+            sent += part
+            if len(sent) > _MOST_BODY:
+                return Response("error: this is too long for a comment\n", 413, media_type="text/plain")
+        fields = dict(parse_qsl(sent.decode("utf-8", "replace"), keep_blank_values=True))
+        if not hmac.compare_digest(fields.get("token", "").encode(), form_token.encode()):
+            return Response("refused: this form is not of this dashboard\n", 403, media_type="text/plain")
+        return await run_in_threadpool(_save_comment, data, fields, tuple(request.query_params.multi_items()))
+
+    routes = [Route(path, page) for path in _PAGES]
+    return Starlette(routes=[*routes, Route("/save/{file}", save), Route("/comment", comment, methods=["POST"])])
+
+
+def _save_comment(data: Path, fields: dict[str, str], query: Sequence[tuple[str, str]]) -> Response:
+    address = Address("/attempt", tuple(query))
+    view = View(data, address)
+    (model, tier), oid, attempt = view.entry, address.get("problem"), address.get("attempt")
+    try:
+        detail = drill_down.opened_attempt(view.selection, model, tier, oid, attempt)
+        key, before = (model, tier, oid, attempt), fields.get("before", "")
+        comments.write_comment(data, key, fields.get("text", ""), before=before, fix_sha=detail.fix_sha)
+    except _READ_ERRORS as error:
+        return Response(f"error: {_reason(error)}\n", 409, media_type="text/plain")
+    return RedirectResponse(f"{address.but()}#comment", 303)
+
+
+def _render(template: jinja2.Template, view: View, form_token: str) -> str:
+    found: dict[str, Any] = {}
+    try:
+        found = _PAGES[view.address.path](view)
+        filters, runs = view.filters, view.folders
+        summary = figures.summary_line(view.selection, view.leaderboard)
+    except _READ_ERRORS as error:
+        found = {"heading": "Nothing to show", "message": _reason(error)}
+        filters, runs, summary = [], {}, ""
+    return template.render(
+        **found,
+        folder=f"{view.data.parent.name}/{view.data.name}",
+        address=view.address,
+        views=_VIEWS,
+        runs=list(runs),
+        filters=filters,
+        slices=list(view.run.slices) if filters else (),
+        summary=summary,
+        form_token=form_token,
+        most_characters=comments.MOST_CHARACTERS,
+    )
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(_PACKAGE, "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Control characters of any text are shown as escapes.
+        finalize=lambda value: (
+            visible(value) if type(value) is str else "" if isinstance(value, jinja2.Undefined) else value
+        ),
+    )
+    environment.filters["lines"] = lambda text: Markup(escape(visible_lines(text)))
+    style = (files("touchstone.publish.report") / "templates" / "report.css").read_text(encoding="utf-8")
+    own = (files(_PACKAGE) / "templates" / "dashboard.css").read_text(encoding="utf-8")
+    dark = f"@media screen and (prefers-color-scheme: dark) {{\n{dark_style('.chart')}}}\n"
+    environment.globals["style"] = Markup(style + own + dark)
+    environment.globals["counted"] = counted
+    return environment

@@ -1,0 +1,525 @@
+"""What the changed tests of a negative control call (`controls`), and what it finds out about a fix.
+
+`held` is what no honest fix does: an object of a class that the tests do not name equals values that it cannot know, or
+is both less and more than a number; a function or constant of the tests was replaced. `doubts` keep a pass from being
+judged, because each can be honest: such an object equals several values, contains anything, or claims another class;
+objects are equal whatever is in them; an assertion failed where the fix could catch it; a function of the language or
+of a library was replaced; the fix looks at its judges (`watching`).
+
+What the tests' own classes accept is right, and so is what the problem or its reference fix shows, too. A class that
+the tests name may equal many values; if it equals all of them, that is doubted.
+"""
+
+import ast
+import builtins
+import contextlib
+import datetime
+import importlib
+import importlib.util
+import inspect
+import itertools
+import operator
+import os
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from touchstone.validation.pytest_runner.changed_values import Other, UnrelatedError, lenient_variants, other_objects
+
+_SCALARS = (int, float, complex, str, bytes, bytearray, range, type(None), bool)
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+_PLAIN = (*_SCALARS, *_CONTAINERS)
+_MOST_ITEMS = 8
+_MOST_DEPTH = 4
+_MOST_CONSTANTS = 500
+_MOCKS = frozenset({"ANY", "mock", "mocker", "call", "sentinel", "patch", "Mock", "MagicMock", "AsyncMock"})
+_METACLASSES = ("builtins", "abc", "enum", "typing")
+_EQUALITY = ("__eq__", "__ne__", "__array_ufunc__", "__array_function__")
+_ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+_DIFFERENCE = ("__sub__", "__rsub__")
+_METHODS = (*_EQUALITY, *_ORDER, *_DIFFERENCE, "__contains__", "__exit__")
+_HEAP_TYPE = 1 << 9
+# Modules that do something when they are imported, and this one.
+_NOT_IMPORTED = {"__main__", "antigravity", "idlelib", "test", "this", "turtledemo"}
+_PACKAGES = ("/site-packages/", "/dist-packages/")
+
+
+@dataclass
+class Found:
+    """What a control found in one test; places are files and lines."""
+
+    ended: bool = False
+    held: dict[str, None] = field(default_factory=dict)
+    # What keeps a pass from being judged, each with the text of the fix in question.
+    doubts: dict[tuple[str, str], None] = field(default_factory=dict)
+    # Assertions that failed where the fix could catch it.
+    failed: set[int] = field(default_factory=set)
+
+    def plain(self, *, passed: bool) -> dict[str, Any]:
+        """The result as it is reported; `passed`: although it fails at its end."""
+        return {"ended": self.ended, "passed": passed, "held": [*self.held], "doubts": [*self.doubts]}
+
+
+class Recorder:
+    """Looks at values and assertions of the changed tests, and notes what is not as it should be."""
+
+    def __init__(self, root: str) -> None:
+        self._root = f"{root}/"
+        # Nothing is asked: for tests that count comparisons, or the time they take.
+        self.quiet = False
+        # On the unmodified problem, assertions that do not hold are passed over, so that the tests run to their end.
+        self.lenient = False
+        self._places: list[str] = []
+        self._assertions: dict[int, _Assertion] = {}
+        # For each block with a context manager that is entered, whether the fix made the manager.
+        self._managers: list[bool] = []
+        self._definitions: list[tuple[str, Mapping[str, Any], str, Any, tuple[Any, ...]]] = []
+        self._names: set[str] = set()
+        # Names of attributes that the tests replace themselves.
+        self._patched: set[str] = set()
+        self._builtins = dict(vars(builtins))
+        self._libraries: dict[str, types.ModuleType | None] = {}
+        self._library_names: dict[str, list[tuple[str, Any, str, Any]]] = {}
+        self._namespaces: list[dict[str, Any]] = []
+        self._codes: set[types.CodeType] = set()
+        self._constants: dict[Any, None] = {}
+        self._rebinding: set[str] = set()
+        self._modules: frozenset[str] = frozenset()
+        self._texts: Mapping[str, bytes] = {}
+        # Classes by whether what they answer must be doubted.
+        self._doubted: dict[type, bool] = {}
+        # What the judge's side imported that was something else, mostly before the first test begins.
+        self._foreign: dict[str, None] = {}
+        self._doubts: dict[tuple[str, str], None] = {}
+        self._result = Found()
+        # Values that no honest answer equals. Small ones: a lazy sequence counts up to a number that it is asked for.
+        numbers = [5_000 + 16 * place + byte % 16 for place, byte in enumerate(os.urandom(12))]
+        token = f"?{os.urandom(4).hex()}"
+        self._numbers = (*numbers, -numbers[0] - 0.5)
+        day = datetime.date(2200, 1, 1 + numbers[0] % 16)
+        more = (day, datetime.datetime(day.year, 2, day.day), Decimal(numbers[0]) / 64, Path(token))
+        self._unlikely = (token, token.encode(), [numbers[0]], (token,), {token: numbers[0]}, *more, Other())
+
+    # Before the tests run.
+
+    def add_place(self, file: str, line: int) -> int:
+        """The number of an expectation."""
+        self._places.append(f"{file}:{line}")
+        return len(self._places) - 1
+
+    def add_rebinding(self, file: str) -> None:
+        """A file whose functions may be replaced, because it asks for it."""
+        self._rebinding.add(file)
+
+    def add_source(self, tree: ast.Module) -> None:
+        """The names and constants of a file of the judge's side, and the modules that it imports."""
+        for node in ast.walk(tree):
+            match node:
+                case ast.Name():
+                    self._names.add(node.id)
+                case ast.Attribute():
+                    self._names.add(node.attr)
+                    if not isinstance(node.ctx, ast.Load):
+                        self._patched.add(node.attr)
+                case ast.Global():
+                    self._patched.update(node.names)
+                case ast.Import() | ast.ImportFrom():
+                    self._names.update(alias.asname or alias.name for alias in node.names)
+                    self._libraries |= dict.fromkeys(_imports_of_stdlib(node))
+                case ast.Constant(str() | int() | float() | bytes()) if len(self._constants) < _MOST_CONSTANTS:
+                    self._constants[node.value] = None
+                    if isinstance(node.value, str):
+                        # It may be the name that `monkeypatch.setattr` or `mock.patch` replaces.
+                        self._patched.add(node.value.rpartition(".")[2])
+
+    def add_code(self, code: types.CodeType) -> None:
+        """The code of a file of the judge's side."""
+        self._codes.add(code)
+        for inner in code.co_consts:
+            if isinstance(inner, types.CodeType):
+                self.add_code(inner)
+
+    def begin(self, texts: Mapping[str, bytes], modules: frozenset[str], own_names: Iterable[str]) -> None:
+        """In the process of a job, with its files.
+
+        `modules` are only on the judge's side, `own_names` are the names that can be imported from the problem.
+        """
+        self._texts, self._modules = texts, modules
+        for name in [name for name in self._libraries if name.partition(".")[0] in own_names]:
+            del self._libraries[name]
+            self._library_names.pop(name, None)
+        for name in self._libraries.keys() - self._library_names.keys():
+            with contextlib.suppress(Exception):
+                self._know_library(name, importlib.import_module(name))
+
+    def know_loaded_libraries(self) -> None:
+        """Before a job: whatever is the same for all jobs is done here, because a fork pays for what it touches."""
+        for name in self._libraries.keys() & sys.modules.keys():
+            self._know_library(name, sys.modules[name])
+
+    def _know_library(self, name: str, module: types.ModuleType) -> None:
+        self._libraries[name] = module
+        entries = self._library_names[name] = []
+        kinds = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == name]
+        for space in (module, *kinds):
+            for one in (self._names | {*_METHODS}) & vars(space).keys():
+                value = vars(space)[one]
+                if callable(value) or space is not module:
+                    entries.append((f"{name}.{one}", space, one, value))
+
+    def names_module(self, module: str) -> bool:
+        """Whether the tests give the name of a module to what they test."""
+        given = any(isinstance(one, str) and module in one for one in self._constants)
+        return given or bool(self._names & {"__name__", "__module__", "modules", "import_module"})
+
+    def add_namespace(self, namespace: dict[str, Any]) -> None:
+        """A module of the judge's side that is about to run."""
+        self._namespaces.append(namespace)
+
+    def add_functions(self, file: str, namespace: dict[str, Any]) -> None:
+        """The functions, classes and constants of a module of the judge's side, which has run."""
+        if file in self._rebinding:
+            return
+        own = [one for one in namespace.values() if type(one) is type and one.__module__ == namespace["__name__"]]
+        for space in (namespace, *map(vars, own)):
+            for name, value in space.items():
+                function = type(value) is types.FunctionType and value.__code__ in self._codes
+                constant = type(value) in _PLAIN and name in self._names and not name.startswith("__")
+                if (function or constant) and name not in self._patched:
+                    parts = _parts(value) if not self._patched & {"__code__", "__defaults__", "__kwdefaults__"} else ()
+                    self._definitions.append((file, space, name, value, parts))
+
+    # Around each test.
+
+    def start(self) -> None:
+        """A test begins."""
+        self._result = Found()
+        self._managers.clear()
+
+    def finish(self) -> Found:
+        """What was found since the test began, and whether something replaced what the tests rely on."""
+        for file, namespace, name, value, parts in self._definitions:
+            found = namespace.get(name)
+            if found is not value or any(one is not other for one, other in zip(_parts(found), parts, strict=False)):
+                self._result.held[f"{file}: {name} was replaced"] = None
+        self._result.held.update(self._foreign)
+        for name in self._names & self._builtins.keys() - self._patched:
+            if vars(builtins).get(name) is not self._builtins[name]:
+                self.doubt(f"{name} was replaced", "")
+        for name, space, attribute, value in itertools.chain.from_iterable(self._library_names.values()):
+            found = vars(space).get(attribute)
+            if found is not value and attribute not in self._patched and not _is_of_package(found):
+                self.doubt(f"{name} was replaced", "")
+        self._result.doubts.update(self._doubts)
+        return self._result
+
+    def doubt(self, reason: str, text: str) -> None:
+        """Note what keeps this pass, and all later ones, from being judged."""
+        self._doubts[reason, text] = None
+
+    # The tests call these.
+
+    @contextlib.contextmanager
+    def test(self) -> Iterator[None]:
+        """Around the body of a test: it fails at its end, however that is reached."""
+        # The ids of parametrised tests hold what they expect.
+        os.environ["PYTEST_CURRENT_TEST"] = os.environ.get("PYTEST_CURRENT_TEST", "").partition("[")[0]
+        yield
+        self._result.ended = True
+        for missed in self._result.failed:
+            self.doubt(f"the assertion in {self._places[missed]} failed, and something of the fix caught it", "")
+        raise AssertionError("the end of a control")
+
+    def assertion(self, place: int) -> "_Assertion":
+        """Around an assertion."""
+        found = self._assertions.get(place)
+        if found is None:
+            found = self._assertions[place] = _Assertion(self, place)
+        return found
+
+    def fails(self, place: int, error: type[BaseException]) -> bool:
+        """Whether the failure of an assertion is passed over. It is noted if the fix can catch it."""
+        if self.lenient and issubclass(error, AssertionError):
+            return True
+        called = (self.is_fix(frame.f_code.co_filename) for frame, _ in traceback.walk_stack(None))
+        # Hypothesis goes on with another example.
+        if any(self._managers) or any(called) or error.__module__.startswith("hypothesis"):
+            self._result.failed.add(place)
+        return False
+
+    def enter(self, value: Any) -> Any:
+        """A context manager whose block begins."""
+        made_by = getattr(getattr(value, "gen", None), "gi_code", None)
+        known = self._is_trusted(type(value)) or self._is_judges(type(value), "__exit__", "__aexit__")
+        known = known and (type(value) is not contextlib.suppress or "suppress" in self._names)
+        self._managers.append(not known or (made_by is not None and self.is_fix(made_by.co_filename)))
+        return value
+
+    def leave(self, managers: int) -> None:
+        """So many blocks have ended."""
+        del self._managers[-managers:]
+
+    def is_fix(self, file: str) -> bool:
+        """Whether a file is one of the problem that is not on the judge's side."""
+        own = any(namespace.get("__file__") == file for namespace in self._namespaces)
+        return file.startswith(self._root) and not own
+
+    def look(self, place: int, value: Any) -> Any:
+        """A value that a test got: an object of the fix may say yes to whatever it is asked."""
+        if not self.quiet and type(value) not in _SCALARS:
+            self._inspect(place, value, 0)
+        return value
+
+    def _inspect(self, place: int, value: Any, depth: int) -> None:
+        kind = type(value)
+        base = next((one for one in _CONTAINERS if issubclass(kind, one)), None)
+        if base is not None and depth < _MOST_DEPTH:
+            items = [*islice(base.__iter__(value), _MOST_ITEMS)]
+            items += islice(dict.values(value), _MOST_ITEMS) if base is dict else ()
+            for item in items:
+                if type(item) not in _SCALARS:
+                    self._inspect(place, item, depth + 1)
+        if self._may_lie(value):
+            try:
+                if self._lies(value):
+                    self._hold(place)
+                elif not self._is_unnamed(kind) and self._accepts_all(operator.eq, value):
+                    self._doubt(place, kind, "equal anything")
+                elif self._is_unnamed(kind) and value.__class__ is not kind:
+                    self._doubt(place, kind, "say that they are of another class")
+                elif self._is_unnamed(kind) and self._contains_anything(value):
+                    self._doubt(place, kind, "contain anything, or not what is in them")
+                elif self._is_unnamed(kind) and self._answers(kind, _EQUALITY):
+                    found = value == self._numbers[0]
+                    if not isinstance(found, bool) and self._is_yes(found):
+                        self._doubt(place, kind, "are compared by something that is neither true nor false")
+            except Exception:
+                return
+
+    def _lies(self, value: Any) -> bool:
+        """Whether an object of the fix says yes to a question to which no honest answer is yes."""
+        kind, (number, *_, other) = type(value), self._numbers
+        if isinstance(value, type):
+            lenient = kind.__module__ not in _METACLASSES and issubclass(UnrelatedError, value)
+            return lenient and value not in UnrelatedError.__mro__
+        if self._answers(kind, _EQUALITY) and self._equals_anything(value):
+            return True
+        if self._answers(kind, _ORDER):
+            for less, more in ((operator.lt, operator.gt), (operator.le, operator.ge)):
+                both = (one for one in (number, other) if all(self._is_true(ask, value, one) for ask in (less, more)))
+                if any(not self._is_true(operator.eq, value, one) for one in both):
+                    return True
+        if self._answers(kind, _DIFFERENCE):
+            for subtract in (operator.sub, lambda one, two: two - one):
+                with contextlib.suppress(Exception):
+                    found = subtract(value, number)
+                    if type(found) in (int, float) and found - found == 0 and found == subtract(value, other):
+                        return True
+        return False
+
+    def _equals_anything(self, value: Any) -> bool:
+        """All made-up numbers, since numbers of a small modulus equal some of them, or another made-up value."""
+        if not self._is_unnamed(type(value)):
+            return False
+        if self._accepts_all(operator.eq, value):
+            return True
+        if self._answers(type(value), ("__ne__",)) and self._accepts_all(_is_not_unequal, value):
+            return True
+        if all(self._is_true(operator.eq, value, one) for one in self._numbers[:-1]):
+            return True
+        if any(self._is_true(operator.eq, value, one) for one in self._unlikely):
+            return True
+        # An array says so item by item.
+        found = value == self._numbers[0]
+        of_library = self._is_trusted(type(found)) and not isinstance(found, bool)
+        return of_library and hasattr(found, "all") and getattr(found, "size", 0) > 0 and bool(found.all())
+
+    def _equals_its_kind(self, value: Any) -> bool:
+        others = other_objects(value) if self._answers(type(value), _EQUALITY) else []
+        return bool(others) and all(self._is_true(operator.eq, value, one) for one in others)
+
+    def _contains_anything(self, value: Any) -> bool:
+        """Also if it does not contain what is in it."""
+        if not self._answers(type(value), ("__contains__",)):
+            return False
+        base = next((one for one in (list, tuple, dict, set, frozenset) if isinstance(value, one)), None)
+        own = [*islice(base.__iter__(value), _MOST_ITEMS)] if base is not None else []
+        if any(item == item and not self._is_true(operator.contains, value, item) for item in own):
+            return True
+        asked = (*self._unlikely, self._numbers[0])
+        hashable = (one for one in asked if not isinstance(one, list | dict))
+        return all(self._is_true(operator.contains, value, one) for one in hashable)
+
+    def _answers(self, kind: type, methods: Iterable[str]) -> bool:
+        """Whether one of the methods is the fix's."""
+        owners = (next((one for one in kind.__mro__ if name in vars(one)), object) for name in methods)
+        return any(owner is not object and self._is_doubted(owner) for owner in owners)
+
+    def _is_unnamed(self, kind: type) -> bool:
+        """Whether the tests do not know a class of the fix: they may not mean it to equal several values."""
+        return not (kind.__name__ in self._names and kind.__name__[:1].isupper())
+
+    def _accepts_all(self, compare: Callable[[Any, Any], Any], value: Any) -> bool:
+        """Whether something says yes to anything, also to each constant of the tests: a complement tells some apart.
+
+        Or to the same question first yes and then no: it counts how often it is asked.
+        """
+        if not self._is_true(compare, value, Other()):
+            return False
+        every = all(self._is_true(compare, value, constant) for constant in self._constants)
+        return every or not self._is_true(compare, value, Other())
+
+    def _may_lie(self, value: Any) -> bool:
+        return self._is_doubted(type(value))
+
+    def _is_doubted(self, kind: type) -> bool:
+        found = self._doubted.get(kind)
+        if found is None:
+            found = not (kind in _PLAIN or self._is_trusted(kind) or self._is_judges(kind, *_METHODS))
+            self._doubted[kind] = found
+        return found
+
+    def _is_trusted(self, kind: type) -> bool:
+        """Whether a class is of the judge's side or of a library, and not one of mocks that only the fix uses."""
+        if kind.__module__ == "unittest.mock" and not self._names & _MOCKS:
+            return False
+        module = sys.modules.get(kind.__module__)
+        found: Any = module
+        for name in kind.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if module is None or found is not kind:
+            return kind.__flags__ & _HEAP_TYPE == 0
+        if any(vars(module) is namespace for namespace in self._namespaces):
+            return True
+        codes = (getattr(vars(kind).get(name), "__code__", None) for name in _METHODS)
+        files = [
+            str(getattr(module, "__file__", None) or ""),
+            *(code.co_filename for code in codes if code is not None),
+        ]
+        return not any(map(self.is_fix, files))
+
+    def _is_judges(self, kind: type, *methods: str) -> bool:
+        """Whether a class has one of the methods from the judge's side, also if it is defined in a function."""
+        return any(getattr(getattr(kind, name, None), "__code__", None) in self._codes for name in methods)
+
+    def eq(self, place: int, left: Any, right: Any) -> Any:
+        """Two values that are compared."""
+        self._compare(place, left, right)
+        return left == right
+
+    def ne(self, place: int, left: Any, right: Any) -> Any:
+        """Two values that are compared, mostly because they must not be equal."""
+        self._compare(place, left, right)
+        found = left != right
+        asked = not self.quiet and (self._may_lie(left) or self._may_lie(right))
+        if asked and found is True and self._is_true(operator.eq, left, right):
+            self._hold(place)
+        return found
+
+    def call(self, place: int, function: Any, left: Any, right: Any, *rest: Any, **named: Any) -> Any:
+        """The call of an assertion that compares two values."""
+        self._compare(place, left, right)
+        return function(left, right, *rest, **named)
+
+    def _compare(self, place: int, left: Any, right: Any, depth: int = 0) -> None:
+        """Doubt objects of the fix that equal their kind whatever is in them, or what is near to a plain value."""
+        if self.quiet or (type(left) in _SCALARS and type(right) in _SCALARS):
+            return
+        if type(left) is type(right) and type(left) in (list, tuple, dict) and depth < _MOST_DEPTH:
+            keys = left.keys() & right.keys() if type(left) is dict else range(min(len(left), len(right)))
+            for key in islice(keys, _MOST_ITEMS):
+                self._compare(place, left[key], right[key], depth + 1)
+        if type(left) is type(right) and self._may_lie(left) and self._equals_its_kind(left):
+            self._doubt(place, type(left), "are equal whatever is in them")
+        for value, expected in ((left, right), (right, left)):
+            kind = type(value)
+            if type(expected) in _PLAIN and self._may_lie(value) and self._is_unnamed(kind):
+                near = (*lenient_variants(expected), *(one for one in self._constants if one != expected))
+                if self._answers(kind, _EQUALITY) and any(self._is_true(operator.eq, value, one) for one in near):
+                    self._doubt(place, kind, "equal several values")
+
+    def imported(self, place: int, package: str | None, level: int, module: str, names: list[str]) -> None:
+        """After an import on the judge's side: it must have brought what the judge's files or the library define."""
+        try:
+            base = importlib.util.resolve_name("." * level + module, package) if level else module
+        except (ImportError, ValueError):
+            return
+        for name in (base, *(f"{base}.{name}" for name in names)):
+            loaded = sys.modules.get(name)
+            known = any(loaded is not None and vars(loaded) is namespace for namespace in self._namespaces)
+            replaced = self._libraries.get(name) is not None and loaded is not self._libraries[name]
+            if replaced or (name in self._modules and loaded is not None and not known):
+                self._foreign[self._places[place]] = None
+        if names == ["*"]:
+            brought = vars(sys.modules.get(base) or types.ModuleType(base))
+            for name in self._names & self._builtins.keys() & brought.keys():
+                if brought[name] is not self._builtins[name] and not name.startswith("__"):
+                    self._foreign[f"{name} was replaced"] = None
+
+    def _hold(self, place: int) -> None:
+        self._result.held[self._places[place]] = None
+
+    def _doubt(self, place: int, kind: type, what: str) -> None:
+        """Doubt what objects of a class of the fix answer, unless the problem's files have its equality already."""
+        code = getattr(getattr(kind, "__eq__", None), "__code__", None)
+        lines = self._texts.get(getattr(code, "co_filename", ""), b"").decode("utf-8", "replace").splitlines(True)
+        text = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :])) if code is not None else ""
+        self._result.doubts[f"objects of {kind.__qualname__} {what} ({self._places[place]})", text] = None
+
+    def _is_true(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
+        """Whether a comparison says yes. What it builds from its operands, such as a query, says nothing."""
+        try:
+            found = compare(left, right)
+            if isinstance(found, bool) or not self._is_yes(found):
+                return found is True
+            again = compare(left, Other())
+            return again is found or (type(found) in _SCALARS and type(again) is type(found) and again == found)
+        except Exception:
+            return False
+
+    def _is_yes(self, found: Any) -> bool:
+        """Whether the result of a comparison that is no bool would do for one."""
+        return (type(found) in _PLAIN or not self._is_trusted(type(found))) and bool(found)
+
+
+class _Assertion:
+    """A context manager that is made once per assertion, because some tests make a hundred thousand of them."""
+
+    __slots__ = ("_place", "_recorder")
+
+    def __init__(self, recorder: Recorder, place: int) -> None:
+        self._recorder, self._place = recorder, place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> bool:
+        return error is not None and self._recorder.fails(self._place, error)
+
+
+def _imports_of_stdlib(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    absolute = isinstance(node, ast.Import) or not node.level
+    known = sys.stdlib_module_names - _NOT_IMPORTED
+    yield from (name for name in names if absolute and name.partition(".")[0] in known)
+
+
+def _is_of_package(value: Any) -> bool:
+    """Whether a function or class is of an installed package, some of which replace parts of the standard library."""
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    return any(part in str(getattr(module, "__file__", None) or "") for part in _PACKAGES)
+
+
+def _is_not_unequal(one: Any, other: Any) -> bool:
+    return (one != other) is False
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """What of a function can be replaced in place."""
+    return (value.__code__, value.__defaults__, value.__kwdefaults__) if isinstance(value, types.FunctionType) else ()

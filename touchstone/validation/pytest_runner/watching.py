@@ -1,0 +1,115 @@
+"""Notices a fix that looks at what judges it: the frames of its callers, the code, files and values of the tests.
+
+Such a fix can know whether it is in a control, so no control can judge it, and its pass is undecided. Python's audit
+events tell. What libraries do for themselves does not count: logging, warnings and namedtuples look at frames, too.
+"""
+
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+_FRAMES = {"sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile"}
+_OTHERS = {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "ctypes.cdata", "ctypes.PyObj_FromPtr"}
+_EVENTS = {"open", "object.__getattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS}
+_FRAMES_OF_OBJECTS = {"tb_frame", "gi_frame", "cr_frame", "ag_frame", "__code__"}
+# Modules that look on behalf of their callers.
+_IN_BETWEEN = {"inspect", "traceback", "linecache", "ctypes", "gc", "threading"}
+_LIBRARY = (*{f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen")
+_frame_of = sys._getframe
+
+
+def known_namespaces() -> frozenset[int]:
+    """The modules that are loaded before any fix."""
+    return frozenset(id(vars(module)) for module in list(sys.modules.values()) if isinstance(module, types.ModuleType))
+
+
+@dataclass(eq=False)
+class Watch:
+    """Calls `doubt` with a reason and a line of the fix whenever that looks at the judge's side.
+
+    `judge_files` are paths, `tests` the names of test functions, `texts` the files of the problem, `known` the
+    namespaces of modules that were loaded before the fix.
+    """
+
+    is_fix: Callable[[str], bool]
+    judge_files: Collection[str]
+    tests: Collection[str]
+    texts: Mapping[str, bytes]
+    doubt: Callable[[str, str], None]
+    known: frozenset[int]
+    _busy: bool = False
+
+    def start(self) -> None:
+        """Watch from now on, until the process ends."""
+        with suppress(RuntimeError):
+            sys.addaudithook(self._audit)
+
+    def watch_module(self, module: types.ModuleType) -> None:
+        """Watch who reads a value of a module of the tests."""
+
+        class Watched(types.ModuleType):
+            def __getattribute__(module, name: str) -> Any:  # noqa: N805
+                value = object.__getattribute__(module, name)
+                code = isinstance(value, type | types.FunctionType | types.ModuleType)
+                if name == "__dict__" or not (code or name.startswith("__")):
+                    self._note("import", _frame_of(1))
+                return value
+
+        with suppress(TypeError):
+            module.__class__ = Watched
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        # First what happens most often.
+        if event not in _EVENTS or (event == "object.__getattr__" and arguments[1] not in _FRAMES_OF_OBJECTS):
+            return
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            if self._concerns_judges(event, arguments):
+                self._note(event, _frame_of(1))
+        except Exception:
+            return
+        finally:
+            self._busy = False
+
+    def _concerns_judges(self, event: str, arguments: tuple[Any, ...]) -> bool:
+        if event == "open":
+            if isinstance(arguments[0], int):
+                return False
+            name = os.path.realpath(os.fsdecode(arguments[0]))
+            return name in self.judge_files and name.endswith(".py")
+        if event == "object.__getattr__":
+            owner, name = arguments
+            if name == "__code__":
+                # Libraries read it for signatures.
+                return getattr(owner, "__name__", "") in self.tests and not self._is_library(_frame_of(2))
+            # Only a generator that runs has a caller.
+            return name == "tb_frame" or any(getattr(owner, f"{kind}_running", False) for kind in ("gi", "cr", "ag"))
+        return event != "ctypes.dlsym" or isinstance(arguments[0], sys.modules["ctypes"].PyDLL)
+
+    def _note(self, event: str, caller: types.FrameType | None) -> None:
+        """Doubt the fix if it is the one who looks."""
+        while caller is not None and self._is_library(caller):
+            name = str(caller.f_globals.get("__name__", "")).partition(".")[0]
+            if event != "open" and name not in _IN_BETWEEN:
+                return
+            if name == "traceback" and event not in _FRAMES:
+                return
+            caller = caller.f_back
+        # Code that is made at run time has no file; it is the fix's.
+        made = caller is not None and caller.f_code.co_filename.startswith("<")
+        if caller is not None and (made or self.is_fix(caller.f_code.co_filename)):
+            file, line = caller.f_code.co_filename, caller.f_lineno
+            lines = self.texts.get(file, b"").decode("utf-8", "replace").splitlines()
+            text = lines[line - 1].strip() if 0 < line <= len(lines) else event
+            self.doubt(f"{os.path.basename(file)} looks at what judges it: {text[:100]}", text)  # noqa: PTH119
+
+    def _is_library(self, frame: types.FrameType) -> bool:
+        file = frame.f_code.co_filename
+        return id(frame.f_globals) in self.known or file.startswith(_LIBRARY)
