@@ -26,8 +26,8 @@ from touchstone.validation.checks import no_flaky_tests
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.noise import sample_fixes
 from touchstone.validation.outcomes import ValidatedProblem, exclude_tests
-from touchstone.validation.protocol import Diagnostic, Problem, Report, Tree
-from touchstone.validation.targets import NoTarget, Target
+from touchstone.validation.protocol import Diagnostic, NoTarget, Problem, Report, Tree
+from touchstone.validation.targets import Target
 
 BROKEN = "def add(a, b):\n    return a - b\n"
 RIGHT = "def add(a, b):\n    return a + b\n"
