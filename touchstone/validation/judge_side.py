@@ -1,8 +1,8 @@
 """The judge's side of a problem: what its tests, test command and runner configuration reach, and its source does not.
 
 Computed once per problem from the unmodified files, and put back after a fix is applied. A right fix must never be
-broken, so a file is the judge's only on evidence: it is a test or lies among tests, the test command runs it, or only
-tests reach it and its name or content shows that it serves them. What both sides reach, or what cannot be told, counts
+broken, so a file is the judge's only on evidence: it is a test or among tests, the test command runs it, or only
+tests reach it and its name or content shows that it serves them. What both sides reach, or what remains unclear, counts
 as source, and a fix that changes it is flagged. Running the tests belongs in `validators`.
 """
 
@@ -26,7 +26,7 @@ from touchstone.validation.reach import CODE, JAVASCRIPT, PYTHON, TreeIndex, fol
 
 _TEST_FOLDERS = frozenset({"tests", "__tests__", "__mocks__", "__snapshots__", "testdata", "benches"})
 _TOP_TEST_FOLDERS = ("test", "spec")
-# `django/test` is no folder of tests: it has none.
+# Only with tests inside: `django/test` has none.
 _NAMED_FOR_TESTS = ("test", "testing", "spec", "specs", "e2e")
 # What test runners, and the programs that start them, read by itself.
 _RUNNER_FILES = re.compile(
@@ -164,7 +164,7 @@ class _Split:
         return {path for path in self.index.files if any(fnmatchcase(path, pattern) for pattern in patterns)}
 
     def sides(self) -> tuple[set[str], set[str]]:
-        """The judge's files, and those that both sides reach or that cannot be told apart."""
+        """The judge's files, and those that both sides reach or that remain unclear."""
         files, wanted = self.index.files, self._matching(self.declared.judge)
         scripts = (self.commands.scripts & files) - self.own
         modules = {path for path in scripts if path.endswith(_FOLLOWED)}
@@ -205,7 +205,7 @@ class _Split:
             self._follow(sorted(inner))
 
     def _has_folder_of_its_own(self, path: str) -> bool:
-        """Whether a file lies neither beside certain source nor at the top."""
+        """Whether a file is neither beside certain source nor at the top."""
         folder = folder_of(path)
         return folder not in ("", self.problem.working_directory, *map(folder_of, self.own))
 
@@ -264,7 +264,7 @@ class _Split:
 
     @cached_property
     def _source_folders(self) -> frozenset[str]:
-        """The top folders of the source below the working directory; none where source and tests lie side by side."""
+        """The top folders of the source below the working directory; none where source and tests are side by side."""
         found, below = set(), self.problem.working_directory
         tests = {folder_of(path) for path in self.tests | self.explicit}
         for folder in map(folder_of, self.own):
@@ -276,7 +276,7 @@ class _Split:
         return frozenset(found)
 
     def _is_in_source(self, path: str, *, only_packages: bool = False) -> bool:
-        """Whether a file lies in the source's package; in any package if it is not known where the source is."""
+        """Whether a file is in the source's package; in any package if it is not known where the source is."""
         if self.own:
             return any(path.startswith(f"{folder}/") for folder in self._source_folders)
         top = path.partition("/")[0]
@@ -341,9 +341,9 @@ class _Split:
         used: dict[bool, set[str]] = {True: set(), False: set()}
         for manifest in (path for path in self.index.files if path.rpartition("/")[2] == "Cargo.toml"):
             with suppress(ValueError, AttributeError, RecursionError):
-                told = tomllib.loads(self.index.read(manifest))
+                parsed = tomllib.loads(self.index.read(manifest))
                 for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
-                    paths = [str(one["path"]) for one in told.get(kind, {}).values() if "path" in one]
+                    paths = [str(one["path"]) for one in parsed.get(kind, {}).values() if "path" in one]
                     used[kind == "dev-dependencies"] |= {joined(folder_of(manifest), path) or "" for path in paths}
         for folder in used[True] - used[False] - {"", "."}:
             if not any(path.startswith(f"{folder}/") for path in self.own):
@@ -351,7 +351,7 @@ class _Split:
 
 
 def looks_like_test(path: str) -> bool:
-    """Whether a path is a test, lies among tests, or configures their runner.
+    """Whether a path is a test, is among tests, or configures their runner.
 
     >>> [looks_like_test(path) for path in ("src/cart_test.go", "tests/a.json", "src/test.py", "shop/conftest.py")]
     [True, True, False, True]
@@ -360,7 +360,7 @@ def looks_like_test(path: str) -> bool:
 
 
 def is_among_tests(path: str) -> bool:
-    """Whether a file lies in a folder that is named for tests."""
+    """Whether a file is in a folder that is named for tests."""
     folders = path.split("/")[:-1]
     top = bool(folders) and folders[0] in _TOP_TEST_FOLDERS
     return top or not _TEST_FOLDERS.isdisjoint(folders) or ("src", "test") in pairwise(folders)

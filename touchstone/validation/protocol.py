@@ -76,7 +76,7 @@ class TestControl:
         return self.passed or bool(self.ended and self.held)
 
     def confirmed_by(self, other: "TestControl") -> "TestControl":
-        """What two controls of a test agree on; what only one of them found is no evidence.
+        """The findings that two controls of a test agree on; a finding of one alone does not count.
 
         >>> TestControl(True, held=("a:1", "a:2")).confirmed_by(TestControl(True, held=("a:2",))).held
         ('a:2',)

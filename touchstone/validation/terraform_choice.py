@@ -30,7 +30,7 @@ def choose_terraform_validator(
     """
     settings = session.settings
     rows = [row for row in problems if is_terraform(row)]
-    # That Terraform is not installed is no surprise, so nothing is said of it.
+    # No warning if Terraform is missing: that is the usual case.
     if LANGUAGE in settings.validators or not rows or not session.available(_TERRAFORM).usable:
         return settings
     # As Terraform would judge them: the static checker has no target for a warning.

@@ -1,4 +1,4 @@
-"""What a program or folder on this machine contains, as one hash: the part of the cache key that lies on disk."""
+"""Programs, folders and packages on this machine as one hash each: the part of the cache key that is on disk."""
 
 import base64
 import csv

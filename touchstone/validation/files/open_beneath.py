@@ -12,7 +12,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class UnsafePathError(OSError):
-    """The path leads out of its folder, or to something that is no regular file."""
+    """The path leads out of its folder, or to something other than a regular file."""
 
 
 def read_beneath(root: Path, path: str) -> bytes:

@@ -108,7 +108,7 @@ def _evidence(name: str, control: TestControl, known: Sequence[Report]) -> str |
 # Names that a Python file replaces, or reaches for, in code that is not its own, by its syntax. A fix that replaces a
 # function which its tests rely on can put it back before anyone looks; its text still shows it.
 
-# Replaced by ordinary programs: streams and what the interpreter is told.
+# Replaced by ordinary programs: streams and settings of the interpreter.
 _HARMLESS = {
     *("sys.stdout", "sys.stderr", "sys.stdin", "sys.argv", "sys.path", "sys.excepthook", "sys.tracebacklimit"),
     *("warnings.showwarning", "logging.raiseExceptions"),

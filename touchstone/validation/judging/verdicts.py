@@ -321,10 +321,10 @@ def _note(
     Errors come before warnings, whatever their order in the report.
     """
     come = [found for _, alike in new for found in alike]
-    told = {found.identity for found in (*remaining, *come)}
+    shown = {found.identity for found in (*remaining, *come)}
     groups = {
         "still there": remaining,
-        "left in the block": [found for found in left if found.identity not in told],
+        "left in the block": [found for found in left if found.identity not in shown],
         "new": come,
     }
     first = {label: min(group, key=_by_weight) for label, group in groups.items() if group}

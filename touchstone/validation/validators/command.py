@@ -179,7 +179,7 @@ class CommandValidator:
         if report not in COMMAND_REPORTS:
             return Availability(False, f"unknown test_report '{report}'", f"use one of {', '.join(COMMAND_REPORTS)}")
         if report == "exit_code":
-            # An exit code of 0 is no proof where the fix can end the test runner with it.
+            # An exit code of 0 proves nothing where the fix can end the test runner with it.
             report = runner_format([str(program), *arguments]) or report
         if report == "exit_code" and problem.judged_tests:
             remedy = "set validation.command.report or the column test_report"
