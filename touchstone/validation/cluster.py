@@ -25,8 +25,8 @@ from touchstone.errors import TouchstoneError
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.cache_key import conditions_key, validation_code
 from touchstone.validation.files.file_identity import packages_identity
-from touchstone.validation.files.open_beneath import open_beneath
 from touchstone.validation.files.working_copy import HashedTree
+from touchstone.validation.open_beneath import open_beneath
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.registry import DEFAULT_VALIDATORS, ValidatorRegistry
 from touchstone.validation.sandbox.command import REMEDY, too_low

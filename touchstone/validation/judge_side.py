@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import pairwise
 from pathlib import PurePosixPath
 
 from touchstone.validation.command_files import CommandFiles, command_files
@@ -22,19 +21,21 @@ from touchstone.validation.fixes.runner_settings import MANIFESTS
 from touchstone.validation.fixes.rust_tests import test_items
 from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
 from touchstone.validation.protocol import Problem, Tree
-from touchstone.validation.reach import CODE, JAVASCRIPT, PYTHON, TreeIndex, folder_of, joined
+from touchstone.validation.reach import (
+    CODE,
+    JAVASCRIPT,
+    PYTHON,
+    TreeIndex,
+    folder_of,
+    is_among_tests,
+    is_runner_file,
+    is_test_name,
+    joined,
+    looks_like_test,
+)
 
-_TEST_FOLDERS = frozenset({"tests", "__tests__", "__mocks__", "__snapshots__", "testdata", "benches"})
-_TOP_TEST_FOLDERS = ("test", "spec")
 # Only with tests inside: `django/test` has none.
 _NAMED_FOR_TESTS = ("test", "testing", "spec", "specs", "e2e")
-# What test runners, and the programs that start them, read by itself.
-_RUNNER_FILES = re.compile(
-    r"conftest\.py|(?:site|user)customize\.py|\.?pytest\.(?:ini|toml)|\.coveragerc|noxfile\.py"
-    r"|(?:jest|vitest|babel|karma|ava|playwright|cypress)\.config\.\w+|jest\.setup\.\w+|vitest\.workspace\.\w+"
-    r"|\.(?:mocharc|babelrc|swcrc|taprc|npmrc|yarnrc|jasmine)(?:\.\w+)*|\.pnp\.\w+|pnpm-workspace\.yaml|bunfig\.toml"
-    r"|phpunit\.xml(?:\.dist)?|\.rspec|go\.work|rust-toolchain(?:\.toml)?|\.?(?:rustfmt|clippy)\.toml"
-)
 # Files that help tests wherever they are, if only tests reach them.
 _HELPER_NAME = re.compile(
     r"helpers?|checks|asserts|assertions|fixtures|expected|testing|testlib|(?:tests?|spec)[_-]?(?:utils?|helpers?|support"
@@ -348,36 +349,6 @@ class _Split:
         for folder in used[True] - used[False] - {"", "."}:
             if not any(path.startswith(f"{folder}/") for path in self.own):
                 yield from (path for path in self.index.files if path.startswith(f"{folder}/"))
-
-
-def looks_like_test(path: str) -> bool:
-    """Whether a path is a test, is among tests, or configures their runner.
-
-    >>> [looks_like_test(path) for path in ("src/cart_test.go", "tests/a.json", "src/test.py", "shop/conftest.py")]
-    [True, True, False, True]
-    """
-    return is_among_tests(path) or is_test_name(path.rpartition("/")[2]) or is_runner_file(path)
-
-
-def is_among_tests(path: str) -> bool:
-    """Whether a file is in a folder that is named for tests."""
-    folders = path.split("/")[:-1]
-    top = bool(folders) and folders[0] in _TOP_TEST_FOLDERS
-    return top or not _TEST_FOLDERS.isdisjoint(folders) or ("src", "test") in pairwise(folders)
-
-
-def is_test_name(name: str) -> bool:
-    """Whether a file is named like a test."""
-    stem, _, end = name.rpartition(".")
-    if end == "py":
-        return stem.startswith("test_") or stem.endswith("_test") or stem == "tests"
-    is_code = f".{end}" in CODE or end in ("exs", "dart")
-    return name == "tests.rs" or (is_code and stem.endswith(("_test", "_spec", ".test", ".spec")))
-
-
-def is_runner_file(path: str) -> bool:
-    """Whether a test runner, or the program that starts it, reads this file by itself."""
-    return ".cargo" in path.split("/")[:-1] or _RUNNER_FILES.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def _is_pytest_file(path: str) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.validation.cache import ReportCache
-from touchstone.validation.files.open_beneath import UnsafePathError
+from touchstone.validation.open_beneath import UnsafePathError
 from touchstone.validation.protocol import Job, Report, Validator
 from touchstone.validation.registry import ValidatorRegistry
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
@@ -134,6 +134,7 @@ _PLAIN_VALUES: dict[Any, Callable[[Any], bool]] = {
 def well_formed(report: Report) -> Report:
     """The report itself; or `no_report`, which is a failure, if a field has another type or size than it should.
 
+    >>> from touchstone.validation.protocol import Diagnostic
     >>> well_formed(Report("failed", "full", (Diagnostic("error", "x", line="3"),))).note  # type: ignore[arg-type]
     'the report is malformed: diagnostics'
     """

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BufferedReader
 from pathlib import Path
 
-from touchstone.validation.files.open_beneath import open_beneath
+from touchstone.validation.open_beneath import open_beneath
 from touchstone.validation.protocol import NoTarget, Tree
 
 LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})

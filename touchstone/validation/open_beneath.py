@@ -23,7 +23,7 @@ def read_beneath(root: Path, path: str) -> bytes:
     ...     Path(root, "out").symlink_to("/etc/passwd")
     ...     read_beneath(Path(root), "out")
     Traceback (most recent call last):
-    touchstone.validation.files.open_beneath.UnsafePathError: [Errno 40] leads out of its folder: 'out'
+    touchstone.validation.open_beneath.UnsafePathError: [Errno 40] leads out of its folder: 'out'
     """
     with os.fdopen(open_beneath(root, path), "rb") as file:
         return file.read()
