@@ -17,6 +17,11 @@ from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Command, Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
 
+# What the validators need: pytest, and pydantic for their settings.
+PACKAGES = (
+    "pytest* _pytest py.py pluggy* iniconfig* packaging* pygments* pydantic* annotated_types* typing_extensions* "
+    "typing_inspection*"
+)
 COMMANDS = {
     "kill its keeper": "kill -9 $PPID && sleep 9; exit 1",
     "end its keeper": "kill -TERM $PPID && sleep 9; exit 1",
@@ -79,7 +84,7 @@ print(json.dumps(result if failure is None else {"": failure}))
 def test_a_fix_that_ends_its_sandbox_has_failed(backend: str) -> None:
     with tempfile.TemporaryDirectory(prefix="attacks-undecided-") as folder:
         Path(folder).chmod(0o755)
-        python = environment(Path(folder) / "venv", "pytest* _pytest py.py pluggy* iniconfig* packaging* pygments*")
+        python = environment(Path(folder) / "venv", PACKAGES)
         given = (json.dumps(COMMANDS), json.dumps(CANDIDATES))
         found = run_as_ordinary_user(SCRIPT, backend, *given, python=python)
     if "" in found:
