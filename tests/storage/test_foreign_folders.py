@@ -18,8 +18,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.storage.snapshots import list_snapshots, pins, prune
 from touchstone.storage.store import Store
 from touchstone.validation import cache as cache_module
-from touchstone.validation.cache import ReportCache, find_cache
-from touchstone.validation.cache_owner import owner
+from touchstone.validation.cache import ReportCache, find_cache, owner
 from touchstone.validation.protocol import Report
 
 
@@ -261,7 +260,7 @@ class TestCache:
     ) -> None:
         monkeypatch.delenv("TOUCHSTONE_CACHE_KEY", raising=False)
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-        code = "from touchstone.validation.cache_owner import owner; print(owner().name)"
+        code = "from touchstone.validation.cache import owner; print(owner().name)"
         start = [sys.executable, "-c", code]
         both = [subprocess.Popen(start, stdout=subprocess.PIPE, text=True) for _ in range(2)]
         assert {process.communicate()[0].strip() for process in both} == {owner().name}

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.errors import TouchstoneError
-from touchstone.validation.cache import ReportCache, find_cache
-from touchstone.validation.cache_owner import owner
+from touchstone.validation.cache import ReportCache, find_cache, owner
 from touchstone.validation.protocol import RETRIED, Diagnostic, Report
 from touchstone.vocabulary import STATUSES
 

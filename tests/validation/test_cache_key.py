@@ -9,21 +9,21 @@ from typing import Any, get_args
 
 import pytest
 
-from touchstone.config.validation import ValidationSettings, ValidatorName
+from touchstone.config.validation import PythonProgram, ValidationSettings, ValidatorName
 from touchstone.validation.cache_key import (
     PROBLEM_FIELDS_LEFT_OUT,
     SETTINGS_LEFT_OUT,
     conditions_key,
     report_key,
 )
-from touchstone.validation.files import program_identity
+from touchstone.validation.files import file_identity
 from touchstone.validation.files.working_copy import HashedTree, tree_hash
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.registry import VALIDATORS, ValidatorRegistry
 from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.validators.python import PythonSettings, PythonValidator
+from touchstone.validation.validators.python import PythonValidator
 
 PROBLEM = Problem("p1", "a.py", Path("/one"), "code", resource_schema="{}", tests=("test_a.py",))
 
@@ -159,7 +159,7 @@ def test_whatever_a_command_is_made_of_is_part_of_the_key(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    monkeypatch.setattr(program_identity, "_INSTALLED", (str(tmp_path / "installed by the system"),))
+    monkeypatch.setattr(file_identity, "_INSTALLED", (str(tmp_path / "installed by the system"),))
     given, own = json.loads(json.dumps([command, problem]).replace("{folder}", str(tmp_path)))
 
     def made() -> str:
@@ -179,7 +179,7 @@ def test_the_tests_packages_and_the_interpreter_are_part_of_the_key(
     monkeypatch.setattr("touchstone.validation.validators.python.packages_folder", lambda: tmp_path)
 
     def identity() -> Mapping[str, Any]:
-        validator = PythonValidator(SandboxRunner(Unsandboxed(), tmp_path), Limits(), PythonSettings(lint=False))
+        validator = PythonValidator(SandboxRunner(Unsandboxed(), tmp_path), Limits(), PythonProgram(lint=False))
         return validator.identity(PROBLEM)
 
     seen = [identity()]

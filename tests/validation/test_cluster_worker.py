@@ -10,10 +10,11 @@ import pytest
 from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.validation.cache_key import conditions_key
-from touchstone.validation.carried_files import CarriedFiles, FilesToCarry
-from touchstone.validation.cluster_worker import (
+from touchstone.validation.cluster import (
     CarriedBatch,
+    CarriedFiles,
     ClusterWorker,
+    FilesToCarry,
     identity_facts,
     open_cluster_worker,
     validate_carried,
@@ -121,7 +122,7 @@ def test_a_sandbox_that_does_not_hold_refuses_the_worker(
     facts: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     why = "it does not hold: no network"
-    monkeypatch.setattr("touchstone.validation.cluster_worker.probe_backend", lambda *_: why)
+    monkeypatch.setattr("touchstone.validation.cluster.probe_backend", lambda *_: why)
     with pytest.raises(WorkerRefusedError, match="the sandbox landlock does not work there: it does not hold"):
         open_cluster_worker("landlock", SETTINGS.model_copy(update={"unsandboxed": False}), facts, ["command"])
 

@@ -10,12 +10,13 @@ import pytest
 from tests.validation.attacks.arena import job_of
 from tests.validation.sandbox.conftest import need
 from tests.validation.validators.support import Playback
+from touchstone.config.validation import PythonProgram
 from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.probe import choose_sandbox
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators import lint
 from touchstone.validation.validators.lint import MOST_WARNINGS, RULES, count_warnings, identity
-from touchstone.validation.validators.python import PythonSettings, PythonValidator
+from touchstone.validation.validators.python import PythonValidator
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_code_that_runs_has_a_count(sandbox: Sandbox) -> None:
     assert isinstance(sandbox, SandboxRunner)
     runs = "def f():\n    return 1\n"
     codes = ["# coding: utf-7\n" + runs, runs + "import os\n" * 900, runs, "def f(:\n"]
-    validator = PythonValidator(sandbox, Limits(), PythonSettings())
+    validator = PythonValidator(sandbox, Limits(), PythonProgram())
     tests = "from solution import f\n\n\ndef test_f():\n    assert f() == 1\n"
     reports = validator.validate([job_of({"solution.py": code, "test_solution.py": tests}) for code in codes])
     validator.close()

@@ -26,8 +26,8 @@ from touchstone.validation.checks import no_flaky_tests
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.noise import sample_fixes
 from touchstone.validation.outcomes import ValidatedProblem, exclude_tests
-from touchstone.validation.protocol import Diagnostic, Problem, Report, Tree
-from touchstone.validation.targets import NoTarget, Target
+from touchstone.validation.protocol import Diagnostic, NoTarget, Problem, Report, Tree
+from touchstone.validation.targets import Target
 
 BROKEN = "def add(a, b):\n    return a - b\n"
 RIGHT = "def add(a, b):\n    return a + b\n"
@@ -109,7 +109,9 @@ def test_a_flaky_test_is_found_and_the_share_of_flaky_tests_estimated(one_in_ten
 
 def test_every_test_of_every_repeated_tree_is_counted(one_in_ten: Folder) -> None:
     noise = table(one_in_ten, "validator_noise")
-    assert set(noise["runs"]) == {REPEAT}
+    # A control cannot judge a pass whose tests change from run to run: such a verdict is undecided, and not counted.
+    of_flaky_fix = (pl.col("oid") == "p1") & (pl.col("validated") == "fix") & pl.col("test").is_null()
+    assert set(noise.filter(~of_flaky_fix)["runs"]) == {REPEAT}
     counts = noise.filter(pl.col("test").is_not_null()).group_by("validated").len().sort("validated")
     assert counts.rows() == [("baseline", 10), ("fix", 20), ("reference", 10)], "an empty fix runs no test"
     verdicts = noise.filter(pl.col("test").is_null(), pl.col("oid") != "p1", pl.col("validated") == "fix")

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from touchstone.config.validation import ValidationSettings
-from touchstone.validation.targets import NoTarget, Target, Targets
+from touchstone.validation.protocol import NoTarget
+from touchstone.validation.targets import Target, Targets
 
 
 @pytest.fixture

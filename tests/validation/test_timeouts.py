@@ -2,7 +2,6 @@
 
 import os
 
-import polars as pl
 import pytest
 
 from tests.pipelines.test_retrying import Project, evaluation_of, project, validate
@@ -10,7 +9,7 @@ from tests.pipelines.test_run import evaluate
 from touchstone.config import load_config
 from touchstone.publish.up_to_date import up_to_date
 from touchstone.validation.cache import find_cache
-from touchstone.validation.judging.retrying import is_settled
+from touchstone.validation.outcomes import is_final
 from touchstone.validation.protocol import Report
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
@@ -18,7 +17,7 @@ from touchstone.validation.sandbox.runner import SandboxRunner
 __all__ = ["project"]
 
 
-def is_final(folder: Project) -> bool:
+def is_settled(folder: Project) -> bool:
     with evaluation_of(folder) as evaluation:
         part = evaluation.store.part("outcomes", "m")
         return part is not None and part.settled
@@ -36,7 +35,7 @@ class TestEndlessFix:
     def test_is_a_timeout_and_not_tried_again(self, project: Project) -> None:
         assert validate(project)[1] == {"0": "timeout", "1": "failed"}
         project.judged()
-        assert is_final(project)
+        assert is_settled(project)
         assert project.judged() == []
 
     @pytest.mark.nightly
@@ -85,7 +84,7 @@ def test_a_fix_that_only_waited_is_tried_again(project: Project) -> None:
     for _ in range(2):
         assert validate(project)[1]["0"] == "timeout"
         assert "good" in project.judged()
-    assert not is_final(project)
+    assert not is_settled(project)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +99,7 @@ def test_a_fix_that_only_waited_is_tried_again(project: Project) -> None:
 )
 def test_which_timeouts_are_settled(report: Report, settled: bool) -> None:
     assert report.settled is settled
-    row = {"validator": ["python"], "status": [report.status], "settled": [report.settled]}
-    assert is_settled(pl.DataFrame(row)) is settled
+    assert is_final(report.status, report) is settled
 
 
 @pytest.mark.parametrize(("busy_for", "status"), [(1, "passed"), (2, "timeout")])
@@ -120,5 +118,5 @@ def test_a_timeout_beside_busy_neighbours_counts_after_a_second_one_alone(
 
     monkeypatch.setattr(SandboxRunner, "run", start)
     assert validate(project)[1]["0"] == status
-    assert is_final(project)
+    assert is_settled(project)
     assert len(tries) == 2

@@ -12,7 +12,7 @@ import sys
 
 from distributed import Scheduler, Security, Worker
 
-import touchstone.validation.cluster_worker  # noqa: F401
+import touchstone.validation.cluster  # noqa: F401
 from touchstone.workers.cluster import local_security
 
 

@@ -22,7 +22,7 @@ from touchstone.cli.known_answers import (
 from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.progress import track
-from touchstone.validation.capabilities import Capability, probe_capabilities
+from touchstone.validation.registry import Capability, probe_capabilities
 
 _TOLERANCE = 1e-9
 

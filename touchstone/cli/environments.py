@@ -10,7 +10,8 @@ from touchstone.cli.options import CONFIG_OPTION, config_or_default
 
 if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig
-    from touchstone.validation.targets import NoTarget, Target
+    from touchstone.validation.protocol import NoTarget
+    from touchstone.validation.targets import Target
 
 commands = typer.Typer()
 environment_commands = typer.Typer(help="Prepare the environments of Python problems.", no_args_is_help=True)
@@ -28,9 +29,9 @@ def prepare_environments(
     """Install the packages of all problems with `requirements`, outside the sandbox, with uv or pip."""
     from touchstone.config import load_config
     from touchstone.text import counted
-    from touchstone.validation.prepare_environments import InstallOptions, prepare
+    from touchstone.validation.environments import InstallOptions, prepare
+    from touchstone.validation.protocol import NoTarget
     from touchstone.validation.sandbox.interpreters import interpreter
-    from touchstone.validation.targets import NoTarget
 
     settings = load_config(config_or_default(config))
     targets = _targets(settings)
@@ -55,10 +56,14 @@ def list_environments(config: Annotated[Path | None, CONFIG_OPTION] = None) -> N
     """List the environments that the problems need and those that are prepared."""
     from touchstone.cli.validation_tables import show_environments
     from touchstone.config import load_config
-    from touchstone.validation.prepare_environments import list_environments
+    from touchstone.validation.environments import list_environments
+    from touchstone.validation.protocol import NoTarget
 
     settings = load_config(config_or_default(config))
-    found = list_environments(settings.validation, _targets(settings).values())
+    targets = _targets(settings).values()
+    found = list_environments(
+        settings.validation, (one if isinstance(one, NoTarget) else one.problem for one in targets)
+    )
     if found:
         show_environments(found)
     else:

@@ -56,7 +56,7 @@ def validators(
     from touchstone.cli.validation_tables import show_inventory
     from touchstone.config import load_config
     from touchstone.config.validation import ValidationSettings
-    from touchstone.validation.capabilities import probe_capabilities
+    from touchstone.validation.registry import probe_capabilities
 
     settings = load_config(config).validation if config is not None else ValidationSettings()
     with show_progress("trying sandboxes and validators"):

@@ -15,9 +15,9 @@ from touchstone.text import counted, counted_of, visible
 
 if TYPE_CHECKING:
     from touchstone.validation.cache import CacheStatistics
-    from touchstone.validation.capabilities import Capability
-    from touchstone.validation.prepare_environments import ListedEnvironment
+    from touchstone.validation.environments import ListedEnvironment
     from touchstone.validation.protocol import Report
+    from touchstone.validation.registry import Capability
     from touchstone.validation.validation_detail import RepeatedResult, TestChange, ValidationDetail
 
 _MANY_TESTS = 40

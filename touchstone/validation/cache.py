@@ -2,27 +2,35 @@
 
 One SQLite file, safe for concurrent writers. The key (`cache_key`) is a hash of everything that can change the report,
 so an entry is never stale, only unused. Results that the machine may have caused (`protocol.RETRIED`) are not stored:
-the next run retries them. The file may come from elsewhere, so only reports that this user signed (`cache_owner`) are
-used.
+the next run retries them.
+
+A results folder, and the cache in it, may come from somebody else, whose verdicts must not be believed. So every report
+is signed with a key that only this user has: `$TOUCHSTONE_CACHE_KEY`, for machines that share a cache, or else a file
+in the user's state folder, made on first use.
 """
 
-import contextlib
+import functools
+import hashlib
+import hmac
 import json
+import os
 import secrets
 import sqlite3
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
-from touchstone.validation.cache_owner import owner
+from touchstone.progress import report_warning
+from touchstone.regular_files import read_bytes
+from touchstone.user_folders import state_folder
 from touchstone.validation.protocol import Report
 
 _FILE = "reports.sqlite"
 _WAIT_SECONDS = 60.0
-_ASKED_AT_ONCE = 500
 # Reports are read often; the time of last use is updated at most once a day.
 _DAY = 86_400.0
 # All that a cache holds. A database with anything else is not ours: a view can keep a query busy without end.
@@ -32,6 +40,8 @@ _TABLES = {
     "PRIMARY KEY (key, owner)) WITHOUT ROWID",
     "edition": "CREATE TABLE edition (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL)",
 }
+# The keys in a parameter that is a JSON list, however many they are.
+_KEYS = "(SELECT value FROM json_each(?))"
 _UNSIGNED = (
     "CREATE TABLE reports (key TEXT PRIMARY KEY, validator TEXT NOT NULL, report TEXT NOT NULL, "
     "made REAL NOT NULL, used REAL NOT NULL) WITHOUT ROWID"
@@ -72,7 +82,7 @@ class ReportCache:
         except sqlite3.DatabaseError:
             self._set_aside()
 
-    @contextlib.contextmanager
+    @contextmanager
     def _usable(self) -> Iterator[None]:
         """Turn errors of a database that is locked, read-only or of another make into one line."""
         try:
@@ -155,21 +165,19 @@ class ReportCache:
     def _find(self, keys: Iterable[str]) -> dict[str, Report]:
         wanted, found, long_unused, edited, foreign = sorted(set(keys)), {}, [], [], set()
         a_day_ago = time.time() - _DAY
-        for some in _portions(wanted):
-            marks = ", ".join("?" * len(some))
-            own = "CASE WHEN owner = ? THEN report END"
-            query = f"SELECT key, {own}, signature, used FROM reports WHERE key IN ({marks})"
-            for key, text, signature, used in self._database.execute(query, (self._owner.name, *some)):
-                if text is None:
-                    foreign.add(key)
-                elif not self._owner.signed(key, text, signature):
-                    edited.append(key)
-                else:
-                    report = Report.from_plain(json.loads(text))
-                    if report.settled:
-                        found[key] = report
-                    if used < a_day_ago:
-                        long_unused.append(key)
+        own = "CASE WHEN owner = ? THEN report END"
+        query = f"SELECT key, {own}, signature, used FROM reports WHERE key IN {_KEYS}"
+        for key, text, signature, used in self._database.execute(query, (self._owner.name, json.dumps(wanted))):
+            if text is None:
+                foreign.add(key)
+            elif not self._owner.signed(key, text, signature):
+                edited.append(key)
+            else:
+                report = Report.from_plain(json.loads(text))
+                if report.settled:
+                    found[key] = report
+                if used < a_day_ago:
+                    long_unused.append(key)
         self.ignored += len(foreign.union(edited) - found.keys())
         self.forget(edited)
         self._note_use(long_unused)
@@ -195,14 +203,11 @@ class ReportCache:
 
     def forget(self, keys: Iterable[str]) -> None:
         """Remove this user's reports by key, so that they are validated again."""
-        removed = sorted(set(keys))
-        if not removed:
+        if not (removed := sorted(set(keys))):
             return
         with self.transaction():
-            for some in _portions(removed):
-                marks = ", ".join("?" * len(some))
-                query = f"DELETE FROM reports WHERE key IN ({marks}) AND owner = ?"
-                self._database.execute(query, (*some, self._owner.name))
+            query = f"DELETE FROM reports WHERE key IN {_KEYS} AND owner = ?"
+            self._database.execute(query, (json.dumps(removed), self._owner.name))
 
     def statistics(self) -> CacheStatistics:
         """Count entries and bytes."""
@@ -231,21 +236,17 @@ class ReportCache:
             ).rowcount
             if removed:
                 self._database.execute("UPDATE edition SET name = ?", (secrets.token_hex(8),))
-        with contextlib.suppress(sqlite3.OperationalError):
+        with suppress(sqlite3.OperationalError):
             self._database.execute("VACUUM")
         return removed
 
     def _note_use(self, keys: Sequence[str]) -> None:
-        if not keys:
-            return
-        now = time.time()
-        with self.transaction():
-            for some in _portions(keys):
-                marks = ", ".join("?" * len(some))
-                query = f"UPDATE reports SET used = ? WHERE key IN ({marks}) AND owner = ?"
-                self._database.execute(query, (now, *some, self._owner.name))
+        if keys:
+            with self.transaction():
+                query = f"UPDATE reports SET used = ? WHERE key IN {_KEYS} AND owner = ?"
+                self._database.execute(query, (time.time(), json.dumps(keys), self._owner.name))
 
-    @contextlib.contextmanager
+    @contextmanager
     def transaction(self) -> Iterator[None]:
         """Group writes into one transaction. Other writers wait, so keep it short."""
         self._database.execute("BEGIN IMMEDIATE")
@@ -263,6 +264,68 @@ def find_cache(folder: Path) -> ReportCache:
     raise TouchstoneError(f"{folder}: there is no validation cache; a run that validates fixes makes one")
 
 
-def _portions(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Split keys into batches that fit into one SQLite query."""
-    return (keys[start : start + _ASKED_AT_ONCE] for start in range(0, len(keys), _ASKED_AT_ONCE))
+# Whose reports a cache holds
+
+VARIABLE = "TOUCHSTONE_CACHE_KEY"
+_KEY_FILE = "cache_key"
+_MIN_LENGTH = 16
+_MAX_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who signs reports; `name` tells owners apart and says nothing about the key."""
+
+    name: str
+    _key: bytes
+
+    def sign(self, key: str, report: str) -> bytes:
+        """The signature of a report under its cache key."""
+        return hmac.digest(self._key, f"{key} {report}".encode("utf-8", "surrogatepass"), "sha256")
+
+    def signed(self, key: str, report: str, signature: object) -> bool:
+        """Whether this owner signed the report under this key."""
+        return isinstance(signature, bytes) and hmac.compare_digest(signature, self.sign(key, report))
+
+
+def owner() -> Owner:
+    """The owner of the reports that this process makes."""
+    return _owner_of(os.environ.get(VARIABLE) or _key_of_user())
+
+
+@functools.lru_cache(maxsize=8)
+def _owner_of(text: str) -> Owner:
+    if len(text) < _MIN_LENGTH:
+        raise TouchstoneError(f"{VARIABLE}: the key is too short; give it {_MIN_LENGTH} characters or more")
+    key = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+    return Owner(hmac.digest(key, b"name", "sha256").hex()[:16], key)
+
+
+def _key_of_user() -> str:
+    folder = state_folder()
+    key = None if folder is None else _kept_key(folder / _KEY_FILE)
+    if key is None:
+        # Worker processes inherit it, so that this run finds its own reports.
+        key = os.environ[VARIABLE] = secrets.token_hex(32)
+        report_warning(
+            f"there is no folder for the key of the validation cache, so later runs validate again; set {VARIABLE}"
+        )
+    return key
+
+
+def _kept_key(file: Path) -> str | None:
+    """The key in the file, which is made if it is not there; None if that is impossible."""
+    scratch = file.with_name(f".{file.name}.{secrets.token_hex(8)}.tmp")
+    with suppress(OSError, UnicodeDecodeError):
+        if not file.exists():
+            try:
+                descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "w") as made:
+                    made.write(secrets.token_hex(32))
+                with suppress(FileExistsError):  # another process was first
+                    os.link(scratch, file)
+            finally:
+                scratch.unlink(missing_ok=True)
+        if len(key := read_bytes(file, _MAX_BYTES).decode().strip()) >= _MIN_LENGTH:
+            return key
+    return None

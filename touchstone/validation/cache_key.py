@@ -18,32 +18,27 @@ from touchstone.config.validation import ValidationSettings, ValidatorName
 from touchstone.validation.protocol import Problem, Validator
 from touchstone.validation.sandbox.command import Limits
 
+# Field by field, the reason why no report depends on it.
 PROBLEM_FIELDS_LEFT_OUT = {
     "oid": "names the problem in the outcomes; no validator sees it",
-    "root": "the tree is hashed by relative path and content, wherever it lies",
-    "line_start": "read by the verdict and when a fix is applied, never by a validator",
-    "line_end": "read by the verdict and when a fix is applied, never by a validator",
-    "block_start": "read by the verdict and when a fix is applied, never by a validator",
-    "block_end": "read by the verdict and when a fix is applied, never by a validator",
-    "severity": "read by the verdict, never by a validator",
-    "summary": "read by the verdict, never by a validator",
-    "reference_fix": "a tree of its own, hashed like that of any fix",
-    "reference_patch": "a tree of its own, hashed like that of any fix",
-    "shared_files": "read when a fix is applied, never by a validator",
-    "judge_patterns": "read when a fix is applied, never by a validator",
-    "source_patterns": "read when a fix is applied, never by a validator",
+    "root": "the tree is hashed by relative path and content, wherever it is",
+    **dict.fromkeys(
+        ("line_start", "line_end", "block_start", "block_end"),
+        "read by the verdict and when a fix is applied, never by a validator",
+    ),
+    **dict.fromkeys(("severity", "summary"), "read by the verdict, never by a validator"),
+    **dict.fromkeys(("reference_fix", "reference_patch"), "a tree of its own, hashed like that of any fix"),
+    **dict.fromkeys(
+        ("shared_files", "judge_patterns", "source_patterns"), "read when a fix is applied, never by a validator"
+    ),
 }
 SETTINGS_LEFT_OUT = {
     "mode": "decides which attempts are validated",
-    "apply": "decides what the tree becomes, and the tree is hashed",
-    "test_edits": "decides what the tree becomes, and the tree is hashed",
-    "success": "read by the verdict, never by a validator",
-    "repeat": "says how often reports are made again",
-    "repeat_fixes": "says how many fixes are validated again",
-    "exclude_flaky": "read by the verdict, never by a validator",
+    **dict.fromkeys(("apply", "test_edits"), "decides what the tree becomes, and the tree is hashed"),
+    **dict.fromkeys(("success", "exclude_flaky"), "read by the verdict, never by a validator"),
+    **dict.fromkeys(("repeat", "repeat_fixes"), "says how many reports are made again"),
     "validators": "the validator that they choose is part of the key",
-    "sandbox": "the backend that it chooses is part of the key",
-    "unsandboxed": "the backend that it chooses is part of the key",
+    **dict.fromkeys(("sandbox", "unsandboxed"), "the backend that it chooses is part of the key"),
     "workers": "says how many processes share the work",
     "cache_dir": "says where reports are kept",
     "environments_dir": "the environment that a problem uses is part of the validator's identity",
@@ -52,7 +47,7 @@ SETTINGS_LEFT_OUT = {
 }
 
 # Modules that no report depends on.
-_WITHOUT_INFLUENCE = ("cache.py", "cache_owner.py", "recorded.py")
+_WITHOUT_INFLUENCE = ("cache.py", "recorded.py")
 
 
 def report_key(tree: str, conditions: str) -> str:

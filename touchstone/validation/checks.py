@@ -131,8 +131,7 @@ def funnel_is_monotone(outcomes: pl.LazyFrame) -> CheckResult:
 def one_fidelity(outcomes: pl.LazyFrame) -> CheckResult:
     """No figure mixes verdicts of different fidelity."""
     decided = outcomes.filter(pl.col("passed").is_not_null())
-    # If all models share one, which is most runs and a fifth of the work, none can mix them.
-    mixed = [] if _has_one_value(decided, "fidelity") else _mixed_fidelities(decided)
+    mixed = _mixed_fidelities(decided)
     message = "every figure is based on verdicts of one fidelity"
     if mixed:
         model, tier, fidelities = mixed[0]
@@ -142,16 +141,6 @@ def one_fidelity(outcomes: pl.LazyFrame) -> CheckResult:
             "evaluate them separately, each with its own config"
         )
     return CheckResult(not mixed, message, error=True, figures={"mixed": len(mixed)})
-
-
-def _has_one_value(rows: pl.LazyFrame, column: str) -> bool:
-    """Whether the column holds one value and no null."""
-    values = pl.col(column)
-    return bool(
-        rows.select(((values.min() == values.max()) & (values.null_count() == 0)).fill_null(False))
-        .collect(engine="streaming")
-        .item()
-    )
 
 
 def _mixed_fidelities(decided: pl.LazyFrame) -> list[tuple[str, str, list[str]]]:

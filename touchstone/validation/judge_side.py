@@ -1,8 +1,8 @@
 """The judge's side of a problem: what its tests, test command and runner configuration reach, and its source does not.
 
 Computed once per problem from the unmodified files, and put back after a fix is applied. A right fix must never be
-broken, so a file is the judge's only on evidence: it is a test or lies among tests, the test command runs it, or only
-tests reach it and its name or content shows that it serves them. What both sides reach, or what cannot be told, counts
+broken, so a file is the judge's only on evidence: it is a test or among tests, the test command runs it, or only
+tests reach it and its name or content shows that it serves them. What both sides reach, or what remains unclear, counts
 as source, and a fix that changes it is flagged. Running the tests belongs in `validators`.
 """
 
@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import pairwise
 from pathlib import PurePosixPath
 
 from touchstone.validation.command_files import CommandFiles, command_files
@@ -22,19 +21,21 @@ from touchstone.validation.fixes.runner_settings import MANIFESTS
 from touchstone.validation.fixes.rust_tests import test_items
 from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
 from touchstone.validation.protocol import Problem, Tree
-from touchstone.validation.reach import CODE, JAVASCRIPT, PYTHON, TreeIndex, folder_of, joined
-
-_TEST_FOLDERS = frozenset({"tests", "__tests__", "__mocks__", "__snapshots__", "testdata", "benches"})
-_TOP_TEST_FOLDERS = ("test", "spec")
-# `django/test` is no folder of tests: it has none.
-_NAMED_FOR_TESTS = ("test", "testing", "spec", "specs", "e2e")
-# What test runners, and the programs that start them, read by itself.
-_RUNNER_FILES = re.compile(
-    r"conftest\.py|(?:site|user)customize\.py|\.?pytest\.(?:ini|toml)|\.coveragerc|noxfile\.py"
-    r"|(?:jest|vitest|babel|karma|ava|playwright|cypress)\.config\.\w+|jest\.setup\.\w+|vitest\.workspace\.\w+"
-    r"|\.(?:mocharc|babelrc|swcrc|taprc|npmrc|yarnrc|jasmine)(?:\.\w+)*|\.pnp\.\w+|pnpm-workspace\.yaml|bunfig\.toml"
-    r"|phpunit\.xml(?:\.dist)?|\.rspec|go\.work|rust-toolchain(?:\.toml)?|\.?(?:rustfmt|clippy)\.toml"
+from touchstone.validation.reach import (
+    CODE,
+    JAVASCRIPT,
+    PYTHON,
+    TreeIndex,
+    folder_of,
+    is_among_tests,
+    is_runner_file,
+    is_test_name,
+    joined,
+    looks_like_test,
 )
+
+# Only with tests inside: `django/test` has none.
+_NAMED_FOR_TESTS = ("test", "testing", "spec", "specs", "e2e")
 # Files that help tests wherever they are, if only tests reach them.
 _HELPER_NAME = re.compile(
     r"helpers?|checks|asserts|assertions|fixtures|expected|testing|testlib|(?:tests?|spec)[_-]?(?:utils?|helpers?|support"
@@ -164,7 +165,7 @@ class _Split:
         return {path for path in self.index.files if any(fnmatchcase(path, pattern) for pattern in patterns)}
 
     def sides(self) -> tuple[set[str], set[str]]:
-        """The judge's files, and those that both sides reach or that cannot be told apart."""
+        """The judge's files, and those that both sides reach or that remain unclear."""
         files, wanted = self.index.files, self._matching(self.declared.judge)
         scripts = (self.commands.scripts & files) - self.own
         modules = {path for path in scripts if path.endswith(_FOLLOWED)}
@@ -205,7 +206,7 @@ class _Split:
             self._follow(sorted(inner))
 
     def _has_folder_of_its_own(self, path: str) -> bool:
-        """Whether a file lies neither beside certain source nor at the top."""
+        """Whether a file is neither beside certain source nor at the top."""
         folder = folder_of(path)
         return folder not in ("", self.problem.working_directory, *map(folder_of, self.own))
 
@@ -264,7 +265,7 @@ class _Split:
 
     @cached_property
     def _source_folders(self) -> frozenset[str]:
-        """The top folders of the source below the working directory; none where source and tests lie side by side."""
+        """The top folders of the source below the working directory; none where source and tests are side by side."""
         found, below = set(), self.problem.working_directory
         tests = {folder_of(path) for path in self.tests | self.explicit}
         for folder in map(folder_of, self.own):
@@ -276,7 +277,7 @@ class _Split:
         return frozenset(found)
 
     def _is_in_source(self, path: str, *, only_packages: bool = False) -> bool:
-        """Whether a file lies in the source's package; in any package if it is not known where the source is."""
+        """Whether a file is in the source's package; in any package if it is not known where the source is."""
         if self.own:
             return any(path.startswith(f"{folder}/") for folder in self._source_folders)
         top = path.partition("/")[0]
@@ -341,43 +342,13 @@ class _Split:
         used: dict[bool, set[str]] = {True: set(), False: set()}
         for manifest in (path for path in self.index.files if path.rpartition("/")[2] == "Cargo.toml"):
             with suppress(ValueError, AttributeError, RecursionError):
-                told = tomllib.loads(self.index.read(manifest))
+                parsed = tomllib.loads(self.index.read(manifest))
                 for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
-                    paths = [str(one["path"]) for one in told.get(kind, {}).values() if "path" in one]
+                    paths = [str(one["path"]) for one in parsed.get(kind, {}).values() if "path" in one]
                     used[kind == "dev-dependencies"] |= {joined(folder_of(manifest), path) or "" for path in paths}
         for folder in used[True] - used[False] - {"", "."}:
             if not any(path.startswith(f"{folder}/") for path in self.own):
                 yield from (path for path in self.index.files if path.startswith(f"{folder}/"))
-
-
-def looks_like_test(path: str) -> bool:
-    """Whether a path is a test, lies among tests, or configures their runner.
-
-    >>> [looks_like_test(path) for path in ("src/cart_test.go", "tests/a.json", "src/test.py", "shop/conftest.py")]
-    [True, True, False, True]
-    """
-    return is_among_tests(path) or is_test_name(path.rpartition("/")[2]) or is_runner_file(path)
-
-
-def is_among_tests(path: str) -> bool:
-    """Whether a file lies in a folder that is named for tests."""
-    folders = path.split("/")[:-1]
-    top = bool(folders) and folders[0] in _TOP_TEST_FOLDERS
-    return top or not _TEST_FOLDERS.isdisjoint(folders) or ("src", "test") in pairwise(folders)
-
-
-def is_test_name(name: str) -> bool:
-    """Whether a file is named like a test."""
-    stem, _, end = name.rpartition(".")
-    if end == "py":
-        return stem.startswith("test_") or stem.endswith("_test") or stem == "tests"
-    is_code = f".{end}" in CODE or end in ("exs", "dart")
-    return name == "tests.rs" or (is_code and stem.endswith(("_test", "_spec", ".test", ".spec")))
-
-
-def is_runner_file(path: str) -> bool:
-    """Whether a test runner, or the program that starts it, reads this file by itself."""
-    return ".cargo" in path.split("/")[:-1] or _RUNNER_FILES.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def _is_pytest_file(path: str) -> bool:

@@ -15,7 +15,7 @@ import polars as pl
 from touchstone.inference.uncertainty import wilson
 from touchstone.validation.fixes.apply_fix import AppliedFix, NotApplied
 from touchstone.validation.outcomes import (
-    PlannedAttempt,
+    PlannedFix,
     Row,
     ValidatedProblem,
     judge_fix,
@@ -23,9 +23,9 @@ from touchstone.validation.outcomes import (
     reference_verdict,
     validate_problems,
 )
-from touchstone.validation.protocol import UNDECIDED, Report
+from touchstone.validation.protocol import UNDECIDED, NoTarget, Report
 from touchstone.validation.session import Request, ValidationSession
-from touchstone.validation.targets import NoTarget, Target
+from touchstone.validation.targets import Target
 from touchstone.vocabulary import Success
 
 _FINISHED = ("passed", "failed")
@@ -116,7 +116,7 @@ def fix_subject(
 
 
 def _fix_subjects(
-    planned: Sequence[tuple[Mapping[str, Any], PlannedAttempt]],
+    planned: Sequence[tuple[Mapping[str, Any], PlannedFix]],
     problems: Mapping[str, ValidatedProblem | NoTarget],
     validation: ValidationSession,
 ) -> Iterator[Subject]:

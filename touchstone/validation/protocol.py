@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Protocol, Self
 
-from touchstone.validation.files.open_beneath import read_beneath
+from touchstone.validation.open_beneath import read_beneath
 
 Severity = Literal["error", "warning"]
 
@@ -76,7 +76,7 @@ class TestControl:
         return self.passed or bool(self.ended and self.held)
 
     def confirmed_by(self, other: "TestControl") -> "TestControl":
-        """What two controls of a test agree on; what only one of them found is no evidence.
+        """The findings that two controls of a test agree on; a finding of one alone does not count.
 
         >>> TestControl(True, held=("a:1", "a:2")).confirmed_by(TestControl(True, held=("a:2",))).held
         ('a:2',)
@@ -163,28 +163,26 @@ class Report:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
         """Rebuild a report from `to_plain`."""
-        found = tuple(Diagnostic(**entry) for entry in plain["diagnostics"])
-        declared = plain.get("declared")
-        names = None if declared is None else tuple(map(tuple, declared))
-        skipped, doubts = tuple(plain.get("skipped", ())), tuple(map(tuple, plain.get("doubts", ())))
-        control = plain.get("control")
-        if control is not None:
-            control = {
-                name: TestControl(
-                    one["ended"],
-                    one["passed"],
-                    tuple(one["held"]),
-                    tuple(map(tuple, one["doubts"])),
-                )
-                for name, one in control.items()
-            }
-        made = {"diagnostics": found, "declared": names, "skipped": skipped, "doubts": doubts, "control": control}
-        return cls(**{**plain, **made})
+        fields = {name: _with_tuples(value) for name, value in {**plain}.items()}
+        fields["diagnostics"] = tuple(Diagnostic(**entry) for entry in fields["diagnostics"])
+        if (control := fields.get("control")) is not None:
+            fields["control"] = {name: TestControl(**_with_tuples(one)) for name, one in {**control}.items()}
+        return cls(**fields)
+
+
+def _with_tuples(value: Any) -> Any:
+    """A value from JSON with tuples for lists, at any depth of lists and in the entries of an object."""
+    if isinstance(value, list):
+        return tuple(map(_with_tuples, value))
+    return {name: _with_tuples(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 UNDECIDED = ("sandbox_error", "validator_unavailable", "unsafe_input")
 # Possibly caused by the machine: never cached, and retried by the next run.
 RETRIED = (*UNDECIDED, "timeout", "no_report")
+# A column beside those of `baselines` and `outcomes`: False if the next run must try again. Null in rows without a
+# validator, which follow from the inputs alone.
+SETTLED = "settled"
 
 
 @dataclass(frozen=True)
@@ -288,6 +286,15 @@ class Tree:
         modes = {**self.executable, **(executable or {})}
         modes = {path: mode for path, mode in modes.items() if path in changed}
         return replace(self, files=files, changed=dict(sorted(changed.items())), executable=modes)
+
+
+@dataclass(frozen=True)
+class NoTarget:
+    """Why fixes of a problem cannot be validated. `requirements`: an environment for these must be prepared."""
+
+    status: str
+    reason: str
+    requirements: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 Python is read with `ast`, or by its import lines where it does not parse and where thousands of files are looked at.
 Of JavaScript, relative imports are followed; of all other files, string literals and words that name files count.
+Which files are tests, by their names alone, is here too.
 """
 
 import ast
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from touchstone.validation.protocol import Tree
@@ -38,6 +40,16 @@ _WORD = re.compile(r"[\w./*-]{2,200}")
 _TEST_LIBRARIES = frozenset({"pytest", "_pytest", "unittest", "nose", "testtools", "hypothesis"})
 _JAVASCRIPT_TESTS = re.compile(r"""\bexpect\s*\(|["'](?:chai|vitest|@jest/globals|node:test)["']""")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+_TEST_FOLDERS = frozenset({"tests", "__tests__", "__mocks__", "__snapshots__", "testdata", "benches"})
+_TOP_TEST_FOLDERS = ("test", "spec")
+# What test runners, and the programs that start them, read by themselves.
+_RUNNER_FILES = re.compile(
+    r"conftest\.py|(?:site|user)customize\.py|\.?pytest\.(?:ini|toml)|\.coveragerc|noxfile\.py"
+    r"|(?:jest|vitest|babel|karma|ava|playwright|cypress)\.config\.\w+|jest\.setup\.\w+|vitest\.workspace\.\w+"
+    r"|\.(?:mocharc|babelrc|swcrc|taprc|npmrc|yarnrc|jasmine)(?:\.\w+)*|\.pnp\.\w+|pnpm-workspace\.yaml|bunfig\.toml"
+    r"|phpunit\.xml(?:\.dist)?|\.rspec|go\.work|rust-toolchain(?:\.toml)?|\.?(?:rustfmt|clippy)\.toml"
+)
 
 Import = tuple[int, str, tuple[str, ...]]
 
@@ -278,3 +290,36 @@ def _import_lines(text: str) -> list[Import]:
 
 def _quoted(text: str) -> set[str]:
     return {next(filter(None, found)).strip() for found in _LITERAL.findall(text) if any(found)}
+
+
+# Tests by their names
+
+
+def looks_like_test(path: str) -> bool:
+    """Whether a path is a test, is among tests, or configures their runner.
+
+    >>> [looks_like_test(path) for path in ("src/cart_test.go", "tests/a.json", "src/test.py", "shop/conftest.py")]
+    [True, True, False, True]
+    """
+    return is_among_tests(path) or is_test_name(path.rpartition("/")[2]) or is_runner_file(path)
+
+
+def is_among_tests(path: str) -> bool:
+    """Whether a file is in a folder that is named for tests."""
+    folders = path.split("/")[:-1]
+    top = bool(folders) and folders[0] in _TOP_TEST_FOLDERS
+    return top or not _TEST_FOLDERS.isdisjoint(folders) or ("src", "test") in pairwise(folders)
+
+
+def is_test_name(name: str) -> bool:
+    """Whether a file is named like a test."""
+    stem, _, end = name.rpartition(".")
+    if end == "py":
+        return stem.startswith("test_") or stem.endswith("_test") or stem == "tests"
+    is_code = f".{end}" in CODE or end in ("exs", "dart")
+    return name == "tests.rs" or (is_code and stem.endswith(("_test", "_spec", ".test", ".spec")))
+
+
+def is_runner_file(path: str) -> bool:
+    """Whether a test runner, or the program that starts it, reads this file by itself."""
+    return ".cargo" in path.split("/")[:-1] or _RUNNER_FILES.fullmatch(path.rpartition("/")[2]) is not None

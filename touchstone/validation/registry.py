@@ -1,18 +1,21 @@
-"""The validators of one process, created on first use, in the sandbox chosen for the run."""
+"""The validators by name: which one judges a language, those of one process, and which work on this machine."""
 
-from collections.abc import Callable
+import tempfile
+from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from touchstone.config.validation import LimitSettings, ValidationSettings
+from touchstone.errors import TouchstoneError
 from touchstone.validation.protocol import Availability, Validator
-from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.inherited_limits import REMEDY, too_low
+from touchstone.validation.sandbox.command import REMEDY, Limits, too_low
+from touchstone.validation.sandbox.probe import BACKENDS, INSTALL, choose_sandbox, probe_backend
 from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.validators.command import CommandSettings, CommandValidator
+from touchstone.validation.validators.command import CommandValidator
 from touchstone.validation.validators.hcl import HclValidator
-from touchstone.validation.validators.python import PythonSettings, PythonValidator
-from touchstone.validation.validators.rust import RUST_LIMITS, RustSettings, RustValidator
-from touchstone.validation.validators.terraform import PROVIDER_LIMITS, TerraformSettings, TerraformValidator
+from touchstone.validation.validators.python import PythonValidator
+from touchstone.validation.validators.rust import RUST_LIMITS, RustValidator
+from touchstone.validation.validators.terraform import PROVIDER_LIMITS, TerraformValidator
 
 LANGUAGES = {".tf": "terraform", ".tf.json": "terraform", ".tofu": "terraform", ".py": "python", ".rs": "rust"}
 # For Terraform, the one that is always there; `terraform_choice` prefers Terraform itself.
@@ -71,49 +74,27 @@ class ValidatorRegistry:
 
     def _make(self, name: str) -> Validator:
         settings, sandbox, limits = self.settings, self.sandbox, self.limits(name)
-        makers: dict[str, Callable[[], Validator]] = {
-            "hcl": lambda: HclValidator(sandbox, limits),
-            "python": lambda: PythonValidator(
-                sandbox,
-                limits,
-                PythonSettings(
-                    settings.python.interpreter,
-                    settings.python.lint,
-                    settings.python.doctest,
-                    settings.controls,
-                    control_failures=settings.exclude_flaky or settings.success not in ("plausible", "clean"),
-                ),
-            ),
-            "terraform": lambda: TerraformValidator(
-                sandbox,
-                limits,
-                TerraformSettings(settings.terraform.program, settings.terraform.plugin_dir),
-                HclValidator(sandbox, self.limits("hcl")),
-            ),
-            "rust": lambda: RustValidator(sandbox, limits, RustSettings(settings.rust.cargo, settings.rust.vendor_dir)),
-            "command": lambda: CommandValidator(sandbox, limits, _command_settings(settings)),
-        }
-        return makers[name]()
+        match name:
+            case "hcl":
+                return HclValidator(sandbox, limits)
+            case "python":
+                forgiving = settings.exclude_flaky or settings.success not in ("plausible", "clean")
+                controls = {"controls": settings.controls, "control_failures": forgiving}
+                return PythonValidator(sandbox, limits, settings.python, **controls)
+            case "terraform":
+                blocks = HclValidator(sandbox, self.limits("hcl"))
+                return TerraformValidator(sandbox, limits, settings.terraform, blocks)
+            case "rust":
+                return RustValidator(sandbox, limits, settings.rust)
+            case "command":
+                return CommandValidator(sandbox, limits, settings.command, settings.python.interpreter)
+        raise KeyError(name)
 
     def close(self) -> None:
         """Stop all warm workers."""
         for validator in self._validators.values():
             validator.close()
         self._validators.clear()
-
-
-def _command_settings(settings: ValidationSettings) -> CommandSettings:
-    given = settings.command
-    return CommandSettings(
-        arguments=tuple(given.arguments),
-        version_arguments=tuple(given.version_arguments),
-        report=given.report,
-        fidelity=given.fidelity,
-        readable=tuple(given.readable),
-        environment=given.environment,
-        report_file=given.report_file,
-        interpreter=settings.python.interpreter,
-    )
 
 
 def language_of(problem_language: str | None, filename: str) -> str:
@@ -124,3 +105,56 @@ def language_of(problem_language: str | None, filename: str) -> str:
     """
     named = (problem_language or "").strip().lower()
     return named or next((language for ending, language in LANGUAGES.items() if filename.endswith(ending)), "")
+
+
+# What works on this machine
+
+_TERRAFORM_USE = {
+    "terraform": "terraform, where all problems initialise offline",
+    "hcl": "terraform, where that cannot",
+}
+_FIDELITY = {"hcl": "static or static+schema", "command": "as configured"}
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One sandbox or validator: whether it is usable, and if not, what to do."""
+
+    kind: str
+    name: str
+    usable: bool
+    fidelity: str
+    detail: str
+
+
+def probe_capabilities(settings: ValidationSettings) -> list[Capability]:
+    """Probe all sandboxes, then all validators in the best sandbox."""
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as folder:
+        scratch = Path(folder)
+        entries = []
+        for backend in (kind() for kind in BACKENDS):
+            failure = probe_backend(backend, scratch)
+            detail = failure or "holds"
+            detail += f"; {INSTALL}" if failure is not None and backend.name == "bubblewrap" else ""
+            entries.append(Capability("sandbox", backend.name, failure is None, "", detail))
+        try:
+            sandbox = choose_sandbox(scratch, settings.sandbox, settings.unsandboxed)
+        except TouchstoneError as error:
+            return [*entries, *(Capability("validator", name, False, "", str(error)) for name in VALIDATORS)]
+        with closing(ValidatorRegistry(sandbox, settings)) as registry:
+            return [*entries, *(_validator(registry, name, settings) for name in VALIDATORS)]
+
+
+def _validator(registry: ValidatorRegistry, name: str, settings: ValidationSettings) -> Capability:
+    languages = sorted(
+        language for language, chosen in {**DEFAULT_VALIDATORS, **settings.validators}.items() if chosen == name
+    )
+    used = f"used for {', '.join(languages)}; " if languages else ""
+    if "terraform" not in settings.validators and name in _TERRAFORM_USE:
+        used = f"used for {_TERRAFORM_USE[name]}; "
+    try:
+        found = registry.available(name)
+    except TouchstoneError as error:
+        return Capability("validator", name, False, _FIDELITY.get(name, "full"), str(error))
+    detail = found.detail if found.usable or not found.remedy else f"{found.detail}; {found.remedy}"
+    return Capability("validator", name, found.usable, _FIDELITY.get(name, "full"), used + detail)

@@ -20,9 +20,8 @@ from touchstone.config.validation import ValidationSettings
 from touchstone.config.workers import WorkerSettings
 from touchstone.progress import report_warning, track
 from touchstone.text import counted
-from touchstone.validation.cache import ReportCache
+from touchstone.validation.cache import VARIABLE, ReportCache
 from touchstone.validation.cache_key import conditions_key, report_key
-from touchstone.validation.cache_owner import VARIABLE
 from touchstone.validation.cluster import ValidationCluster
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.fixes.apply_fix import AppliedFix

@@ -5,6 +5,7 @@ Recorded outcomes are taken as they are, the other fixes are validated. How belo
 which are imported only if there is something to validate; here it is decided what is validated again.
 """
 
+import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,13 +26,17 @@ from touchstone.storage.parts import Part, digest
 from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 from touchstone.validation.files.file_identity import identified_since
-from touchstone.validation.judging.retrying import SETTLED, content_digest, is_settled
+from touchstone.validation.protocol import SETTLED, NoTarget
 from touchstone.validation.recorded import recorded_outcomes
 from touchstone.vocabulary import VALIDATION_COLUMNS
 
 if TYPE_CHECKING:
     from touchstone.validation.session import ValidationSession
-    from touchstone.validation.targets import NoTarget, Target, Targets
+    from touchstone.validation.targets import Target, Targets
+
+
+# Columns that differ between two runs with the same result.
+_VARYING = ("cached", "duration_seconds")
 
 
 @dataclass
@@ -103,8 +108,7 @@ class ValidationStage:
         rows: list[dict[str, Any]] = []
         originals: list[dict[str, Any]] = []
         if targets:
-            from touchstone.validation.kept_texts import problem_file_rows
-            from touchstone.validation.outcomes import baseline_rows
+            from touchstone.validation.outcomes import baseline_rows, problem_file_rows
 
             rows = baseline_rows(targets, self.session, excluded)
             originals = list(problem_file_rows(targets, self.config.validation.kept_characters))
@@ -208,7 +212,7 @@ class ValidationStage:
 
     def _write(self, table: str, frame: pl.DataFrame, made_from: str, model: str | None = None) -> Part:
         """Write what validators found. The same inputs may give another result next time, so the content counts."""
-        settled, frame = is_settled(frame), frame.drop(SETTLED, strict=False)
+        settled, frame = bool(frame[SETTLED].fill_null(True).all()), frame.drop(SETTLED)
         return self.store.write(
             table, frame.lazy(), made_from, model, fingerprint=content_digest(frame), settled=settled
         )
@@ -244,8 +248,7 @@ class ValidationStage:
         from touchstone.validation.terraform_choice import choose_terraform_validator
 
         clones = self.config.clones_dir
-        choice = choose_terraform_validator(self._problem_rows(pl.lit(True)), clones, self.session)
-        return Targets(clones, choice.applied_to(self.config.validation))
+        return Targets(clones, choose_terraform_validator(self._problem_rows(pl.lit(True)), clones, self.session))
 
 
 def _fingerprint(attempts: Part, validated_by: object, excluded: Mapping[str, frozenset[str]]) -> str:
@@ -256,3 +259,14 @@ def _fingerprint(attempts: Part, validated_by: object, excluded: Mapping[str, fr
 
 def _plain(excluded: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
     return {oid: sorted(tests) for oid, tests in excluded.items()}
+
+
+def content_digest(results: pl.DataFrame) -> str:
+    """A hash of the results, ignoring duration and whether they were cached.
+
+    >>> first = pl.DataFrame({"oid": ["a"], "status": ["passed"], "duration_seconds": [0.5]})
+    >>> content_digest(first) == content_digest(first.with_columns(duration_seconds=pl.lit(0.7)))
+    True
+    """
+    text = results.drop(_VARYING, strict=False).write_csv(null_value="\0")
+    return hashlib.sha256(text.encode()).hexdigest()

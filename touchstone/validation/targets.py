@@ -1,5 +1,7 @@
 """Targets: each problem with its files and its validator, or the reason why it has none."""
 
+import ast
+import json
 import re
 import shlex
 import tempfile
@@ -12,14 +14,13 @@ from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.config.validation import ValidationSettings
 from touchstone.ingest.input_paths import fetch_inputs
 from touchstone.ingest.problems import read_problems
-from touchstone.validation.environments import NoEnvironment, find_environment
-from touchstone.validation.files.locate_files import UnusableFiles, locate
+from touchstone.validation.environments import find_environment
+from touchstone.validation.files.locate_files import locate
 from touchstone.validation.files.working_copy import HashedTree, list_files
 from touchstone.validation.fixes.apply_fix import Fix, NotApplied, apply_fix
 from touchstone.validation.judge_side import Declared, with_judge_side
-from touchstone.validation.judging.judged_tests import read_names
 from touchstone.validation.judging.verdicts import named_severity
-from touchstone.validation.protocol import Problem, Tree
+from touchstone.validation.protocol import NoTarget, Problem, Tree
 from touchstone.validation.reach import FilesOnDisk, TreeIndex
 from touchstone.validation.registry import language_of, validator_for
 from touchstone.vocabulary import VALIDATION_COLUMNS, WARNING_NOT_SHOWN
@@ -35,22 +36,12 @@ class Target:
     hashed: HashedTree = field(repr=False)
 
 
-@dataclass(frozen=True)
-class NoTarget:
-    """Why fixes of a problem cannot be validated. `requirements`: an environment for these must be prepared."""
-
-    status: str
-    reason: str
-    requirements: tuple[str, ...] = ()
-
-
 class Targets:
     """Resolves problem rows to targets, each row once. A root folder is listed and hashed once."""
 
     def __init__(self, clones_dir: Path | None, settings: ValidationSettings) -> None:
         self._clones_dir, self._settings = clones_dir, settings
-        self._trees: dict[Path, tuple[str, ...] | UnusableFiles] = {}
-        self._hashed: dict[Path, HashedTree] = {}
+        self._trees: dict[Path, HashedTree | NoTarget] = {}
         self._known_files: dict[Path, FilesOnDisk] = {}
         # By row: every model's attempts ask for the same problems.
         self._found: dict[tuple[tuple[str, Any], ...], Target | NoTarget] = {}
@@ -76,8 +67,8 @@ class Targets:
             row["oid"],
             whole_folder=bool(_text(row.get("test_command"))),
         )
-        if isinstance(place, UnusableFiles):
-            return NoTarget(place.status, place.reason)
+        if isinstance(place, NoTarget):
+            return place
         try:
             line_start, line_end, block_start, block_end = (_line_number(name, row.get(name)) for name in _LINES)
             fail_to_pass, pass_to_pass = (_test_names(name, row) for name in ("fail_to_pass", "pass_to_pass"))
@@ -120,13 +111,12 @@ class Targets:
     def _with_files(self, problem: Problem, validator: str, row: Mapping[str, Any]) -> Target | NoTarget:
         root = problem.root
         if root not in self._trees:
-            self._trees[root] = list_files(root)
-        files = self._trees[root]
-        if isinstance(files, UnusableFiles):
-            return NoTarget(files.status, files.reason)
-        if root not in self._hashed:
-            self._hashed[root] = HashedTree(root, files)
-        tree = Tree(root, files)
+            files = list_files(root)
+            self._trees[root] = files if isinstance(files, NoTarget) else HashedTree(root, files)
+        hashed = self._trees[root]
+        if isinstance(hashed, NoTarget):
+            return hashed
+        tree = Tree(root, hashed.files)
         test_patch = row.get("test_patch") or ""
         patched: tuple[str, ...] = ()
         if test_patch.strip():
@@ -138,10 +128,10 @@ class Targets:
         problem = self._with_judge_side(problem, tree, validator, row, patched)
         if validator == "python":
             environment = find_environment(row, problem, tree, self._settings)
-            if isinstance(environment, NoEnvironment):
-                return NoTarget("validator_unavailable", environment.reason, environment.requirements)
+            if isinstance(environment, NoTarget):
+                return environment
             problem = replace(problem, environment=environment)
-        return Target(problem, tree, validator, self._hashed[root])
+        return Target(problem, tree, validator, hashed)
 
     def _with_judge_side(
         self, problem: Problem, tree: Tree, validator: str, row: Mapping[str, Any], patched: tuple[str, ...]
@@ -178,9 +168,45 @@ def _text(value: str | None) -> str | None:
 def _test_names(column: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     """The names in `fail_to_pass` or `pass_to_pass`, whose column may be in capitals."""
     try:
-        return read_names(row.get(column) or row.get(column.upper()))
+        return _read_test_names(row.get(column) or row.get(column.upper()))
     except ValueError as error:
         raise ValueError(f"{column} {error}") from None
+
+
+def _read_test_names(text: str | None) -> tuple[str, ...]:
+    """Test names from a cell: a JSON or Python list, else one per line, else separated by commas outside brackets.
+
+    >>> _read_test_names('["test_a[1, 2]", "test_b"]') == _read_test_names("test_a[1, 2], test_b")
+    True
+    """
+    text = (text or "").strip()
+    if not text.startswith("["):
+        names = text.split("\n") if "\n" in text else _split_at_commas(text)
+        return tuple(dict.fromkeys(name for name in map(str.strip, names) if name))
+    listed = _list(text)
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise ValueError(f"is not a list of test names: {text[:80]}")
+    return tuple(dict.fromkeys(listed))
+
+
+def _list(text: str) -> object:
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+    return None
+
+
+def _split_at_commas(text: str) -> list[str]:
+    names, depth = [""], 0
+    for character in text:
+        depth += (character in "[(") - (character in ")]")
+        if character == "," and depth <= 0:
+            names.append("")
+        else:
+            names[-1] += character
+    return names
 
 
 def _names(value: str | None) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ One choice for all problems of a run, made before the first fix is validated, so
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,42 +21,28 @@ _TERRAFORM, _STATIC = "terraform", DEFAULT_VALIDATORS[LANGUAGE]
 _BATCHES = (1, 8, 64, 512)
 
 
-@dataclass(frozen=True)
-class TerraformChoice:
-    """The chosen validator, and why it is not Terraform itself; an empty reason if it is, or if nothing was chosen."""
-
-    validator: str
-    reason: str = ""
-
-    def applied_to(self, settings: ValidationSettings) -> ValidationSettings:
-        """The settings with the choice made."""
-        return settings.model_copy(update={"validators": {LANGUAGE: self.validator, **settings.validators}})
-
-
 def choose_terraform_validator(
     problems: Iterable[Mapping[str, Any]], clones_dir: Path | None, session: ValidationSession
-) -> TerraformChoice:
-    """Choose `terraform` if it works here and can judge every unmodified problem offline, else `hcl`.
+) -> ValidationSettings:
+    """The session's settings with `terraform` if it works here and judges every unmodified problem offline, else `hcl`.
 
     `problems` are all rows of the problems table. A configured validator is not questioned.
     """
-    configured = session.settings.validators.get(LANGUAGE)
+    settings = session.settings
     rows = [row for row in problems if is_terraform(row)]
-    if configured is not None or not rows:
-        return TerraformChoice(configured or _STATIC)
-    found = session.available(_TERRAFORM)
-    if not found.usable:
-        return TerraformChoice(_STATIC, found.detail)
+    # No warning if Terraform is missing: that is the usual case.
+    if LANGUAGE in settings.validators or not rows or not session.available(_TERRAFORM).usable:
+        return settings
     # As Terraform would judge them: the static checker has no target for a warning.
-    settings = TerraformChoice(_TERRAFORM).applied_to(session.settings)
-    targets = Targets(clones_dir, settings).find(rows).values()
+    chosen = settings.model_copy(update={"validators": {**settings.validators, LANGUAGE: _TERRAFORM}})
+    targets = Targets(clones_dir, chosen).find(rows).values()
     unable = _first_unable([target for target in targets if isinstance(target, Target)], session)
     if unable is None:
-        return TerraformChoice(_TERRAFORM)
+        return chosen
     target, report = unable
     reason = f"terraform cannot judge problem {target.problem.oid}: {report.note}"
     report_warning(f"Terraform files are judged by the static checker '{_STATIC}', because {reason}")
-    return TerraformChoice(_STATIC, reason)
+    return settings
 
 
 def is_terraform(row: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """One validation in full, for `touchstone validate`: the diff, both reports, each test and the verdict."""
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -9,15 +9,21 @@ from typing import Any, Literal
 from touchstone.config import EvaluationConfig, find_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
-from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix, choose_fix
-from touchstone.validation.judging.judged_tests import only_judged
-from touchstone.validation.judging.verdicts import Verdict
-from touchstone.validation.kept_texts import applied_diff, with_judge_note
+from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, choose_fix
+from touchstone.validation.judging.verdicts import Verdict, only_judged
 from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
-from touchstone.validation.outcomes import ValidatedProblem, judge_fix, validate_problems
-from touchstone.validation.protocol import Problem, Report
+from touchstone.validation.outcomes import (
+    PlannedFix,
+    ValidatedProblem,
+    applied_diff,
+    judge_fix,
+    plan_fix,
+    validate_problems,
+    with_judge_note,
+)
+from touchstone.validation.protocol import NoTarget, Problem, Report
 from touchstone.validation.session import ValidationSession
-from touchstone.validation.targets import NoTarget, Target, Targets, problem_rows
+from touchstone.validation.targets import Target, Targets, problem_rows
 from touchstone.validation.terraform_choice import choose_terraform_validator, is_terraform
 from touchstone.vocabulary import Success
 
@@ -95,22 +101,20 @@ def validate_files(
         problem = validate_problems({oid: target}, validation)[oid]
         if isinstance(problem, NoTarget):
             raise TouchstoneError(f"problem '{oid}' cannot be validated: {problem.status}: {problem.reason}")
-        given = [(path, _fix(path, kind, settings.apply, target.problem)) for path in fixes]
-        details = [_validate(validation, problem, path, fix) for path, fix in given]
-        return details, _repeat(validation, problem, given, repeat) if repeat > 1 else []
+        plans = {path: plan_fix(target, _fix(path, kind, settings.apply, target.problem), validation) for path in fixes}
+        details = [_validate(validation, problem, path, plan) for path, plan in plans.items()]
+        return details, _repeat(validation, problem, plans, repeat) if repeat > 1 else []
 
 
 def _repeat(
-    validation: ValidationSession, problem: ValidatedProblem, fixes: Iterable[tuple[Path, Fix]], repeat: int
+    validation: ValidationSession, problem: ValidatedProblem, plans: Mapping[Path, PlannedFix], repeat: int
 ) -> list[RepeatedResult]:
-    target = problem.target
     subjects = list(problem_subjects(problem, validation))
-    for path, fix in fixes:
-        applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
-        if isinstance(applied, AppliedFix):
-            request = validation.request(target, applied)
-            first = validation.reports([request], "validating")[request.key].report
-            subjects.append(fix_subject({"validated": str(path)}, request, first, applied, problem, validation))
+    for path, plan in plans.items():
+        if plan.request is not None and isinstance(plan.applied, AppliedFix):
+            first = validation.reports([plan.request], "validating")[plan.request.key].report
+            key = {"validated": str(path)}
+            subjects.append(fix_subject(key, plan.request, first, plan.applied, problem, validation))
     rows = repeated_rows(subjects, validation, repeat)
     return [RepeatedResult(row["validated"], row["test"], row["runs"], row["passes"], row["flaky"]) for row in rows]
 
@@ -120,7 +124,7 @@ def _target(
 ) -> Target:
     settings = config.validation
     if is_terraform(rows[oid]):
-        settings = choose_terraform_validator(rows.values(), config.clones_dir, validation).applied_to(settings)
+        settings = choose_terraform_validator(rows.values(), config.clones_dir, validation)
     found = Targets(config.clones_dir, settings).find([rows[oid]])[oid]
     if isinstance(found, NoTarget):
         raise TouchstoneError(f"problem '{oid}' cannot be validated: {found.status}: {found.reason}")
@@ -144,17 +148,18 @@ def _read(path: Path) -> str:
         raise TouchstoneError(f"{path}: cannot be read ({error})") from None
 
 
-def _validate(validation: ValidationSession, problem: ValidatedProblem, path: Path, fix: Fix) -> ValidationDetail:
-    target, settings = problem.target, validation.settings
-    applied = apply_fix(target.tree, fix, target.problem, settings.test_edits)
+def _validate(
+    validation: ValidationSession, problem: ValidatedProblem, path: Path, plan: PlannedFix
+) -> ValidationDetail:
+    target, settings, applied = problem.target, validation.settings, plan.applied
     report, cached = None, False
-    if isinstance(applied, NotApplied):
-        verdict = Verdict(applied.status, fixed=False, plausible=False, note=applied.reason)
-    else:
-        after = validation.request(target, applied)
-        known = validation.reports([after], "validating")[after.key]
+    if isinstance(applied, AppliedFix) and plan.request is not None:
+        known = validation.reports([plan.request], "validating")[plan.request.key]
         (report, verdict), cached = judge_fix(known.report, applied, problem, validation), known.cached
         verdict = with_judge_note(verdict, applied, settings)
+    else:
+        assert not isinstance(applied, AppliedFix)
+        verdict = Verdict(applied.status, fixed=False, plausible=False, note=applied.reason)
     return ValidationDetail(
         fix=path,
         target=target,

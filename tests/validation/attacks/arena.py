@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.validation.attacks.system_calls import numbers
-from touchstone.config.validation import ValidationSettings
+from touchstone.config.validation import PythonProgram, ValidationSettings
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import descendants
 from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.sandbox.warm_worker import WarmWorker
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets
-from touchstone.validation.validators.python import PythonSettings, PythonValidator
+from touchstone.validation.validators.python import PythonValidator
 
 MILLION = 2**20
 LIMITS = Limits(seconds=1.2, memory_bytes=192 * MILLION, disk_bytes=16 * MILLION, processes=12, open_files=128)
@@ -102,18 +101,6 @@ def job_of(
     return Job(Problem("p1", filename, NOWHERE, **problem), tree, is_fix)
 
 
-class _Validator(PythonValidator):
-    """Other limits of time need no other worker."""
-
-    def _worker_for(self, job: Job, files: Mapping[str, str]) -> WarmWorker:
-        limits = self._limits
-        self._limits = replace(limits, seconds=LIMITS.seconds, wall_seconds=None)
-        try:
-            return super()._worker_for(job, files)
-        finally:
-            self._limits = limits
-
-
 class PassedError(AssertionError):
     """A wrong answer passed."""
 
@@ -121,9 +108,9 @@ class PassedError(AssertionError):
 class Arena:
     """A validator with warm workers in one backend."""
 
-    def __init__(self, sandbox: SandboxRunner, settings: PythonSettings | None = None, limits: Limits = LIMITS) -> None:
+    def __init__(self, sandbox: SandboxRunner, settings: PythonProgram | None = None, limits: Limits = LIMITS) -> None:
         self.sandbox = sandbox
-        self.validator = _Validator(sandbox, limits, settings or PythonSettings(lint=False))
+        self.validator = PythonValidator(sandbox, limits, settings or PythonProgram(lint=False))
         self._baselines: dict[str, Report] = {}
 
     @property
@@ -191,7 +178,7 @@ class Arena:
 
     def workers(self) -> set[int]:
         """The processes of the warm workers themselves, which stay."""
-        warm = [worker for worker in self.validator._workers.workers() if worker.process]
+        warm = [worker for worker in self.validator.workers.values() if worker.process]
         return {process for worker in warm for process in _worker(worker.process, self.backend)}
 
 

@@ -11,12 +11,13 @@ import pytest
 
 from tests.validation.attacks.arena import MILLION, Canary
 from tests.validation.attacks.conftest import SECRET, sandbox_runner
+from touchstone.config.validation import CommandProgram
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.backends import Landlock, readable_by_others
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits
 from touchstone.validation.sandbox.interpreters import interpreter
 from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.validators.command import CommandSettings, CommandValidator
+from touchstone.validation.validators.command import CommandValidator
 from touchstone.validation.validators.lint import MOST_WARNINGS, count_warnings
 
 # So much time that another limit is always the first to be reached, however slow the machine is.
@@ -177,7 +178,7 @@ class TestForgedReports:
         return Job(Problem("p", "a.txt", tree.root), tree)
 
     def validate(self, sandbox: SandboxRunner, job: Job, script: str) -> Report:
-        settings = CommandSettings(("/bin/sh", "-c", script), report="json")
+        settings = CommandProgram(arguments=("/bin/sh", "-c", script), report="json")
         (report,) = CommandValidator(sandbox, BRIEF, settings).validate([job])
         return report
 

@@ -10,7 +10,7 @@ import pytest
 from tests.validation.attacks.arena import Arena
 from tests.validation.attacks.conftest import SECRET, USED, sandbox_runner
 from tests.validation.attacks.ordinary_user import run_as_ordinary_user, run_in_readable_python
-from touchstone.validation.validators.python import PythonSettings
+from touchstone.config.validation import PythonProgram
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=USED)
 def at_home(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Iterator[Arena]:
-    settings = PythonSettings(interpreter=home / "bin" / "python", lint=False)
+    settings = PythonProgram(interpreter=home / "bin" / "python", lint=False)
     arena = Arena(sandbox_runner(request.param, tmp_path / "scratch"), settings)
     yield arena
     arena.validator.close()

@@ -9,7 +9,8 @@ import pytest
 from tests.validation.attacks.conftest import SECRET
 from touchstone.config.validation import ValidationSettings
 from touchstone.validation.files.working_copy import file_hashes, write_working_copy
-from touchstone.validation.targets import NoTarget, Target, Targets
+from touchstone.validation.protocol import NoTarget
+from touchstone.validation.targets import Target, Targets
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ class TestKilling:
 
     def test_the_worker_is_killed_between_two_jobs(self, arena: Arena) -> None:
         arena.validate(GOOD)
-        worker = arena.validator._workers.workers()[-1]
+        worker = list(arena.validator.workers.values())[-1]
         gone = set(descendants(worker.process))
         os.kill(worker.process, 9)
         while any(not is_ended(process) for process in gone):

@@ -8,9 +8,9 @@ import pytest
 
 from tests.validation.attacks.conftest import sandbox_runner
 from tests.validation.validators.support import job_of, report_on, tree_of
+from touchstone.config.validation import RustProgram
 from touchstone.validation.protocol import Job, Report, Tree
-from touchstone.validation.validators.rust import RustValidator, find_toolchain
-from touchstone.validation.validators.rust_forgery import forgery_constructs
+from touchstone.validation.validators.rust import RUST_LIMITS, RustValidator, find_toolchain, forgery_constructs
 
 needs_cargo = pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
 
@@ -76,7 +76,8 @@ def crate(library: str, tests: str = TESTS) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def validator(tmp_path_factory: pytest.TempPathFactory) -> RustValidator:
-    return RustValidator(sandbox_runner("bubblewrap", tmp_path_factory.mktemp("scratch")))
+    sandbox = sandbox_runner("bubblewrap", tmp_path_factory.mktemp("scratch"))
+    return RustValidator(sandbox, RUST_LIMITS, RustProgram())
 
 
 def report(validator: RustValidator, root: Path, files: Mapping[str, str], before: str | None = None) -> Report:

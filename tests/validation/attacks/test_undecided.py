@@ -17,6 +17,11 @@ from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Command, Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
 
+# What the validators need: pytest, and pydantic for their settings.
+PACKAGES = (
+    "pytest* _pytest py.py pluggy* iniconfig* packaging* pygments* pydantic* annotated_types* typing_extensions* "
+    "typing_inspection*"
+)
 COMMANDS = {
     "kill its keeper": "kill -9 $PPID && sleep 9; exit 1",
     "end its keeper": "kill -TERM $PPID && sleep 9; exit 1",
@@ -41,8 +46,10 @@ from touchstone.validation.sandbox.backends import Bubblewrap, Landlock
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.probe import probe_backend
 from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.validators.command import CommandSettings, CommandValidator
-from touchstone.validation.validators.python import PythonSettings, PythonValidator
+from touchstone.config.validation import CommandProgram
+from touchstone.validation.validators.command import CommandValidator
+from touchstone.config.validation import PythonProgram
+from touchstone.validation.validators.python import PythonValidator
 
 backend = {"bubblewrap": Bubblewrap, "landlock": Landlock}[sys.argv[1]]()
 commands, candidates = map(json.loads, sys.argv[2:])
@@ -62,12 +69,12 @@ with tempfile.TemporaryDirectory() as scratch:
     for name, script in commands.items() if failure is None else ():
         # Where there is no namespace, `kill -1` would reach every process of the user.
         if backend.pid_namespace or "-1" not in script:
-            validator = CommandValidator(sandbox, limits, CommandSettings(("/bin/sh", "-c", script)))
+            validator = CommandValidator(sandbox, limits, CommandProgram(arguments=("/bin/sh", "-c", script)))
             result["command: " + name] = validate(validator, {"solution.py": b""})
     for name, attack in candidates.items() if failure is None else ():
         if backend.pid_namespace or "-1" not in attack:
             code = f"import os\\n\\ndef add(a, b):\\n    {attack}\\n    return 0\\n".encode()
-            validator = PythonValidator(sandbox, limits, PythonSettings(lint=False))
+            validator = PythonValidator(sandbox, limits, PythonProgram(lint=False))
             result["python: " + name] = validate(validator, {"solution.py": code, "test_solution.py": tests})
 print(json.dumps(result if failure is None else {"": failure}))
 """
@@ -77,7 +84,7 @@ print(json.dumps(result if failure is None else {"": failure}))
 def test_a_fix_that_ends_its_sandbox_has_failed(backend: str) -> None:
     with tempfile.TemporaryDirectory(prefix="attacks-undecided-") as folder:
         Path(folder).chmod(0o755)
-        python = environment(Path(folder) / "venv", "pytest* _pytest py.py pluggy* iniconfig* packaging* pygments*")
+        python = environment(Path(folder) / "venv", PACKAGES)
         given = (json.dumps(COMMANDS), json.dumps(CANDIDATES))
         found = run_as_ordinary_user(SCRIPT, backend, *given, python=python)
     if "" in found:

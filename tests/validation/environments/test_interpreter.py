@@ -12,12 +12,13 @@ import pytest
 from tests.validation.attacks.conftest import USED
 from tests.validation.environments.support import FILES, SOLUTION, TESTS, install, write_wheel
 from tests.validation.pytest_runner.support import run_pytest
+from touchstone.config.validation import PythonProgram
 from touchstone.errors import TouchstoneError
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.probe import choose_sandbox
-from touchstone.validation.validators.python import PythonSettings, PythonValidator
+from touchstone.validation.validators.python import PythonValidator
 
 Validate = Callable[..., Report]
 
@@ -49,7 +50,7 @@ def validator(
         sandbox = choose_sandbox(tmp_path_factory.mktemp("sandbox"), request.param)
     except TouchstoneError as error:
         pytest.skip(str(error))
-    settings = PythonSettings(interpreter=environment / "bin" / "python", lint=False)
+    settings = PythonProgram(interpreter=environment / "bin" / "python", lint=False)
     made = PythonValidator(sandbox, Limits(seconds=20.0), settings)
     yield made
     made.close()
@@ -100,7 +101,7 @@ def test_an_environment_by_name_shows_its_packages_and_own_libraries_only(tmp_pa
 @pytest.mark.nightly
 def test_another_version_of_a_package_is_another_cache_key(tmp_path: Path) -> None:
     plain_venv(tmp_path / "env")
-    settings = PythonSettings(interpreter=tmp_path / "env" / "bin" / "python", lint=False)
+    settings = PythonProgram(interpreter=tmp_path / "env" / "bin" / "python", lint=False)
     sandbox = choose_sandbox(tmp_path / "sandbox", unsandboxed=True)
     keys = []
     for answer in (1, 2):

@@ -19,12 +19,18 @@ from tests.validation.environments.support import SOLUTION, TESTS, install, writ
 from touchstone.config import load_config
 from touchstone.config.validation import PythonProgram, ValidationSettings
 from touchstone.errors import TouchstoneError
-from touchstone.validation.environments import environment_name, read_requirements
+from touchstone.validation.environments import (
+    InstallOptions,
+    environment_name,
+    prepare,
+    prepared_environments,
+    read_requirements,
+)
 from touchstone.validation.outcomes import outcome_rows
-from touchstone.validation.prepare_environments import InstallOptions, prepare, prepared_environments
+from touchstone.validation.protocol import NoTarget
 from touchstone.validation.sandbox.interpreters import interpreter
 from touchstone.validation.session import ValidationSession
-from touchstone.validation.targets import NoTarget, Target, Targets
+from touchstone.validation.targets import Target, Targets
 
 LIBRARY = interpreter().library
 BROKEN = "def answer():\n    return 0\n"
@@ -192,13 +198,13 @@ def test_without_uv_pip_installs(wheels: Path, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(shutil, "which", lambda *args, **kwargs: None)
     requirements = ("tinypkg==2.0",)
     assert prepare(tmp_path, [requirements], interpreter(), InstallOptions([str(wheels)], True)) == {}
-    assert [one.requirements for one in prepared_environments(tmp_path)] == [requirements]
+    assert list(prepared_environments(tmp_path).values()) == [requirements]
 
 
 KILLED = """
 import sys
 from pathlib import Path
-from touchstone.validation.prepare_environments import InstallOptions, prepare
+from touchstone.validation.environments import InstallOptions, prepare
 from touchstone.validation.sandbox.interpreters import interpreter
 prepare(Path(sys.argv[1]), [("tinypkg==2.0",)], interpreter(), InstallOptions([sys.argv[2]], True))
 """
@@ -218,7 +224,7 @@ def test_a_killed_preparation_leaves_nothing_half_made(wheels: Path, tmp_path: P
     try:
         while not (tmp_path / "started").exists() and process.poll() is None:
             time.sleep(0.02)
-        assert prepared_environments(environments) == []
+        assert prepared_environments(environments) == {}
         with pytest.raises(TouchstoneError, match="another process is preparing"):
             prepare(environments, [("tinypkg==2.0",)], interpreter(), InstallOptions([str(wheels)], True))
     finally:

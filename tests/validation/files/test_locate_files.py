@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.validation.files.locate_files import LocatedFile, UnusableFiles, locate
+from touchstone.validation.files.locate_files import LocatedFile, locate
+from touchstone.validation.protocol import NoTarget
 
 
 @pytest.fixture
@@ -86,19 +87,19 @@ def test_the_layouts_that_are_found(
 )
 def test_names_that_are_refused(clones: Path, filename: str | None, words: str) -> None:
     found = locate(clones, filename, "shop/network", None, "a1")
-    assert isinstance(found, UnusableFiles)
+    assert isinstance(found, NoTarget)
     assert found.status == "unsafe_input"
     assert words in found.reason
     if (filename and filename.strip(" .")) or filename == "..":
         for directory, project in ((filename, None), ("shop", filename)):
             also = locate(clones, "main.tf", directory, project, "a1")
-            assert isinstance(also, UnusableFiles) and words in also.reason
+            assert isinstance(also, NoTarget) and words in also.reason
 
 
 @pytest.mark.parametrize("oid", ["..", ".", "", "a/b", "/etc", "../secret", "a\0", "-x", "~", "a\\b"])
 def test_an_oid_that_would_be_a_path_is_checked_as_one(clones: Path, oid: str) -> None:
     found = locate(clones, "main.tf", None, None, oid)
-    assert isinstance(found, UnusableFiles) and found.status == "unsafe_input" and "the oid" in found.reason
+    assert isinstance(found, NoTarget) and found.status == "unsafe_input" and "the oid" in found.reason
     assert isinstance(locate(clones, "main.tf", "shop/network", None, oid), LocatedFile)
 
 
@@ -115,7 +116,7 @@ def test_symlinks_that_lead_out_are_refused(clones: Path) -> None:
         ("out/main.tf", None, "x"),
     ]:
         found = locate(clones, filename, directory, None, oid)
-        assert isinstance(found, UnusableFiles)
+        assert isinstance(found, NoTarget)
         assert found.status == "unsafe_input"
         assert "leads out of" in found.reason
 
@@ -127,8 +128,8 @@ def test_a_file_that_is_a_symlink_is_refused_wherever_it_leads(clones: Path) -> 
     (clones / "a1" / "loop.tf").symlink_to("loop.tf")
     for filename in ("in.tf", "out.tf", "gone.tf"):
         found = locate(clones, filename, "a1", None, "x")
-        assert isinstance(found, UnusableFiles) and found.status == "unsafe_input" and "symlink" in found.reason
-    assert isinstance(locate(clones, "loop.tf", "a1", None, "x"), UnusableFiles)
+        assert isinstance(found, NoTarget) and found.status == "unsafe_input" and "symlink" in found.reason
+    assert isinstance(locate(clones, "loop.tf", "a1", None, "x"), NoTarget)
 
 
 def test_a_symlink_inside_the_clones_is_followed_to_where_it_leads(clones: Path) -> None:
@@ -138,7 +139,7 @@ def test_a_symlink_inside_the_clones_is_followed_to_where_it_leads(clones: Path)
     )
     (clones / "a1" / "beside").symlink_to("../shop")
     found = locate(clones, "beside/network/main.tf", "a1", None, "x")
-    assert isinstance(found, UnusableFiles) and found.status == "unsafe_input"
+    assert isinstance(found, NoTarget) and found.status == "unsafe_input"
 
 
 def test_a_project_that_leads_out_is_no_root(clones: Path) -> None:
@@ -150,8 +151,8 @@ def test_what_is_no_regular_file_is_refused(clones: Path) -> None:
     os.mkfifo(clones / "a1" / "fifo.tf")
     fifo = locate(clones, "fifo.tf", "a1", None, "x")
     directory = locate(clones, "network", "shop", None, "x")
-    assert isinstance(fifo, UnusableFiles) and "is no regular file" in fifo.reason
-    assert isinstance(directory, UnusableFiles) and "is a directory" in directory.reason
+    assert isinstance(fifo, NoTarget) and "is no regular file" in fifo.reason
+    assert isinstance(directory, NoTarget) and "is a directory" in directory.reason
     assert fifo.status == directory.status == "unsafe_input"
 
 
@@ -169,12 +170,12 @@ def test_what_is_missing_is_named(
     clones: Path, filename: str, directory: str | None, oid: str, looked_for: str
 ) -> None:
     found = locate(clones, filename, directory, None, oid)
-    assert found == UnusableFiles("validator_unavailable", looked_for.format(clones=clones.resolve()))
+    assert found == NoTarget("validator_unavailable", looked_for.format(clones=clones.resolve()))
 
 
 def test_missing_clones_are_named(tmp_path: Path) -> None:
     found = locate(tmp_path / "gone", "main.tf", "a", None, "x")
-    assert found == UnusableFiles("validator_unavailable", f"there is no directory {(tmp_path / 'gone').resolve()}")
+    assert found == NoTarget("validator_unavailable", f"there is no directory {(tmp_path / 'gone').resolve()}")
 
 
 nasty = st.sampled_from(["..", ".", "", "a1", "shop", "network", "main.tf", "out", "~", "-", "\0", "\\", "\ud800", "é"])
@@ -223,7 +224,7 @@ def test_a_problem_about_a_whole_folder(
     (clones / "away").symlink_to(clones.parent / "secret")
     for filename in (None, " "):
         found = locate(clones, filename, directory, project, oid, whole_folder=True)
-        if isinstance(found, UnusableFiles):
+        if isinstance(found, NoTarget):
             assert found.status == expected
         else:
             assert found == LocatedFile(clones / expected[0], expected[1], "")

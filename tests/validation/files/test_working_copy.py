@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.validation.files import working_copy
-from touchstone.validation.files.locate_files import UnusableFiles
 from touchstone.validation.files.working_copy import HashedTree, file_hashes, list_files, tree_hash, write_working_copy
-from touchstone.validation.protocol import Tree
+from touchstone.validation.protocol import NoTarget, Tree
 
 
 def write(root: Path, *files: str) -> Path:
@@ -67,15 +66,15 @@ def test_a_root_that_is_a_symlink_itself_is_fine(tmp_path: Path) -> None:
 def test_limits_are_named(tmp_path: Path) -> None:
     write(tmp_path, "a", "b", "c")
     assert isinstance(list_files(tmp_path, max_files=3), tuple)
-    assert list_files(tmp_path, max_files=2) == UnusableFiles("unsafe_input", f"{tmp_path} has more than 2 files")
+    assert list_files(tmp_path, max_files=2) == NoTarget("unsafe_input", f"{tmp_path} has more than 2 files")
     assert isinstance(list_files(tmp_path, max_bytes=36), tuple)
-    too_large = UnusableFiles("unsafe_input", f"the files in {tmp_path} have more than 35 bytes")
+    too_large = NoTarget("unsafe_input", f"the files in {tmp_path} have more than 35 bytes")
     assert list_files(tmp_path, max_bytes=35) == too_large
 
 
 def test_a_missing_root_is_a_reason(tmp_path: Path) -> None:
     found = list_files(tmp_path / "gone")
-    assert isinstance(found, UnusableFiles)
+    assert isinstance(found, NoTarget)
     assert found.status == "validator_unavailable" and "gone" in found.reason
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from touchstone.validation.judging.judged_tests import only_judged, unlike_recorded
+from touchstone.validation.judging.verdicts import only_judged, unlike_recorded
 from touchstone.validation.protocol import Diagnostic, Problem, Report
 
 PROBLEM = Problem("a", "shop.py", Path("clones"), fail_to_pass=("test_bug",), pass_to_pass=("test_old",))

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from touchstone.config.validation import PythonProgram
 from touchstone.errors import TouchstoneError
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.probe import choose_sandbox
-from touchstone.validation.validators.python import PythonSettings, PythonValidator
+from touchstone.validation.validators.python import PythonValidator
 
 NOWHERE = Path("/nonexistent")
 
@@ -25,8 +26,8 @@ def warm_validator(
         chosen = choose_sandbox(scratch, sandbox)
     except TouchstoneError as error:
         pytest.skip(str(error))
-    settings = PythonSettings(lint=False, doctest=doctest, controls=controls)
-    made = PythonValidator(chosen, Limits(seconds=20.0), settings)
+    settings = PythonProgram(lint=False, doctest=doctest)
+    made = PythonValidator(chosen, Limits(seconds=20.0), settings, controls=controls)
     yield made
     made.close()
 

@@ -12,9 +12,8 @@ import pytest
 
 from tests.conftest import nightly_but
 from tests.load import busy
-from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.processes import usage
+from touchstone.validation.sandbox.processes import JobClock, LimitExceeded, usage
 
 BURN = "import time\nwhile time.process_time() < {seconds}: pass\n"
 CHILDREN = "import subprocess, sys\nfor _ in range({count}): subprocess.run([sys.executable, '-S', '-c', {code!r}])\n"

@@ -8,9 +8,8 @@ import pytest
 
 from tests.validation.attacks.arena import wait_for_none
 from tests.validation.sandbox.writing_worker import LINE
-from touchstone.validation.sandbox.clock import LimitExceeded
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.processes import descendants
+from touchstone.validation.sandbox.processes import LimitExceeded, descendants
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import JobAnswer, WarmWorker
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.validation.validators.support import STOPPED, Playback, job_of, report_on, tree_of
+from touchstone.config.validation import CommandProgram
 from touchstone.validation.protocol import Diagnostic, Job, Report
 from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
-from touchstone.validation.validators.command import CommandSettings, CommandValidator
+from touchstone.validation.validators.command import CommandValidator
 
 SHELL = ("/bin/sh", "-c")
 
@@ -21,7 +22,7 @@ def job(tmp_path: Path) -> Job:
 
 
 def played(job: Job, ended: CommandResult, report: Any = "json") -> Report:
-    return report_on(CommandValidator(Playback(ended), Limits(), CommandSettings(SHELL, report=report)), job)
+    return report_on(CommandValidator(Playback(ended), Limits(), CommandProgram(arguments=SHELL, report=report)), job)
 
 
 def said(exit_code: int, **fields: Any) -> CommandResult:
@@ -112,7 +113,7 @@ class TestJson:
 def test_placeholders_and_environment(job: Job) -> None:
     playback = Playback(CommandResult("exited", 0))
     arguments = ("/bin/ls", "--file={file}", "{directory}/x", "{other}")
-    settings = CommandSettings(arguments, readable=(Path("/opt/rules"),), environment={"RULES": "strict"})
+    settings = CommandProgram(arguments=arguments, readable=(Path("/opt/rules"),), environment={"RULES": "strict"})
     report_on(CommandValidator(playback, Limits(), settings), job)
     (command,) = playback.asked
     assert command.arguments == ["/bin/ls", "--file=a.txt", "./x", "{other}"]
@@ -123,7 +124,7 @@ def test_placeholders_and_environment(job: Job) -> None:
 
 def test_a_missing_program_is_said_once_and_decides_nothing(job: Job) -> None:
     playback = Playback(CommandResult("exited", 0))
-    validator = CommandValidator(playback, Limits(), CommandSettings(("no-such-program", "{file}")))
+    validator = CommandValidator(playback, Limits(), CommandProgram(arguments=("no-such-program", "{file}")))
     assert not validator.probe().usable
     report = report_on(validator, job)
     assert report.status == "validator_unavailable"
@@ -133,18 +134,19 @@ def test_a_missing_program_is_said_once_and_decides_nothing(job: Job) -> None:
 
 
 def test_probe_and_version(job: Job) -> None:
-    asking = (sys.executable, "--version")
-    validator = CommandValidator(Playback(CommandResult("exited", 0)), Limits(), CommandSettings(SHELL, asking))
+    asking = CommandProgram(arguments=SHELL, version_arguments=[sys.executable, "--version"])
+    validator = CommandValidator(Playback(CommandResult("exited", 0)), Limits(), asking)
     assert validator.version.startswith("Python 3.")
     assert validator.probe().usable
     assert "/bin/sh" in json.loads(json.dumps(validator.identity(job.problem)))["files"]
-    broken = CommandValidator(Playback(CommandResult("exited", 0)), Limits(), CommandSettings(SHELL, ("/bin/false",)))
+    settings = CommandProgram(arguments=SHELL, version_arguments=["/bin/false"])
+    broken = CommandValidator(Playback(CommandResult("exited", 0)), Limits(), settings)
     assert not broken.probe().usable
 
 
 def test_in_the_real_sandbox(sandbox: Sandbox, job: Job) -> None:
     script = "grep -q good {file} && test -f b.txt && touch $HOME/proof"
-    validator = CommandValidator(sandbox, Limits(), CommandSettings((*SHELL, script)))
+    validator = CommandValidator(sandbox, Limits(), CommandProgram(arguments=(*SHELL, script)))
     assert report_on(validator, job) == Report("passed", "full", duration_seconds=pytest.approx(0, abs=9))
     broken = Job(job.problem, job.tree.with_file("code/a.txt", b"bad\n"))
     assert report_on(validator, broken).status == "failed"

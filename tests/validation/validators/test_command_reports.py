@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.validation.validators.support import Playback, job_of, report_on, tree_of
+from touchstone.config.validation import CommandProgram
 from touchstone.validation.judging.verdicts import compute_verdict
 from touchstone.validation.protocol import Job, Report
 from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
-from touchstone.validation.validators.command import CommandSettings, CommandValidator
+from touchstone.validation.validators.command import CommandValidator
 from touchstone.validation.validators.common import SYSTEM_PATH
 
 GOOD = '<testsuite><testcase classname="A" name="adds"/></testsuite>'
@@ -26,7 +27,7 @@ def job(tmp_path: Path) -> Job:
 def validated(sandbox: Sandbox, job: Job, command: str, **problem: Any) -> Report:
     """The report of a problem's own test command; `report` and `report_file` are the problem's too."""
     about = replace(job.problem, test_command=command, **problem)
-    return report_on(CommandValidator(sandbox, Limits(seconds=30), CommandSettings(())), Job(about, job.tree))
+    return report_on(CommandValidator(sandbox, Limits(seconds=30), CommandProgram(arguments=())), Job(about, job.tree))
 
 
 class TestReportFiles:
@@ -73,7 +74,7 @@ class TestSetup:
 
 def played(job: Job, exit_code: int, stdout: str, judged: tuple[str, ...] = (), report: Any = "tap") -> Report:
     ended = CommandResult("exited", exit_code, stdout.encode(), b"last words")
-    settings = CommandSettings(("/bin/true",), report=report)
+    settings = CommandProgram(arguments=("/bin/true",), report=report)
     problem = replace(job.problem, fail_to_pass=judged)
     return report_on(CommandValidator(Playback(ended), Limits(), settings), Job(problem, job.tree))
 
@@ -138,7 +139,8 @@ def test_named_tests_need_a_report_by_name(job: Job) -> None:
 
 def test_an_unknown_report_is_said(job: Job) -> None:
     problem = replace(job.problem, test_report="xml")
-    validator = CommandValidator(Playback(CommandResult("exited", 0)), Limits(), CommandSettings(("/bin/true",)))
+    settings = CommandProgram(arguments=["/bin/true"])
+    validator = CommandValidator(Playback(CommandResult("exited", 0)), Limits(), settings)
     note = report_on(validator, Job(problem, job.tree)).note
     assert note == "unknown test_report 'xml'; use one of exit_code, json, pytest, junit, tap, go, cargo, jest"
 
@@ -158,7 +160,7 @@ def test_a_javascript_project_by_test_name(sandbox: Sandbox, tmp_path: Path) -> 
     judged = {"fail_to_pass": ("cart > adds",), "pass_to_pass": ("cart > is zero",)}
     job = job_of(tree, "shop.js")
     job = replace(job, problem=replace(job.problem, test_command=command, test_report="tap", **judged))
-    validator = CommandValidator(sandbox, Limits(seconds=30, memory_bytes=2**31), CommandSettings(()))
+    validator = CommandValidator(sandbox, Limits(seconds=30, memory_bytes=2**31), CommandProgram(arguments=()))
     fixes = {"passed": broken.replace("-", "+"), "failed": "process.exit(0);\n"}
     baseline = report_on(validator, job)
     assert dict(baseline.tests) == {"cart": False, "cart > adds": False, "cart > is zero": True}

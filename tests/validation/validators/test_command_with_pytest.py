@@ -8,10 +8,11 @@ from typing import get_args
 import pytest
 
 from tests.validation.validators.support import job_of, report_on, tree_of
+from touchstone.config.validation import CommandProgram
 from touchstone.validation.judging.verdicts import compute_verdict
 from touchstone.validation.protocol import Job, Report
 from touchstone.validation.sandbox.command import Limits, Sandbox
-from touchstone.validation.validators.command import CommandSettings, CommandValidator
+from touchstone.validation.validators.command import CommandValidator
 from touchstone.vocabulary import Success
 
 LIMITS = Limits(seconds=60)
@@ -38,7 +39,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
 
 
 def reports(sandbox: Sandbox, job: Job, *fixes: str, arguments: tuple[str, ...] = PYTEST) -> list[Report]:
-    settings = CommandSettings(arguments, readable=READABLE, environment=ENVIRONMENT)
+    settings = CommandProgram(arguments=arguments, readable=READABLE, environment=ENVIRONMENT)
     validator = CommandValidator(sandbox, LIMITS, settings)
     trees = [job.tree.with_file("shop.py", text.encode()) for text in fixes]
     return [report_on(validator, Job(job.problem, tree)) for tree in trees]
@@ -98,6 +99,6 @@ def test_python_needs_no_path(sandbox: Sandbox, job: Job, command: str, monkeypa
     """Where the system has no `python` it is Touchstone's own, with its packages."""
     monkeypatch.setattr("touchstone.validation.validators.common.SYSTEM_PATH", "/nowhere")
     own = replace(job.problem, test_command=command)
-    validator = CommandValidator(sandbox, LIMITS, CommandSettings(()))
+    validator = CommandValidator(sandbox, LIMITS, CommandProgram(arguments=()))
     assert report_on(validator, Job(own, job.tree.with_file("shop.py", RIGHT.encode()))).status == "passed"
     assert str(Path(sys.executable).parent) in str(validator.identity(own))

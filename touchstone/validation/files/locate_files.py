@@ -8,6 +8,8 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from touchstone.validation.protocol import NoTarget
+
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 1024
 
@@ -21,14 +23,6 @@ class LocatedFile:
     filename: str
 
 
-@dataclass(frozen=True)
-class UnusableFiles:
-    """Why a problem's files cannot be used."""
-
-    status: str
-    reason: str
-
-
 def locate(
     clones_dir: Path,
     filename: str | None,
@@ -37,7 +31,7 @@ def locate(
     oid: str,
     *,
     whole_folder: bool = False,
-) -> LocatedFile | UnusableFiles:
+) -> LocatedFile | NoTarget:
     """Locate a problem's file and the root of the tree that validation may read.
 
     Paths may start with the name of the clones folder, and the filename with the working directory.
@@ -60,7 +54,7 @@ def locate(
         return _locate_folder(clones_dir, working_directory, project_name, oid)
     refused = _refusal(filename, working_directory, project_name, oid)
     if refused:
-        return UnusableFiles("unsafe_input", refused)
+        return NoTarget("unsafe_input", refused)
     file = PurePosixPath(filename or "")
     try:
         clones = clones_dir.resolve()
@@ -70,29 +64,29 @@ def locate(
         module, file = _module(clones, file, working_directory, oid)
         return _missing(clones, module, module / file) or _located(clones, module, module / file, project_name)
     except (OSError, RuntimeError) as error:  # RuntimeError: a symlink loop
-        return UnusableFiles("validator_unavailable", f"{clones_dir / file} cannot be looked at: {error}")
+        return NoTarget("validator_unavailable", f"{clones_dir / file} cannot be looked at: {error}")
 
 
 def _locate_folder(
     clones_dir: Path, working_directory: str | None, project_name: str | None, oid: str
-) -> LocatedFile | UnusableFiles:
+) -> LocatedFile | NoTarget:
     """Locate the folder of a problem that names no file."""
     given = {"working_directory": working_directory, "project_name": project_name}
     named = {what: path for what, path in given.items() if path and path.strip()}
     refused = [reason for what, path in named.items() if (reason := path_refusal(what, path))]
     if refused or (not named and (reason := _oid_refusal(oid))):
-        return UnusableFiles("unsafe_input", refused[0] if refused else reason)
+        return NoTarget("unsafe_input", refused[0] if refused else reason)
     try:
         clones = clones_dir.resolve()
         module = clones / next(iter(named.values()), oid)
         if not module.is_dir():
-            return UnusableFiles("validator_unavailable", f"there is no directory {module}")
+            return NoTarget("validator_unavailable", f"there is no directory {module}")
         real = module.resolve()
         if not real.is_relative_to(clones):
-            return UnusableFiles("unsafe_input", f"{module} leads out of {clones} by a symlink")
+            return NoTarget("unsafe_input", f"{module} leads out of {clones} by a symlink")
         root = _root(clones, real, project_name)
     except (OSError, RuntimeError) as error:  # RuntimeError: a symlink loop
-        return UnusableFiles("validator_unavailable", f"{clones_dir} cannot be looked at: {error}")
+        return NoTarget("validator_unavailable", f"{clones_dir} cannot be looked at: {error}")
     directory = real.relative_to(root).as_posix()
     return LocatedFile(root, "" if directory == "." else directory, "")
 
@@ -171,28 +165,28 @@ def _is_there(path: Path) -> bool:
     return path.is_symlink() or path.exists()
 
 
-def _missing(clones: Path, module: Path, file: Path) -> UnusableFiles | None:
+def _missing(clones: Path, module: Path, file: Path) -> NoTarget | None:
     for directory in (clones, module):
         if not directory.is_dir() and not directory.is_symlink():
-            return UnusableFiles("validator_unavailable", f"there is no directory {directory}")
+            return NoTarget("validator_unavailable", f"there is no directory {directory}")
     # A path that leads outside is refused as unsafe, whether it exists or not.
     if _is_there(file) or not file.resolve().is_relative_to(clones):
         return None
-    return UnusableFiles("validator_unavailable", f"there is no file {file}")
+    return NoTarget("validator_unavailable", f"there is no file {file}")
 
 
-def _located(clones: Path, module: Path, file: Path, project_name: str | None) -> LocatedFile | UnusableFiles:
+def _located(clones: Path, module: Path, file: Path, project_name: str | None) -> LocatedFile | NoTarget:
     """The resolved paths, if they stay inside the clones folder and the module."""
     real_module, real_file = module.resolve(), file.resolve()
     for path, real in ((module, real_module), (file, real_file)):
         if not real.is_relative_to(clones):
-            return UnusableFiles("unsafe_input", f"{path} leads out of {clones} by a symlink")
+            return NoTarget("unsafe_input", f"{path} leads out of {clones} by a symlink")
     if file.is_symlink():
-        return UnusableFiles("unsafe_input", f"{file} is a symlink")
+        return NoTarget("unsafe_input", f"{file} is a symlink")
     if not file.is_file():
-        return UnusableFiles("unsafe_input", f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
+        return NoTarget("unsafe_input", f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
     if not real_file.is_relative_to(real_module):
-        return UnusableFiles("unsafe_input", f"{file} leads out of {module} by a symlink")
+        return NoTarget("unsafe_input", f"{file} leads out of {module} by a symlink")
     root = _root(clones, real_module, project_name)
     directory = real_module.relative_to(root).as_posix()
     return LocatedFile(root, "" if directory == "." else directory, real_file.relative_to(real_module).as_posix())

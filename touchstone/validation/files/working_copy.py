@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import BufferedReader
 from pathlib import Path
 
-from touchstone.validation.files.locate_files import UnusableFiles
-from touchstone.validation.files.open_beneath import open_beneath
-from touchstone.validation.protocol import Tree
+from touchstone.validation.open_beneath import open_beneath
+from touchstone.validation.protocol import NoTarget, Tree
 
 LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})
 
@@ -28,7 +27,7 @@ _EXECUTABLE = "x"
 _hashes: dict[str, tuple[tuple[int, int, int], str]] = {}
 
 
-def list_files(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -> tuple[str, ...] | UnusableFiles:
+def list_files(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -> tuple[str, ...] | NoTarget:
     """The files under a root, sorted and relative, without version control, caches and installed packages.
 
     A symlink to a file inside the root is listed and read as that file. Symlinks that lead outside, symlinks to
@@ -48,11 +47,11 @@ def list_files(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000
             files.append(path)
             total += size
             if len(files) > max_files:
-                return UnusableFiles("unsafe_input", f"{root} has more than {max_files:,} files")
+                return NoTarget("unsafe_input", f"{root} has more than {max_files:,} files")
             if total > max_bytes:
-                return UnusableFiles("unsafe_input", f"the files in {root} have more than {max_bytes:,} bytes")
+                return NoTarget("unsafe_input", f"the files in {root} have more than {max_bytes:,} bytes")
     except (OSError, RuntimeError) as error:
-        return UnusableFiles("validator_unavailable", f"{root} cannot be read: {error}")
+        return NoTarget("validator_unavailable", f"{root} cannot be read: {error}")
     return tuple(sorted(files))
 
 

@@ -13,9 +13,8 @@ from importlib.machinery import PathFinder
 from pathlib import PurePosixPath
 
 from touchstone.validation.fixes.runner_settings import changed_settings
-from touchstone.validation.judge_side import looks_like_test
 from touchstone.validation.protocol import Problem, Tree
-from touchstone.validation.reach import CODE
+from touchstone.validation.reach import CODE, looks_like_test
 
 # Tests rely on these; a new file of such a name would be imported instead.
 _TEST_LIBRARIES = (

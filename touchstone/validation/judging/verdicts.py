@@ -3,6 +3,9 @@
 The report on the fixed tree is compared with the baseline, the report on the unmodified tree. Diagnostics are compared
 as multisets of `Diagnostic.identity`, so their order and line numbers do not matter. Uncertainty counts against the
 fix; if nothing is known, the verdict is undecided.
+
+Of a problem that names its tests, as SWE-bench does, `fail_to_pass` and `pass_to_pass` and nothing else decide: a fix
+passes if all of them pass. A test that did not report, or was skipped, did not pass.
 """
 
 from collections import Counter, defaultdict
@@ -10,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from touchstone.validation.judging.judged_tests import only_judged
 from touchstone.validation.judging.removed_blocks import removed_blocks
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report, Severity
 from touchstone.vocabulary import Success
@@ -319,10 +321,10 @@ def _note(
     Errors come before warnings, whatever their order in the report.
     """
     come = [found for _, alike in new for found in alike]
-    told = {found.identity for found in (*remaining, *come)}
+    shown = {found.identity for found in (*remaining, *come)}
     groups = {
         "still there": remaining,
-        "left in the block": [found for found in left if found.identity not in told],
+        "left in the block": [found for found in left if found.identity not in shown],
         "new": come,
     }
     first = {label: min(group, key=_by_weight) for label, group in groups.items() if group}
@@ -331,3 +333,44 @@ def _note(
 
 def _by_weight(found: Diagnostic) -> tuple[str, str]:
     return found.severity, str(found)
+
+
+# Problems that name their tests
+
+
+def only_judged(report: Report, problem: Problem) -> Report:
+    """A finished report reduced to the tests that the problem names, if any; any other report stays as it is.
+
+    >>> from pathlib import Path
+    >>> problem = Problem("a", "shop.py", Path("clones"), fail_to_pass=("test_a",), pass_to_pass=("test_b",))
+    >>> report = only_judged(Report("failed", "full", tests={"test_a": True, "test_c": False}), problem)
+    >>> report.status, report.tests, [str(found) for found in report.diagnostics]
+    ('failed', {'test_a': True, 'test_b': False}, ['error: test did not report: test_b'])
+    """
+    if not problem.judged_tests or report.status not in ("passed", "failed") or not report.consistent:
+        return report
+    tests = {name: report.tests.get(name, False) for name in problem.judged_tests}
+    known = {found.test: found for found in report.diagnostics if found.test is not None}
+    failures = [known.get(name, _missing_test(name, report)) for name, passed in tests.items() if not passed]
+    # Errors outside tests, such as a file that cannot be imported, explain failures; alone they decide nothing.
+    others = [found for found in report.diagnostics if found.test is None and (failures or found.severity == "warning")]
+    status = "failed" if failures else "passed"
+    # What the tests need was compiled, whatever else was not.
+    compiled = True if not failures and report.compiled is False else report.compiled
+    return replace(report, status=status, tests=tests, diagnostics=(*failures, *others), compiled=compiled)
+
+
+def _missing_test(name: str, report: Report) -> Diagnostic:
+    verb = "failed" if name in report.tests else "did not report"
+    return Diagnostic("error", f"test {verb}: {name}", test=name)
+
+
+def unlike_recorded(baseline: Report, problem: Problem) -> str:
+    """Which test contradicts the problem's lists in a finished report on the unmodified problem; empty if none does."""
+    for name in problem.fail_to_pass:
+        if baseline.tests.get(name, False):
+            return f"the unmodified problem passes {name}, which is in fail_to_pass"
+    for name in problem.pass_to_pass:
+        if not baseline.tests.get(name, False):
+            return f"the unmodified problem does not pass {name}, which is in pass_to_pass"
+    return ""

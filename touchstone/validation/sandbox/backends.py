@@ -84,7 +84,7 @@ class Backend(ABC):
 
     @abstractmethod
     def missing(self) -> str | None:
-        """Why it cannot work here, as far as can be told without trying it; None if nothing is missing."""
+        """Why it cannot work here, as far as is known without trying it; None if nothing is missing."""
 
     @abstractmethod
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:

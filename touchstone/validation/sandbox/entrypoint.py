@@ -163,7 +163,7 @@ def _supervise_command(policy: Policy) -> NoReturn:
     """Run the command in a child, kill everything it leaves behind, then report its exit status.
 
     The status pipe gets a line when the command starts and one when it has ended, so that a supervisor that was killed
-    in between can be told from a sandbox that never worked.
+    in between can be distinguished from a sandbox that never worked.
     """
     status = policy["status_fd"]
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)

@@ -20,11 +20,10 @@ from typing import Any
 from touchstone.errors import TouchstoneError
 from touchstone.validation.files.working_copy import write_working_copy
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Backend, Launch
-from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits
 from touchstone.validation.sandbox.folders import remove_folder
 from touchstone.validation.sandbox.memory_group import memory_group
-from touchstone.validation.sandbox.processes import end_sandbox
+from touchstone.validation.sandbox.processes import JobClock, LimitExceeded, end_sandbox
 
 _LOOK_EVERY_SECONDS = 0.1
 _CHUNK = 65_536

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.validation.sandbox.backends import ENVIRONMENT, Borrowed, Launch
-from touchstone.validation.sandbox.clock import JobClock, LimitExceeded
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.fork_server import JOB, READY
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
 from touchstone.validation.sandbox.memory_group import memory_group
-from touchstone.validation.sandbox.processes import descendants, end_sandbox, usage
+from touchstone.validation.sandbox.processes import JobClock, LimitExceeded, descendants, end_sandbox, usage
 from touchstone.validation.sandbox.runner import SandboxRunner
 
 # How long a worker may be idle while it starts, or cleans up after a job. On a busy machine both take long, but the

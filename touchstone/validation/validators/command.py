@@ -12,12 +12,12 @@ import secrets
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from touchstone.validation.files.file_identity import content_identity
-from touchstone.validation.files.program_identity import program_identity, system_identity
+from touchstone.config.validation import CommandProgram
+from touchstone.validation.files.file_identity import content_identity, program_identity, system_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
@@ -26,7 +26,7 @@ from touchstone.validation.test_reports.results import SuiteResults, merged
 from touchstone.validation.test_reports.runners import left_early, runner_format, words
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
-from touchstone.vocabulary import COMMAND_REPORTS, CommandReport
+from touchstone.vocabulary import COMMAND_REPORTS
 
 _SHELL = Path("/bin/sh")
 # The shell's exit codes for a program that cannot be run or is not there.
@@ -53,23 +53,6 @@ exit $code
 
 
 @dataclass(frozen=True)
-class CommandSettings:
-    """A program and how to read its result. In `arguments`, {file} is the repaired file and {directory} the working
-    directory, both relative to the working directory, in which the program starts. `report_file` is a file that the
-    program writes, or a pattern such as `target/surefire-reports/*.xml`; without one, the report is read from
-    standard output. `interpreter` is the `python` of commands where the system has none, by default this one."""
-
-    arguments: tuple[str, ...]
-    version_arguments: tuple[str, ...] = ()
-    report: CommandReport = "exit_code"
-    fidelity: str = "full"
-    readable: tuple[Path, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    report_file: str = ""
-    interpreter: Path | None = None
-
-
-@dataclass(frozen=True)
 class _Plan:
     """How one problem's trees are validated."""
 
@@ -81,12 +64,18 @@ class _Plan:
 
 
 class CommandValidator:
-    """Runs the configured program, or the problem's own command, on each tree."""
+    """Runs the configured program, or the problem's own command, on each tree, in the problem's working directory.
+
+    The setting `report_file` is a file that it writes, or a pattern such as `target/surefire-reports/*.xml`; without
+    one, the report is read from standard output. `python` is the interpreter of commands where the system has none, by
+    default this one.
+    """
 
     name = "command"
 
-    def __init__(self, sandbox: Sandbox, limits: Limits, settings: CommandSettings) -> None:
+    def __init__(self, sandbox: Sandbox, limits: Limits, settings: CommandProgram, python: Path | None = None) -> None:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
+        self._configured_python = python
         self._program = common.find_program(Path(settings.arguments[0]), ()) if settings.arguments else _SHELL
         self._identities: dict[str, Mapping[str, str]] = {}
         said = common.run_trusted(settings.version_arguments) if settings.version_arguments else None
@@ -136,13 +125,13 @@ class CommandValidator:
         """The interpreter of commands that name one, if neither the configuration nor the system has it."""
         if "PATH" in self._settings.environment or shutil.which("python", path=common.SYSTEM_PATH):
             return None
-        return interpreter(self._settings.interpreter or Path(sys.executable))
+        return interpreter(self._configured_python or Path(sys.executable))
 
     def _readable(self, problem: Problem) -> tuple[Path, ...]:
         """What the commands of a problem may read besides the system and their own program."""
         named = set().union(*(words(command or "") for command in (problem.setup_command, problem.test_command)))
         if named.isdisjoint(_PYTHON) or self._python is None:
-            return self._settings.readable
+            return tuple(self._settings.readable)
         scripts = (self._python.program.parent / name for name in _PYTHON)
         return (*self._settings.readable, *self._python.folders, *(path for path in scripts if path.is_file()))
 
@@ -190,7 +179,7 @@ class CommandValidator:
         if report not in COMMAND_REPORTS:
             return Availability(False, f"unknown test_report '{report}'", f"use one of {', '.join(COMMAND_REPORTS)}")
         if report == "exit_code":
-            # An exit code of 0 is no proof where the fix can end the test runner with it.
+            # An exit code of 0 proves nothing where the fix can end the test runner with it.
             report = runner_format([str(program), *arguments]) or report
         if report == "exit_code" and problem.judged_tests:
             remedy = "set validation.command.report or the column test_report"

@@ -1,4 +1,4 @@
-"""What the validators that run programs share: finding a program, and reading its result.
+"""What the validators that run programs share: finding a program, reading its result, and probing a toolchain.
 
 A program's output counts only if it is complete and agrees with its exit code. Anything else becomes a report that no
 verdict rests on, built here so that all validators build it the same way.
@@ -10,14 +10,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar, get_args
+from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Severity, Tree
-from touchstone.validation.sandbox.clock import LimitExceeded
-from touchstone.validation.sandbox.command import CommandResult
+from touchstone.validation.sandbox.command import Command, CommandResult, Limits, Sandbox
+from touchstone.validation.sandbox.processes import LimitExceeded
 from touchstone.validation.test_reports.results import ReportFormatError as ReportFormatError
 
 FULL_FIDELITY = "full"
@@ -61,15 +62,6 @@ def unavailable(availability: Availability, fidelity: str) -> Report:
     """The report of a validator that does not work on this machine."""
     note = f"{availability.detail}; {availability.remedy}" if availability.remedy else availability.detail
     return Report("validator_unavailable", fidelity, note=note)
-
-
-def confirm_in_sandbox(availability: Availability, trial: Report, sandbox: str) -> Availability:
-    """The availability, or the reason for unavailability if a correct sample did not pass in the sandbox."""
-    if trial.status == "passed":
-        return availability
-    found = trial.note or "; ".join(map(str, trial.diagnostics))
-    detail = f"{availability.detail} does not work in the sandbox {sandbox}: {trial.status} {found[:500]}".rstrip()
-    return Availability(False, detail, "name the program itself in the configuration, not a script that looks for it")
 
 
 def sample(files: Mapping[str, bytes], filename: str) -> Job:
@@ -192,3 +184,64 @@ def to_root(directory: str) -> str:
 def errors_of(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
     """The diagnostics that are errors."""
     return (each for each in diagnostics if each.severity == "error")
+
+
+# Validators that run an installed toolchain
+
+Tool = TypeVar("Tool")
+
+
+class ToolchainValidator(ABC, Generic[Tool]):
+    """Runs an installed tool on each tree. `tool` is None if it was not found; `version` is then empty."""
+
+    name: str
+    # A correct tree, which a working tool passes.
+    sample: ClassVar[Job]
+
+    def __init__(self, sandbox: Sandbox, limits: Limits, tool: Tool | None, version: str) -> None:
+        self._sandbox, self._limits = sandbox, limits
+        self._tool, self.version = tool, version
+
+    @abstractmethod
+    def _find(self) -> Availability:
+        """Whether the tool and everything it needs is installed, without running it in the sandbox."""
+
+    @abstractmethod
+    def _command(self, job: Job, tool: Tool) -> Command:
+        """The command that validates one job."""
+
+    @abstractmethod
+    def _build_report(self, result: CommandResult, job: Job) -> Report:
+        """The report on one job, from the result of its command."""
+
+    def probe(self) -> Availability:
+        """Whether the tool is installed and passes a correct sample in the sandbox."""
+        found = self._find()
+        if not found.usable or self._tool is None:
+            return found
+        trial = self._report(self.sample, self._tool)
+        if trial.status == "passed":
+            return found
+        said = (trial.note or "; ".join(map(str, trial.diagnostics)))[:500]
+        detail = f"{found.detail} does not work in the sandbox {self._sandbox.name}: {trial.status} {said}".rstrip()
+        remedy = "name the program itself in the configuration, not a script that looks for it"
+        return Availability(False, detail, remedy)
+
+    def fidelity(self, problem: Problem) -> str:
+        """Always full: the real tool runs."""
+        return FULL_FIDELITY
+
+    def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
+        """Yield one report per job."""
+        availability = self._find()
+        for job in jobs:
+            if not availability.usable or self._tool is None:
+                yield unavailable(availability, FULL_FIDELITY)
+            else:
+                yield self._report(job, self._tool)
+
+    def close(self) -> None:
+        """Nothing is kept running."""
+
+    def _report(self, job: Job, tool: Tool) -> Report:
+        return self._build_report(self._sandbox.run(self._command(job, tool), self._limits), job)

@@ -16,16 +16,17 @@ from typing import Any
 
 from touchstone.validation.files.file_identity import packages_identity
 from touchstone.validation.judging.removed_blocks import CHECKED, JSON
-from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
+from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError
-from touchstone.validation.validators.common import stopped_at
+from touchstone.validation.validators.common import sample, stopped_at
 
 _PACKAGES = ("pygohcl", "tree-sitter", "tree-sitter-hcl")
 _MAX_REPORT_BYTES = 4 * 2**20
 _MAX_FILE_BYTES = 4 * 2**20
 _JOBS_BEFORE_REPLACED = 2000
+_SAMPLE = b'output "one" {\n  value = %b\n}\n'
 
 
 class HclValidator:
@@ -47,7 +48,8 @@ class HclValidator:
 
     def probe(self) -> Availability:
         """Whether a correct module passes and a broken one fails."""
-        sound, broken = (self._validate_one(_sample(value)).status for value in (b"1", b"var.nobody"))
+        jobs = [sample({"main.tf": _SAMPLE % value}, "main.tf") for value in (b"1", b"var.nobody")]
+        sound, broken = (self._validate_one(job).status for job in jobs)
         self.close()
         if (sound, broken) == ("passed", "failed"):
             return Availability(True, self.version)
@@ -112,11 +114,6 @@ class HclValidator:
         if (exceeded := answer.exceeded) is not None:
             return stopped_at(exceeded, Report(exceeded.status, fidelity, duration_seconds=seconds))
         return build_report(answer.content, fidelity, seconds)
-
-
-def _sample(value: bytes) -> Job:
-    files = {"main.tf": b'output "one" {\n  value = ' + value + b"\n}\n"}
-    return Job(Problem("probe", "main.tf", Path("/")), Tree(Path("/"), tuple(files), files))
 
 
 def build_report(answer: bytes, fidelity: str, seconds: float) -> Report:

@@ -11,7 +11,7 @@ from typing import Any
 
 from touchstone.validation.protocol import Diagnostic, Problem, Report, TestControl
 from touchstone.validation.pytest_runner.channel import read_lines
-from touchstone.validation.sandbox.clock import LimitExceeded
+from touchstone.validation.sandbox.processes import LimitExceeded
 from touchstone.validation.validators.common import stopped_at
 
 FULL = "full"

@@ -10,16 +10,17 @@ import os
 import secrets
 import sysconfig
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from touchstone.config.validation import PythonProgram
 from touchstone.progress import report_warning
 from touchstone.validation.files.file_identity import content_identity, packages_identity
-from touchstone.validation.judging.judged_tests import only_judged
-from touchstone.validation.protocol import Availability, Job, Problem, Report, TestControl, Tree
+from touchstone.validation.judging.verdicts import only_judged
+from touchstone.validation.protocol import Availability, Job, Problem, Report, TestControl
 from touchstone.validation.pytest_runner.plugins import mentioned_plugins
 from touchstone.validation.sandbox.backends import Borrowed
 from touchstone.validation.sandbox.command import Limits
@@ -27,7 +28,7 @@ from touchstone.validation.sandbox.interpreters import Interpreter, editable_ins
 from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.sandbox.warm_worker import JobAnswer, WarmWorker, WorkerLostError
 from touchstone.validation.validators import lint
-from touchstone.validation.validators.common import unavailable
+from touchstone.validation.validators.common import sample, unavailable
 from touchstone.validation.validators.pytest_report import FULL, build_report, control_results
 
 _TEST_FILES = ("test_*.py", "*_test.py")
@@ -47,79 +48,46 @@ _CONFIRMATIONS = 2
 _HANGING = 5
 
 
-@dataclass(frozen=True)
-class PythonSettings:
-    """The interpreter for problems (default: this one), and whether lint, doctests and negative controls are run.
-
-    `control_failures`: also if some tests failed, because the verdict may forgive that.
-    """
-
-    interpreter: Path | None = None
-    lint: bool = True
-    doctest: bool = False
-    controls: bool = True
-    control_failures: bool = False
-
-
-_WorkerKey = tuple[Interpreter, bool, Limits]
-
-
-class WorkerPool:
-    """Warm workers, made on first use. If there are more than `most`, the least recently used one is closed.
-
-    >>> class Loud:
-    ...     def close(self) -> None:
-    ...         print("closed")
-    >>> pool = WorkerPool(lambda key: Loud(), most=2)
-    >>> first, _, again, _ = pool.get("a"), pool.get("b"), pool.get("a"), pool.get("c")
-    closed
-    >>> pool.get("a") is again is first
-    True
-    """
-
-    def __init__(self, make: Callable[[_WorkerKey], WarmWorker], most: int = _WARM_WORKERS) -> None:
-        self._make, self._most = make, most
-        # The most recently used one is last.
-        self._workers: dict[_WorkerKey, WarmWorker] = {}
-
-    def get(self, key: _WorkerKey) -> WarmWorker:
-        """The worker for an interpreter, with or without numpy, and limits."""
-        worker = self._workers.pop(key, None) or self._make(key)
-        self._workers[key] = worker
-        while len(self._workers) > self._most:
-            self._workers.pop(next(iter(self._workers))).close()
-        return worker
-
-    def workers(self) -> list[WarmWorker]:
-        """All workers, the most recently used one last."""
-        return list(self._workers.values())
-
-    def close(self) -> None:
-        """Close all workers; they start again when they are next used."""
-        for worker in self.workers():
-            worker.close()
-
-
 class PythonValidator:
-    """Runs a problem's tests against its tree."""
+    """Runs a problem's tests against its tree, and those that pass as negative controls.
+
+    `control_failures`: controls also if some tests failed, because the verdict may forgive that.
+    """
 
     name = "python"
 
-    def __init__(self, sandbox: SandboxRunner, limits: Limits, settings: PythonSettings) -> None:
+    def __init__(
+        self,
+        sandbox: SandboxRunner,
+        limits: Limits,
+        settings: PythonProgram,
+        *,
+        controls: bool = True,
+        control_failures: bool = False,
+    ) -> None:
         self._sandbox, self._limits, self._settings = sandbox, limits, settings
+        self._controls, self._control_failures = controls, control_failures
         self.version = interpreter(settings.interpreter).version
-        self._workers = WorkerPool(self._worker)
+        # By interpreter, with or without numpy; the most recently used one is last.
+        self.workers: dict[tuple[Interpreter, bool], WarmWorker] = {}
         # Hashes of programs and package folders, each computed once.
         self._installed: dict[Path, str] = {}
 
-    def _worker(self, key: _WorkerKey) -> WarmWorker:
-        python, numpy, limits = key
+    def _worker(self, python: Interpreter, numpy: bool) -> WarmWorker:
+        """A warm worker. If there are too many, the least recently used one is closed."""
+        worker = self.workers.pop((python, numpy), None) or self._new_worker(python, numpy)
+        self.workers[python, numpy] = worker
+        while len(self.workers) > _WARM_WORKERS:
+            self.workers.pop(next(iter(self.workers))).close()
+        return worker
+
+    def _new_worker(self, python: Interpreter, numpy: bool) -> WarmWorker:
         serve = f"{_WORKER}:{'serve_with_numpy' if numpy else 'serve'}"
         if python == interpreter():
-            return WarmWorker(self._sandbox, serve, limits, python=python, paths=[packages_folder()])
+            return WarmWorker(self._sandbox, serve, self._limits, python=python, paths=[packages_folder()])
         # The runner depends on pytest's internals, so it brings its own pytest into every environment.
         pytest = Borrowed(packages_folder(), _PYTEST, _USED_BY_PYTEST)
-        return WarmWorker(self._sandbox, serve, limits, python=python, paths=python.packages, borrowed=pytest)
+        return WarmWorker(self._sandbox, serve, self._limits, python=python, paths=python.packages, borrowed=pytest)
 
     def _python(self, problem: Problem) -> Interpreter:
         """The interpreter of a problem, with the packages that its files can import."""
@@ -153,7 +121,7 @@ class PythonValidator:
         for path in wanted.keys() - self._installed.keys():
             self._installed[path] = wanted[path](path)
         installed = {str(path): self._installed[path] for path in wanted}
-        return {"installed": installed, "lint": linter, "control_failures": self._settings.control_failures}
+        return {"installed": installed, "lint": linter, "control_failures": self._control_failures}
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Lint all files in one call, then run the tests job by job."""
@@ -168,8 +136,9 @@ class PythonValidator:
             yield replace(report, lint_warnings=warnings, duration_seconds=time.monotonic() - started)
 
     def close(self) -> None:
-        """Stop all workers."""
-        self._workers.close()
+        """Stop all workers; they start again when they are next used."""
+        for worker in self.workers.values():
+            worker.close()
 
     def _validate_one(self, job: Job) -> Report:
         tests = find_tests(job)
@@ -189,12 +158,10 @@ class PythonValidator:
         if not (available := pytest_available()).usable:
             return unavailable(available, FULL)
         files = {path: content.decode("utf-8", "surrogateescape") for path, content in contents.items()}
-        session = _Session(job, tests, self._payload(job, files, tests), self._worker_for(job, files), self._limits)
-        return session.report(self._settings)
-
-    def _worker_for(self, job: Job, files: Mapping[str, str]) -> WarmWorker:
         mentions_numpy = any("numpy" in text for path, text in files.items() if path.endswith(".py"))
-        return self._workers.get((self._python(job.problem), mentions_numpy, self._limits))
+        worker = self._worker(self._python(job.problem), mentions_numpy)
+        session = _Session(job, tests, self._payload(job, files, tests), worker, self._limits)
+        return session.report(controls=self._controls, control_failures=self._control_failures)
 
     def _payload(self, job: Job, files: Mapping[str, str], tests: Sequence[str]) -> dict[str, Any]:
         doctest = ["--doctest-modules", f"./{job.problem.filename}"] if self._settings.doctest else []
@@ -230,17 +197,17 @@ class _Session:
     worker: WarmWorker
     limits: Limits
 
-    def report(self, settings: PythonSettings) -> Report:
+    def report(self, *, controls: bool, control_failures: bool) -> Report:
         """The report on the job. For a fix, controls are only run if the tests that count passed."""
         started = time.monotonic()
         report = self._plain()
         took = time.monotonic() - started
         problem = self.job.problem
-        if not settings.controls or report.status not in _FINISHED or not report.compiled:
+        if not controls or report.status not in _FINISHED or not report.compiled:
             return report
         summary = (problem.summary or "").strip().casefold()
         names_a_test = any(summary in (name.casefold(), f"test failed: {name.casefold()}") for name in report.tests)
-        forgiving = settings.control_failures or (names_a_test and not problem.judged_tests)
+        forgiving = control_failures or (names_a_test and not problem.judged_tests)
         passed = any(report.tests.values()) if forgiving else only_judged(report, problem).status == "passed"
         if self.job.is_fix and not passed:
             return report
@@ -315,9 +282,8 @@ def _doubtful(reason: str) -> TestControl:
 
 
 def _sample(answer: bytes) -> Job:
-    files = {"one.py": b"def one():\n    return " + answer + b"\n"}
-    files["test_one.py"] = b"from one import one\n\n\ndef test_one():\n    assert one() == 1\n"
-    return Job(Problem("probe", "one.py", Path("/")), Tree(Path("/"), tuple(sorted(files)), files))
+    test = b"from one import one\n\n\ndef test_one():\n    assert one() == 1\n"
+    return sample({"one.py": b"def one():\n    return %b\n" % answer, "test_one.py": test}, "one.py")
 
 
 def find_tests(job: Job) -> tuple[str, ...]:

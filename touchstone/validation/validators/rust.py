@@ -11,8 +11,9 @@ to look tested without being so. Closed:
   them with its `runner`.
 * Targets with `harness = false` are not counted. A source file or test program that changes after it was built voids
   the run. Processes left over by a step are killed before the next. The reporting process is closed to the candidate.
-* A fix that introduces a way to replace `main`, functions of the C library, assertions or equality (`rust_forgery`)
-  cannot pass. Tests inside the sources that it changes are put back before they come here (`fixes.rust_tests`).
+* A fix that introduces a way to replace `main`, functions of the C library, assertions or equality
+  (`forgery_constructs`) cannot pass. Tests inside the sources that it changes are put back before they come here
+  (`fixes.rust_tests`).
 
 Not closed: the code under test shares one process with the harness, so code that searches its memory for the secret
 can still print a pass and exit. A new type can lie in other ways than by equality. The candidate's build scripts and
@@ -30,16 +31,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from touchstone.config.validation import RustProgram
 from touchstone.validation.files.file_identity import content_identity
-from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
+from touchstone.validation.fixes.rust_tests import without_literals
+from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.test_reports import libtest
 from touchstone.validation.test_reports.libtest import ContradictionError
 from touchstone.validation.validators import common, rust_in_sandbox
-from touchstone.validation.validators.common import ReportFormatError, take, take_objects, take_or_none
+from touchstone.validation.validators.common import (
+    ReportFormatError,
+    ToolchainValidator,
+    take,
+    take_objects,
+    take_or_none,
+)
 from touchstone.validation.validators.lint import MOST_WARNINGS
-from touchstone.validation.validators.rust_forgery import forgery_constructs
-from touchstone.validation.validators.toolchain import ToolchainValidator
 
 RUST_LIMITS = Limits(
     seconds=240.0,
@@ -63,15 +70,6 @@ _OFFLINE = re.compile(r"offline mode \(.*--offline|--offline was specified|witho
 
 
 @dataclass(frozen=True)
-class RustSettings:
-    """`cargo` replaces the one on PATH. `vendor_dir` holds the crates that problems depend on, as created by `cargo
-    vendor`."""
-
-    cargo: Path | None = None
-    vendor_dir: Path | None = None
-
-
-@dataclass(frozen=True)
 class Toolchain:
     """An installed Rust toolchain."""
 
@@ -89,9 +87,9 @@ class RustValidator(ToolchainValidator[Toolchain]):
     name = "rust"
     sample = _SAMPLE
 
-    def __init__(self, sandbox: Sandbox, limits: Limits = RUST_LIMITS, settings: RustSettings | None = None) -> None:
-        self._settings = settings or RustSettings()
-        toolchain = find_toolchain(self._settings.cargo)
+    def __init__(self, sandbox: Sandbox, limits: Limits, settings: RustProgram) -> None:
+        self._settings = settings
+        toolchain = find_toolchain(settings.cargo)
         super().__init__(sandbox, limits, toolchain, toolchain.version if toolchain else "")
 
     def _find(self) -> Availability:
@@ -320,3 +318,63 @@ def _outcomes(said: Mapping[str, Any]) -> Iterator[tuple[str, libtest.Outcome, s
         code, stdout = take(ran, "exit_code", int), take(ran, "stdout", str)
         for name, outcome in libtest.read_documentation(code, stdout).items():
             yield name, outcome, common.tail(stdout.encode())
+
+
+# Constructs with which a fix could forge the report of its tests, found in its text. A fix that introduces one cannot
+# pass, unless the original file or the reference fix has it too. Comments and literals do not count. Constructs that a
+# macro puts together from parts are not found.
+
+_ASSERTIONS = r"(?:debug_)?assert(?:_eq|_ne|_matches)?"
+_CONSTRUCTS = {
+    # Replacing `main`, functions of the C library or parts of the program.
+    "no_main": re.compile(r"\bno_main\b"),
+    "no_mangle": re.compile(r"\bno_mangle\b"),
+    "export_name": re.compile(r"\bexport_name\b"),
+    "link_section": re.compile(r"\blink_section\b"),
+    "extern": re.compile(r"\bextern\b"),
+    "asm": re.compile(r"\b(?:global_|naked_)asm\b|\basm ?!|\barch ?:: ?asm\b"),
+    "dlsym": re.compile(r"\bdlsym\b"),
+    # Replacing what the tests assert with: any use of these names but a call.
+    "an assertion macro": re.compile(
+        rf"\b{_ASSERTIONS}\b(?! ?!)|\bmacro_rules ?! ?(?:r\#)?(?:{_ASSERTIONS}\b|panic\b|\$)|\bas (?:r\#)?panic\b"
+    ),
+}
+# Deciding that whatever is compared is equal. Deriving, requiring, importing and calling it are harmless.
+_EQUALITY = re.compile(r"\bPartialEq\b(?P<renamed> as\b)?")
+_HARMLESS_BEFORE = re.compile(
+    r"(?:(?<!:):(?!:) ?|\+ ?|\bas |\bderive ?\([^()]*|\buse [^;()!]*)(?:\w+ ?:: ?)*\Z",
+)
+# Where a macro implements a trait that it is given, a bound may be how it is given.
+_GIVEN_TRAIT = re.compile(r"\bimpl\b ?(?:<[^>]*> ?)?(?:\$\w+ ?:: ?)*\$[\w(][^;{}]*? for\b")
+_HARMLESS_BESIDE_MACRO = re.compile(r"(?:\bderive ?\([^()]*|\buse [^;()!]*)(?:\w+ ?:: ?)*\Z")
+_LOOK_BACK = 200
+_MOST_EQUALITIES = 1000
+
+
+def forgery_constructs(tree: Tree, problem: Problem) -> str:
+    """The constructs that a replaced file contains and neither its original nor the reference fix."""
+    found: set[str] = set()
+    for path, content in tree.changed.items():
+        original = tree.root / path
+        before = original.read_bytes() if original.is_file() else b""
+        found |= _constructs(path, content) - _constructs(path, before)
+    if found and problem.reference_fix:
+        found -= _constructs(problem.path, problem.reference_fix.encode())
+    return ", ".join(sorted(found))
+
+
+def _constructs(path: str, content: bytes) -> set[str]:
+    text = content.decode("utf-8", "replace")
+    # Any file can be included as code, but only in Rust's own is it known where a comment begins.
+    code = " ".join((without_literals(text) if path.endswith(".rs") else text).split())
+    found = {name for name, pattern in _CONSTRUCTS.items() if pattern.search(code)}
+    return found | {"PartialEq"} if _implements_equality(code) else found
+
+
+def _implements_equality(code: str) -> bool:
+    harmless = _HARMLESS_BESIDE_MACRO if _GIVEN_TRAIT.search(code) else _HARMLESS_BEFORE
+    for number, found in enumerate(_EQUALITY.finditer(code)):
+        before = code[max(0, found.start() - _LOOK_BACK) : found.start()]
+        if found["renamed"] or number > _MOST_EQUALITIES or not harmless.search(before):
+            return True
+    return False

@@ -182,15 +182,15 @@ def _cargo(
     ran = _run(line, most=_MESSAGES_BYTES)
     messages = [json.loads(each) for each in ran.stdout.splitlines() if each.startswith('{"reason":')]
     spoken = [each["message"] for each in messages if each["reason"] == "compiler-message"]
-    told = [
+    shown = [
         _shortened(each, names) for each in spoken if each["level"] in ("error", "warning") and _is_about_code(each)
     ]
-    worst_first = sorted(told, key=lambda each: str(each["level"]))
+    worst_first = sorted(shown, key=lambda each: str(each["level"]))
     made = [each for each in messages if each["reason"] == "compiler-artifact"]
     step = {
         "exit_code": ran.exit_code,
         "messages": worst_first[:_MOST_MESSAGES],
-        "warnings": sum(each["level"] == "warning" or each["code"].startswith("clippy::") for each in told),
+        "warnings": sum(each["level"] == "warning" or each["code"].startswith("clippy::") for each in shown),
         "stderr": ran.stderr[-_MOST_CHARACTERS:],
         "started": bool(messages),
     }
@@ -269,8 +269,8 @@ def _run_guarded(
         os.close(tells)
     os.set_blocking(hears, False)
     with os.fdopen(hears, "rb", buffering=0) as answer:
-        told = answer.read(_SECRET_BYTES + 1)
-    return GuardedResult(ran.exit_code, ran.stdout, ran.stderr, told == secret)
+        answered = answer.read(_SECRET_BYTES + 1)
+    return GuardedResult(ran.exit_code, ran.stdout, ran.stderr, answered == secret)
 
 
 def _run(
@@ -342,9 +342,9 @@ def _without_harness(root: Path) -> set[tuple[str, str, str]]:
     found = set()
     for manifest in root.rglob("Cargo.toml"):
         try:
-            told = tomllib.loads(manifest.read_text())
+            parsed = tomllib.loads(manifest.read_text())
             for kind in ("lib", "bin", "test", "example"):
-                targets = told.get(kind, [])
+                targets = parsed.get(kind, [])
                 for target in targets if isinstance(targets, list) else [targets]:
                     if target.get("harness") is False:
                         found.add((str(manifest), kind, "" if kind == "lib" else str(target.get("name"))))

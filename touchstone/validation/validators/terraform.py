@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from touchstone.config.validation import TerraformProgram
 from touchstone.text import counted
 from touchstone.validation.files.file_identity import content_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common
-from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
+from touchstone.validation.validators.common import ReportFormatError, ToolchainValidator, take, take_or_none
 from touchstone.validation.validators.hcl import HclValidator
-from touchstone.validation.validators.toolchain import ToolchainValidator
 
 _FIDELITY = common.FULL_FIDELITY
 _KNOWN_FORMAT = "1."
@@ -83,14 +83,6 @@ _LOCAL_MODULE_ABSENT = b"Error: Unreadable module directory"
 
 
 @dataclass(frozen=True)
-class TerraformSettings:
-    """`program` replaces the one on PATH. `plugin_dir` is an unpacked mirror from `terraform providers mirror`."""
-
-    program: Path | None = None
-    plugin_dir: Path | None = None
-
-
-@dataclass(frozen=True)
 class _Engine:
     """A way to run Terraform: the command before a subcommand, and the paths it needs to read."""
 
@@ -107,15 +99,11 @@ class TerraformValidator(ToolchainValidator[_Engine]):
     sample = _SAMPLE
 
     def __init__(
-        self,
-        sandbox: Sandbox,
-        limits: Limits,
-        settings: TerraformSettings | None = None,
-        blocks: HclValidator | None = None,
+        self, sandbox: Sandbox, limits: Limits, settings: TerraformProgram, blocks: HclValidator | None = None
     ) -> None:
-        """`blocks` reads what modules declare, which Terraform does not tell."""
-        self._settings, self._blocks = settings or TerraformSettings(), blocks
-        engine = _find_engine(self._settings.program)
+        """`blocks` reads what modules declare, which Terraform does not say."""
+        self._settings, self._blocks = settings, blocks
+        engine = _find_engine(settings.program)
         super().__init__(sandbox, limits, engine, engine.version if engine else "")
 
     def _find(self) -> Availability:

@@ -12,7 +12,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class UnsafePathError(OSError):
-    """The path leads out of its folder, or to something that is no regular file."""
+    """The path leads out of its folder, or to something other than a regular file."""
 
 
 def read_beneath(root: Path, path: str) -> bytes:
@@ -23,7 +23,7 @@ def read_beneath(root: Path, path: str) -> bytes:
     ...     Path(root, "out").symlink_to("/etc/passwd")
     ...     read_beneath(Path(root), "out")
     Traceback (most recent call last):
-    touchstone.validation.files.open_beneath.UnsafePathError: [Errno 40] leads out of its folder: 'out'
+    touchstone.validation.open_beneath.UnsafePathError: [Errno 40] leads out of its folder: 'out'
     """
     with os.fdopen(open_beneath(root, path), "rb") as file:
         return file.read()
