@@ -8,6 +8,7 @@ it belongs must match exactly once. Where only the line ends differ, the file's 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import merge
 from io import BytesIO
 from itertools import islice
 
@@ -235,12 +236,5 @@ def _outward(places: Sequence[int], expected: int) -> Iterator[int]:
     >>> list(_outward([1, 4, 6, 9], 5))
     [6, 4, 9, 1]
     """
-    after = bisect_left(places, expected)
-    before = after - 1
-    while before >= 0 or after < len(places):
-        if before < 0 or (after < len(places) and places[after] - expected <= expected - places[before]):
-            yield places[after]
-            after += 1
-        else:
-            yield places[before]
-            before -= 1
+    at = bisect_left(places, expected)
+    return merge(places[at:], reversed(places[:at]), key=lambda place: abs(place - expected))

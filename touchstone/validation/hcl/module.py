@@ -20,8 +20,7 @@ from touchstone.validation.hcl.json_syntax import native_text, read_json, struct
 from touchstone.validation.hcl.loading import ROOT, body_errors, has_expected_labels, load_errors
 from touchstone.validation.hcl.parsing import Block, SourceText, parse, source, syntax_errors
 from touchstone.validation.hcl.schema import read_schemas
-from touchstone.validation.hcl.types import is_of_provider
-from touchstone.validation.hcl.values import Doubt
+from touchstone.validation.hcl.values import Doubt, is_of_provider
 from touchstone.validation.judging.removed_blocks import CHECKED, JSON, SCHEMA, Address
 from touchstone.validation.protocol import Diagnostic
 
