@@ -41,6 +41,7 @@ _MEANT = re.compile(
 _LOCALS = re.compile(rb"(?:^|\})([ \t]*)locals[ \t]*[=:]?\s*(\{)", re.MULTILINE)
 _ARGUMENT = re.compile(rb'([ \t]*)"?([A-Za-z_][\w-]*)"?(?:[ \t]*(=)(?!=)|[ \t]*:|[ \t]+["\[{\d])')
 _OPENING, _CLOSING = (b"[", b"(", b"{"), (b"]", b")", b"}")
+_ROOT_WORDS = {"variable": "var", "module": "module"}
 _JSON_TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|[\[{]|[\]}]|:')
 
 
@@ -53,15 +54,14 @@ class Provider(NamedTuple):
 
 @dataclass(slots=True)
 class Declarations:
-    """Declared names by kind. A resource, by mode, type and name, has a repetition: count, for_each, none or unknown.
+    """What references can name. `names` are those of variables, local values and module calls, by the root word.
 
-    `required_providers` maps local names to source addresses, "" if none is given; `chosen_providers` maps resources
-    that name their provider to its local name.
+    A resource, by mode, type and name, has a repetition: count, for_each, none or unknown. `required_providers` maps
+    local names to source addresses, "" if none is given; `chosen_providers` maps resources that name their provider to
+    its local name.
     """
 
-    variables: set[str] = field(default_factory=set)
-    locals: set[str] = field(default_factory=set)
-    modules: set[str] = field(default_factory=set)
+    names: dict[str, set[str]] = field(default_factory=lambda: {"var": set(), "local": set(), "module": set()})
     resources: dict[Unit, str] = field(default_factory=dict)
     required_providers: dict[str, str] = field(default_factory=dict)
     chosen_providers: dict[Unit, str] = field(default_factory=dict)
@@ -70,11 +70,9 @@ class Declarations:
         """Add the declarations of one root block."""
         arguments = block.body.arguments
         if block.kind == "locals":
-            self.locals |= arguments.keys()
-        elif block.kind == "variable":
-            self.variables.add(block.labels[0])
-        elif block.kind == "module":
-            self.modules.add(block.labels[0])
+            self.names["local"] |= arguments.keys()
+        elif block.kind in _ROOT_WORDS:
+            self.names[_ROOT_WORDS[block.kind]].add(block.labels[0])
         elif block.kind in RESOURCE_KINDS:
             self._add_resource(block)
             if "provider" in arguments:
@@ -98,10 +96,9 @@ class Declarations:
         """Add the declarations of an object in JSON syntax. Best effort; reports no errors."""
         for kind, value in content.items():
             if kind == "locals":
-                self.locals.update(*(entry for entry, _ in labelled(value, 0) if isinstance(entry, dict)))
-            elif kind in ("variable", "module"):
-                names = self.variables if kind == "variable" else self.modules
-                names.update(name for _, (name,) in _named(value, 1))
+                self.names["local"].update(*(entry for entry, _ in labelled(value, 0) if isinstance(entry, dict)))
+            elif kind in _ROOT_WORDS:
+                self.names[_ROOT_WORDS[kind]].update(name for _, (name,) in _named(value, 1))
             elif kind in RESOURCE_KINDS:
                 self.resources |= {(RESOURCE_KINDS[kind], *names): "unknown" for _, names in _named(value, 2)}
             elif kind == "check":

@@ -426,9 +426,9 @@ class Evaluator:
         inner = replace(self, depth=self.depth + 1)
         if nodes[0].type == "variable_expr":
             value, used = inner._reference(nodes)
-        else:  # by the type of the node: `_literal_value`, `_function_call` and so on
-            evaluate = getattr(inner, f"_{nodes[0].type}", None)
-            value, used = evaluate(nodes[0]) if evaluate is not None else Value(), 1
+        else:
+            evaluate = _EVALUATED.get(nodes[0].type)
+            value, used = evaluate(inner, nodes[0]) if evaluate is not None else Value(), 1
         for position, node in enumerate(nodes[used:], used):
             value = inner._step(value, node)
             if node.type == "splat" or (value.kind == DYNAMIC and value.sensitive is False):
@@ -449,8 +449,6 @@ class Evaluator:
             names.append(source(node)[1:].strip())
         value, used = self.named(root, names)
         return value, 1 + used
-
-    _expression = value
 
     def _literal_value(self, node: Node) -> Value:
         inner = children(node)[0]
@@ -667,6 +665,18 @@ class Evaluator:
                 # A function's own rules are only applied if the types of all arguments are known.
                 inner = self._with("perhaps") if unknown and parameter.kinds else self
                 inner._refuse(argument, "Invalid function argument", detail)
+
+
+_EVALUATED: Mapping[str, Callable[[Evaluator, Node], Value]] = {
+    "expression": Evaluator.value,
+    "literal_value": Evaluator._literal_value,
+    "template_expr": Evaluator._template_expr,
+    "collection_value": Evaluator._collection_value,
+    "for_expr": Evaluator._for_expr,
+    "conditional": Evaluator._conditional,
+    "operation": Evaluator._operation,
+    "function_call": Evaluator._function_call,
+}
 
 
 def _any_sensitive(values: Sequence[Value]) -> bool | None:
