@@ -34,7 +34,7 @@ _BOM = BOM.decode()
 
 @dataclass(frozen=True)
 class Fix:
-    """What a model wrote: the whole file, a replacement for the problem's lines, or changes to several files.
+    """A model's text: the whole file, a replacement for the problem's lines, or changes to several files.
 
     `diff` is a unified diff, `files` a JSON object of contents by path, `edits` are search/replace blocks.
     """

@@ -1,4 +1,4 @@
-"""What a project's manifest tells its test runner: which tests there are and how they run.
+"""A manifest's settings for its test runner: which tests there are and how they run.
 
 A fix of several files may change a manifest, but not this part of it: it could replace the tests. Then the whole
 manifest is put back.
@@ -21,7 +21,7 @@ _PYTEST_SECTIONS = ("pytest", "tool:pytest")
 
 
 def changed_settings(changes: Mapping[str, bytes | None], tree: Tree) -> list[str]:
-    """The changed manifests that tell a test runner something else than before.
+    """The changed manifests that have other settings for a test runner than before.
 
     >>> from pathlib import Path
     >>> tree = Tree(Path(), ("package.json",), {"package.json": b'{"scripts": {"test": "jest"}}'})

@@ -127,7 +127,7 @@ class _Reader:
 
     @property
     def in_hunk(self) -> bool:
-        """Whether the line looks like one of a hunk: it starts with a sign, and is no signature of a mail."""
+        """Whether the line looks like one of a hunk: it starts with a sign, and does not sign a mail."""
         return self.starts((b" ", b"+", b"-", b"\\")) and self.line not in (b"-- ", b"--") and not self.starts_file
 
     def go_back_to(self, number: int) -> None:
@@ -261,7 +261,7 @@ def _without_prefixes(old: str | None, new: str | None) -> tuple[str | None, str
 
 
 def _name_in_header(line: str) -> str | None:
-    """The name in `diff --git a/name b/name`; None if they are two, or cannot be told apart."""
+    """The name in `diff --git a/name b/name`; None if they differ or are ambiguous."""
     names = line.removeprefix("diff --git ")
     quoted = re.fullmatch(r'("(?:[^"\\]|\\.)*+"|\S+) ("(?:[^"\\]|\\.)*+"|\S+)', names)
     half = len(names) // 2

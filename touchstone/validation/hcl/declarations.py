@@ -1,10 +1,10 @@
-"""What files declare: the names that references can resolve to, addresses, and what is declared twice.
+"""The declarations of files: the names that references can resolve to, addresses, and duplicates.
 
 An address is a root block's type with its labels; a local value is `("local", name)`; blocks in JSON syntax have
 addresses of their own. A fix must not make an address vanish; what counts as vanished belongs in
 `touchstone.validation.judging.removed_blocks`. For a file that does not parse, a scan that needs neither quotes nor
-braces to match finds what it was meant to declare. It gives only what can be told with some certainty: a name that is
-no declaration would fail the fixes that drop it.
+braces to match finds what it was meant to declare. It gives only names that are almost certain: one that
+declares nothing would fail the fixes that drop it.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from touchstone.validation.judging.removed_blocks import JSON, UNREAD, Address
 from touchstone.validation.protocol import Diagnostic
 
 BUILTIN_PROVIDER = "terraform.io/builtin/terraform"
-# What Terraform shall do with its state. Deleting such a block can be the repair.
+# Instructions for Terraform's state. Deleting such a block can be the repair.
 _DIRECTIVES = frozenset({"moved", "import", "removed"})
 _DECLARING = ROOT.blocks.keys() - _DIRECTIVES
 # Brackets in comments, heredocs and strings do not nest. An unclosed string ends with its line.
@@ -54,7 +54,7 @@ class Provider(NamedTuple):
 
 @dataclass(slots=True)
 class Declarations:
-    """What references can name. `names` are those of variables, local values and module calls, by the root word.
+    """The targets of references. `names` are those of variables, local values and module calls, by the root word.
 
     A resource, by mode, type and name, has a repetition: count, for_each, none or unknown. `required_providers` maps
     local names to source addresses, "" if none is given; `chosen_providers` maps resources that name their provider to
@@ -226,7 +226,7 @@ def _local_names(data: bytes, block: re.Match[bytes], following: int) -> Iterato
 
 
 def _is_indented(lines: list[bytes]) -> bool:
-    """Whether the lines after an opening bracket are indented further, so that indentation tells the nesting."""
+    """Whether the lines after an opening bracket are indented further, so that indentation shows the nesting."""
     for line, after in itertools.pairwise(lines[1:]):
         if line.rstrip().endswith(_OPENING) and after.strip() and after.lstrip()[:1] not in b"])}":
             width, deeper = (len(each) - len(each.lstrip()) for each in (line, after))

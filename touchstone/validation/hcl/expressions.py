@@ -32,7 +32,7 @@ _NONE: frozenset[str] = frozenset()
 _REPEATED = frozenset({"each", "count"})
 
 Unit = tuple[str, ...]
-"""What Terraform evaluates as one: `("local", name)`, `("managed", type, name)`, `("output", name)` and so on."""
+"""The key of one evaluation: `("local", name)`, `("managed", type, name)`, `("output", name)` and so on."""
 
 
 class Step(NamedTuple):

@@ -1,7 +1,7 @@
-"""What Terraform rejects while it loads a module, before it checks references or providers.
+"""The errors that Terraform finds while it loads a module, before it checks references or providers.
 
 The arguments, nested blocks and labels of each kind of block, names, constants, types and defaults of variables,
-conditions, meta-arguments. What is declared twice belongs in `declarations`.
+conditions, meta-arguments. Duplicates belong in `declarations`.
 """
 
 import re

@@ -78,7 +78,7 @@ def check_module(
     found, doubts = broken or [*refused, *duplicate_errors(blocks, in_json)], list[Doubt]()
     if not found:
         found, doubts = evaluation_errors(blocks, expressions, names, schemas, merged)
-    # What could hide errors. In a module that does not load, there may be any calls.
+    # Features that could hide errors. A module that does not load may have any calls.
     calls = (call for places in expressions.values() for place in places for call in place.calls)
     unchecked = {
         "overrides": merged,

@@ -225,7 +225,7 @@ class Block:
 
     @property
     def missing(self) -> Span:
-        """Where Terraform reports something missing: the opening brace, or the argument of a one-line block."""
+        """The place of an error about something missing: the opening brace, or the argument of a one-line block."""
         span = self.text.span(self.brace)
         for argument in self.body.arguments.values():
             first = self.text.span(argument.name_node)

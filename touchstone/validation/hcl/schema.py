@@ -207,7 +207,7 @@ PROVISIONERS = {
     "remote-exec": _block(_own("", "script", inline=_LINES, scripts=_LINES)),
     "file": _block(_own("destination", "source content")),
 }
-# What any type of connection takes.
+# The arguments of all types of connections.
 _OF_CONNECTION = _own(
     "host",
     "type user password timeout script_path target_platform private_key certificate host_key agent_identity "

@@ -1,4 +1,4 @@
-"""What can be known of a value without running Terraform: its type, a constant, whether it is sensitive.
+"""Values as far as they are known without running Terraform: their type, a constant, whether they are sensitive.
 
 A type is a word (`string`, `number`, `bool`, `dynamic`) or a tuple: `("list", element)`, also `set` and `map`;
 `("tuple", (types…))`; `("object", ((name, type, required), …))`. `dynamic` converts to anything. First come types,
@@ -42,10 +42,10 @@ _OPTIONAL = 'Keyword "optional" is valid only as a modifier for object type attr
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is known of a value without running Terraform.
+    """A value as far as it is known without running Terraform.
 
     `known` is the constant of a primitive type, else None; `parts` are the elements of a literal list or object.
-    `sensitive` is None if that cannot be told.
+    `sensitive` is None if unknown.
     """
 
     type: Type = DYNAMIC
