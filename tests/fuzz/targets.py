@@ -27,8 +27,7 @@ from touchstone.publish.query import require_select
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, apply_fix
 from touchstone.validation.hcl import check_module
 from touchstone.validation.protocol import Problem, Tree
-from touchstone.validation.test_reports import libtest
-from touchstone.validation.test_reports.formats import FORMATS, named_as_expected
+from touchstone.validation.test_reports import FORMATS, libtest, named_as_expected
 from touchstone.validation.test_reports.results import ReportFormatError
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -165,7 +164,7 @@ def _read_report(data: bytes, name: str) -> None:
 
 def _read_libtest(data: bytes) -> None:
     text = data[1:].decode("utf-8", "replace")
-    for read in (libtest.read_all, libtest.read_documentation, libtest.read_list):
+    for read in (partial(libtest.read_single, "a"), libtest.read_documentation, libtest.read_list):
         try:
             read(data[0] if data else 0, text)
         except libtest.ContradictionError as error:

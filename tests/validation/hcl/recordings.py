@@ -1,7 +1,7 @@
 """Modules that need no provider, each with what Terraform 1.11.4 says of it.
 
 A recording is a file in `modules/`: the module's files and then Terraform's errors, each after a line with its name.
-`python -m tests.validation.hcl.recordings` asks the terraform on PATH again and writes the errors anew.
+`python -m tests.validation.hcl.recordings` asks the terraform on PATH again and rewrites the errors.
 """
 
 import json

@@ -33,10 +33,6 @@ def cases(kind: str) -> list[Any]:
     return [pytest.param(MODULES[name], text, id=f"{name} {n}") for name, texts in repairs.items() for n, text in texts]
 
 
-def test_there_are_enough_of_both_kinds() -> None:
-    assert len(MODULES) >= 10 and len(cases("right")) >= 50 and len(cases("wrong")) >= 100
-
-
 @pytest.mark.parametrize(("module", "fixed"), cases("right"))
 def test_a_right_repair_passes(module: Module, fixed: str) -> None:
     verdict = judge(module, fixed)

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from touchstone.validation.test_reports import go, jest, junit, libtest, pytest_text, tap
-from touchstone.validation.test_reports.formats import FORMATS, named_as_expected
+from touchstone.validation.test_reports import FORMATS, go, jest, junit, libtest, named_as_expected, pytest_text, tap
 from touchstone.validation.test_reports.results import ReportFormatError, SuiteResults
 from touchstone.validation.test_reports.runners import runner_format
 

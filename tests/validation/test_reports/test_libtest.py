@@ -2,13 +2,7 @@
 
 import pytest
 
-from touchstone.validation.test_reports.libtest import (
-    ContradictionError,
-    read_all,
-    read_documentation,
-    read_list,
-    read_single,
-)
+from touchstone.validation.test_reports.libtest import ContradictionError, read_documentation, read_list, read_single
 
 
 def summary(passed: int = 0, failed: int = 0, ignored: int = 0, verdict: str | None = None) -> str:
@@ -34,6 +28,7 @@ def test_other_output_does_not_matter() -> None:
 @pytest.mark.parametrize("exit_code", [-6, -11, 3, 134])
 def test_breaking_off_is_a_failure(exit_code: int) -> None:
     assert read_single("m::a", exit_code, "\nrunning 1 test\n") == "failed"
+    assert read_single("m::a", exit_code, "\nrunning 2 tests\ntest m::a ... ok\n") == "failed"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +75,3 @@ def test_documentation_comes_in_two_sessions() -> None:
     for exit_code, stdout in ((0, first + second), (0, first + first), (101, first)):
         with pytest.raises(ContradictionError):
             read_documentation(exit_code, stdout)
-
-
-def test_a_program_that_breaks_off_tells_of_no_test() -> None:
-    assert read_all(101, "running 2 tests\ntest a ... ok\n") == {}

@@ -1,4 +1,4 @@
-"""What a model wrote becomes changed files: code taken out of an answer, patches, search/replace blocks, whole files.
+"""From a model's answer to changed files: code in fences, patches, search/replace blocks, whole files.
 
-`apply_fix` is the way in. What the changed files are worth belongs in `judging`.
+`apply_fix` is the way in. Judging the changed files belongs in `judging`.
 """

@@ -34,7 +34,7 @@ _BOM = BOM.decode()
 
 @dataclass(frozen=True)
 class Fix:
-    """What a model wrote: the whole file, a replacement for the problem's lines, or changes to several files.
+    """A model's text: the whole file, a replacement for the problem's lines, or changes to several files.
 
     `diff` is a unified diff, `files` a JSON object of contents by path, `edits` are search/replace blocks.
     """
@@ -139,9 +139,8 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
         made = _MAKERS[fix.kind](tree, text, problem)
     except PatchError as error:
         return NotApplied("failed", f"the {_NAMES[fix.kind]} {error}")
-    changes, modes = made.files, made.modes
-    reason = _path_error(changes)
-    judge = tuple(judge_changes(changes, problem, tree)) if not reason else ()
+    changes, modes, reason = made.files, made.modes, ""
+    judge = tuple(judge_changes(changes, problem, tree))
     if judge and test_edits == "refuse":
         return _changes_tests(judge[0], judge)
     if judge and test_edits == "ignore":
@@ -210,20 +209,20 @@ def _changes_tests(path: str, judge: Sequence[str]) -> NotApplied:
     return NotApplied("failed", reason, tuple(judge))
 
 
-def _path_error(changes: Iterable[str]) -> str:
-    """Why a path in a fix is refused; empty if all of them stay inside the tree."""
-    paths = dict.fromkeys(changes)
+def _refuse_paths(changed: Iterable[str]) -> None:
+    """Refuse a fix with a path that leaves the tree, or with too many. Before any file is read: a path may lead
+    anywhere."""
+    paths = dict.fromkeys(changed)
     if len(paths) > _MAX_FILES:
-        return f"it changes {len(paths):,} paths; at most {_MAX_FILES:,} are allowed"
+        raise PatchError(f"is refused: it changes {len(paths):,} paths; at most {_MAX_FILES:,} are allowed")
     for path in paths:
         parts = path.split("/")
-        if not path or "" in parts or "." in parts:
-            return f"the path {path[:80]!r} is not a plain path"
-        if reason := path_refusal("path", path):
-            return reason
-        if left_out := LEFT_OUT.intersection(parts):
-            return f"the path {path[:80]!r} is in {min(left_out)}, which is not part of the problem"
-    return ""
+        plain = "" not in parts and "." not in parts
+        reason = path_refusal("path", path) if plain else f"the path {path[:80]!r} is not a plain path"
+        if not reason and (left_out := LEFT_OUT.intersection(parts)):
+            reason = f"the path {path[:80]!r} is in {min(left_out)}, which is not part of the problem"
+        if reason:
+            raise PatchError(f"is refused: {reason}")
 
 
 def _layout_error(tree: Tree, changes: Files) -> str:
@@ -242,7 +241,6 @@ def _layout_error(tree: Tree, changes: Files) -> str:
 
 def _changes_by_diff(tree: Tree, text: str, _: Problem) -> Changes:
     patches = parse_codex_patch(text) if is_codex_patch(text) else parse_diff(text)
-    # Before any file is looked at: a path may lead anywhere.
     _refuse_paths(path for patch in patches for path in (patch.old, patch.new) if path is not None)
     return apply_patches(tree, patches)
 
@@ -282,11 +280,6 @@ def _changes_by_files(tree: Tree, text: str, _: Problem) -> Changes:
     if not pairs:
         raise PatchError("has no file in it")
     return changes
-
-
-def _refuse_paths(paths: Iterable[str]) -> None:
-    if reason := _path_error(paths):
-        raise PatchError(f"is refused: {reason}")
 
 
 # After the columns for one file: the first that is not blank is used.

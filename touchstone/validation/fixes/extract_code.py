@@ -129,13 +129,11 @@ def _holds_bare_fences(fences: Sequence[_Fence], lines: Sequence[str]) -> bool:
     return ends_fenced and bool(first.info) and len(alike) % 2 == 0 and not any(fence.info for fence in alike)
 
 
-def _blocks(fences: Sequence[_Fence]) -> list[_Block]:
-    blocks = _nested_blocks(fences)
-    return blocks if all(block.closing for block in blocks) else _flat_blocks(fences)
+def _blocks(fences: Sequence[_Fence], *, nested: bool = True) -> list[_Block]:
+    """The outermost blocks, if a fence that names a language opens a nested block and all of them are closed.
 
-
-def _nested_blocks(fences: Sequence[_Fence]) -> list[_Block]:
-    """The outermost blocks, if a fence that names a language opens a nested block."""
+    Otherwise the blocks as CommonMark parses them: the first fence that can close a block closes it.
+    """
     blocks = []
     open_fences: list[_Fence] = []
     for fence in fences:
@@ -143,22 +141,11 @@ def _nested_blocks(fences: Sequence[_Fence]) -> list[_Block]:
             opening = open_fences.pop()
             if not open_fences:
                 blocks.append(_Block(opening, fence))
-        elif not open_fences or fence.opens_inside(open_fences[-1]):
+        elif not open_fences or (nested and fence.opens_inside(open_fences[-1])):
             open_fences.append(fence)
+    if open_fences and nested:
+        return _blocks(fences, nested=False)
     return blocks + [_Block(fence, None) for fence in open_fences[:1]]
-
-
-def _flat_blocks(fences: Sequence[_Fence]) -> list[_Block]:
-    """The blocks as CommonMark parses them: the first fence that can close a block closes it."""
-    blocks = []
-    opening: _Fence | None = None
-    for fence in fences:
-        if opening is None:
-            opening = fence
-        elif fence.closes(opening):
-            blocks.append(_Block(opening, fence))
-            opening = None
-    return blocks + ([_Block(opening, None)] if opening else [])
 
 
 def _reads_as_code(line: str) -> bool:

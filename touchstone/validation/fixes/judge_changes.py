@@ -45,7 +45,7 @@ def _matches(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _module_place(path: str) -> str:
-    """What a module is imported as, from its folder: the same for `a.py`, `a/__init__.py` and `a/index.js`."""
+    """The path that imports a module, from its folder: the same for `a.py`, `a/__init__.py` and `a/index.js`."""
     stem = path.removesuffix(PurePosixPath(path).suffix)
     folder, _, name = stem.rpartition("/")
     return folder if name in ("__init__", "index", "mod") else stem

@@ -81,9 +81,8 @@ def opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Opcode]:
 
 def _middle_opcodes(old: Sequence[bytes], new: Sequence[bytes]) -> Sequence[Opcode]:
     for autojunk in (False, True):
-        if _equal_pairs(old, new, autojunk=autojunk) <= _MAX_EQUAL_PAIRS:
-            with suppress(_TooMuchWorkError):
-                return _BoundedMatcher(old, new, autojunk=autojunk).get_opcodes()
+        with suppress(_TooMuchWorkError):
+            return _BoundedMatcher(old, new, autojunk=autojunk).get_opcodes()
     return [("replace", 0, len(old), 0, len(new))]
 
 
@@ -92,13 +91,19 @@ class _TooMuchWorkError(Exception):
 
 
 class _BoundedMatcher(SequenceMatcher[bytes]):
-    """Compares lines, and gives up after `_MAX_STEPS`: interleaved lines would take quadratic time."""
+    """Compares lines, and gives up on too many equal ones, or after `_MAX_STEPS`: interleaved lines would take
+    quadratic time."""
 
     def __init__(self, old: Sequence[bytes], new: Sequence[bytes], *, autojunk: bool) -> None:
+        # Like difflib, `autojunk` skips lines that make up over 1% of a long file.
+        most = len(new) // 100 + 1 if autojunk and len(new) >= 200 else len(new)
+        counts = {line: count for line, count in Counter(new).items() if count <= most}
+        pairs = [counts.get(line, 0) for line in old]
+        if sum(pairs) > _MAX_EQUAL_PAIRS:
+            raise _TooMuchWorkError
         super().__init__(None, old, new, autojunk=autojunk)
         self._steps_left = _MAX_STEPS
-        counts = _compared_lines(new, autojunk=autojunk)
-        self._steps_before = list(itertools.accumulate((1 + counts[line] for line in old), initial=0))
+        self._steps_before = list(itertools.accumulate((1 + count for count in pairs), initial=0))
 
     def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
         """difflib's own; it looks at every pair of equal lines in the range."""
@@ -106,15 +111,3 @@ class _BoundedMatcher(SequenceMatcher[bytes]):
         if self._steps_left < 0:
             raise _TooMuchWorkError
         return super().find_longest_match(alo, ahi, blo, bhi)
-
-
-def _equal_pairs(old: Sequence[bytes], new: Sequence[bytes], *, autojunk: bool) -> int:
-    """How many pairs of lines difflib would compare."""
-    old_counts = Counter(old)
-    return sum(count * old_counts[line] for line, count in _compared_lines(new, autojunk=autojunk).items())
-
-
-def _compared_lines(new: Sequence[bytes], *, autojunk: bool) -> Counter[bytes]:
-    """How often each line occurs; `autojunk` skips lines that make up over 1% of a long file."""
-    most = len(new) // 100 + 1 if autojunk and len(new) >= 200 else len(new)
-    return Counter({line: count for line, count in Counter(new).items() if count <= most})

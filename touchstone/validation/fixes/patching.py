@@ -8,6 +8,7 @@ it belongs must match exactly once. Where only the line ends differ, the file's 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import merge
 from io import BytesIO
 from itertools import islice
 
@@ -30,9 +31,9 @@ class _NoMatchError(PatchError):
 
 @dataclass
 class Changes:
-    """What a fix does to a tree: the changed files by path (None is a deleted one), and which of them are executable.
+    """The effect of a fix: the changed files by path (None is a deleted one), and which of them are executable.
 
-    `notes` are for people: what was accepted although it is not quite right.
+    `notes` are for people: deviations that were accepted.
     """
 
     files: Files = field(default_factory=dict)
@@ -41,7 +42,7 @@ class Changes:
 
 
 def apply_patches(tree: Tree, patches: Sequence[FilePatch]) -> Changes:
-    """What the patches change. Raises PatchError if any part does not apply."""
+    """Apply patches to a tree. Raises PatchError if any part does not apply."""
     patching = _Patching(tree, frozenset(patch.old for patch in patches if patch.old != patch.new and not patch.copies))
     for patch in patches:
         patching.apply(patch)
@@ -161,7 +162,7 @@ class _Patching:
         return b"".join([*new, *lines[at:]])
 
     def _find(self, lines: list[bytes], places: Places, taken: bytearray, hunk: Hunk) -> Iterator[int]:
-        """Where a hunk matches, nearest to where it should, if anywhere. A line is changed by one hunk only."""
+        """The match of a hunk that is nearest to its line number, if any. A line is changed by one hunk only."""
         before, count, old_start = list(hunk.before), len(hunk.before), hunk.old_start or 0
         at_start, at_end = old_start <= 1, hunk.trailing == 0
         if not count and 0 < old_start < len(lines):
@@ -169,7 +170,7 @@ class _Patching:
         if at_start or at_end:
             only = 0 if at_start else len(lines) - count
             fits = only >= 0 and (not at_end or only + count == len(lines))
-            # What an earlier hunk put at the beginning or the end is no longer this file's own.
+            # Lines that an earlier hunk put at the beginning or the end are not the original file's.
             fits &= not (count and ((at_start and self.start_taken) or (at_end and self.end_taken)))
             candidates = iter([only] if fits else [])
         else:
@@ -177,7 +178,7 @@ class _Patching:
         return islice((place for place in candidates if self._matches(lines, taken, before, place)), 1)
 
     def _find_unplaced(self, lines: list[bytes], places: Places, taken: bytearray, hunk: Hunk) -> Iterator[int]:
-        """Where a hunk without a line number matches; of several places, the first after its anchors."""
+        """The matches of a hunk without a line number; of several, the first after its anchors."""
         before = list(hunk.before)
         if not before and lines:
             raise PatchError(f"has a hunk that does not say where its lines belong: {hunk.header[:200]}")
@@ -235,12 +236,5 @@ def _outward(places: Sequence[int], expected: int) -> Iterator[int]:
     >>> list(_outward([1, 4, 6, 9], 5))
     [6, 4, 9, 1]
     """
-    after = bisect_left(places, expected)
-    before = after - 1
-    while before >= 0 or after < len(places):
-        if before < 0 or (after < len(places) and places[after] - expected <= expected - places[before]):
-            yield places[after]
-            after += 1
-        else:
-            yield places[before]
-            before -= 1
+    at = bisect_left(places, expected)
+    return merge(places[at:], reversed(places[:at]), key=lambda place: abs(place - expected))

@@ -1,4 +1,4 @@
-"""What a project's manifest tells its test runner: which tests there are and how they run.
+"""A manifest's settings for its test runner: which tests there are and how they run.
 
 A fix of several files may change a manifest, but not this part of it: it could replace the tests. Then the whole
 manifest is put back.
@@ -21,7 +21,7 @@ _PYTEST_SECTIONS = ("pytest", "tool:pytest")
 
 
 def changed_settings(changes: Mapping[str, bytes | None], tree: Tree) -> list[str]:
-    """The changed manifests that tell a test runner something else than before.
+    """The changed manifests that have other settings for a test runner than before.
 
     >>> from pathlib import Path
     >>> tree = Tree(Path(), ("package.json",), {"package.json": b'{"scripts": {"test": "jest"}}'})
@@ -53,9 +53,9 @@ def _settings(name: str, content: bytes) -> dict[str, Any] | None:
     """The settings for test runners in a manifest; None if it cannot be read."""
     try:
         if name == "package.json":
-            told = json.loads(content)
-            runners = {f"runner {name}": told[name] for name in _JAVASCRIPT_RUNNERS if name in told}
-            return {**told.get("scripts", {}), **runners}
+            manifest = json.loads(content)
+            runners = {f"runner {name}": manifest[name] for name in _JAVASCRIPT_RUNNERS if name in manifest}
+            return {**manifest.get("scripts", {}), **runners}
         if name == "go.mod":
             return dict.fromkeys(re.findall(r"^.*=>.*$", content.decode(), re.MULTILINE), True)
         if name == "Cargo.toml":
@@ -70,8 +70,8 @@ def _settings(name: str, content: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _of_crate(told: Mapping[str, Any]) -> dict[str, Any]:
-    targets = {kind: told.get(kind, []) for kind in ("lib", "bin", "example")}
+def _of_crate(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    targets = {kind: manifest.get(kind, []) for kind in ("lib", "bin", "example")}
     harness = {
         (kind, str(target.get("name")), key): target[key]
         for kind, found in targets.items()
@@ -79,8 +79,8 @@ def _of_crate(told: Mapping[str, Any]) -> dict[str, Any]:
         for key in ("harness", "test", "doctest")
         if key in target
     }
-    package = {key: told.get("package", {}).get(key) for key in ("autotests", "build")}
-    replaced = {key: told.get(key) for key in ("test", "patch", "replace")}
+    package = {key: manifest.get("package", {}).get(key) for key in ("autotests", "build")}
+    replaced = {key: manifest.get(key) for key in ("test", "patch", "replace")}
     listed = {**replaced, **package, "harness": harness}
-    listed |= {f"{_DEVELOPMENT}{name}": value for name, value in told.get("dev-dependencies", {}).items()}
+    listed |= {f"{_DEVELOPMENT}{name}": value for name, value in manifest.get("dev-dependencies", {}).items()}
     return {key: value for key, value in listed.items() if value not in (None, {})}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# What begins a comment or a literal. A `'` that does not match begins a lifetime.
+# The beginning of a comment or a literal. A `'` that does not match begins a lifetime.
 _SKIPPED = re.compile(
     r"""//[^\n]*|(?P<block>/\*)|(?<!')\b(?:br|cr|r)(?P<hashes>\#*)".*?"(?P=hashes)"""
     r"""|(?:\b[bc])?"(?:[^"\\]|\\.)*"|(?:\bb)?'(?:[^'\\\n]|\\[^\n]{1,10}?)'""",
@@ -53,7 +53,7 @@ def without_literals(text: str) -> str:
 
 
 def _end_of_comment(text: str, start: int) -> int:
-    """Where a block comment ends; they nest."""
+    """The end of a block comment; they nest."""
     depth = 1
     for edge in _COMMENT_EDGE.finditer(text, start):
         depth += 1 if edge[0] == "/*" else -1

@@ -38,7 +38,7 @@ class Edit:
 
 
 def apply_edits(tree: Tree, edits: Sequence[Edit]) -> Changes:
-    """What the blocks change. Raises PatchError if one of them does not match."""
+    """Apply the blocks to a tree. Raises PatchError if one of them does not match."""
     changes = Changes()
     bytes_left, files = MAX_FILE_BYTES, frozenset(tree.files)
     for edit in edits:

@@ -1,6 +1,8 @@
 """Parse a unified diff as `git diff`, `diff -u` and models write it.
 
 Text around the patches (a message, a Markdown fence) is skipped, as `git apply` does. Applying belongs in `patching`.
+`git apply` is the reference, but not used: git may be absent, and refuses the miscounted hunks, stripped blanks and
+missing line numbers of models' diffs, which still say clearly what to change. The tests compare both.
 The diff is untrusted: every line is looked at a fixed number of times.
 """
 
@@ -21,7 +23,7 @@ _EPOCH = re.compile(
 )
 # The prefixes that git puts before the old and the new name; the second pair is that of `git diff -R`.
 _PREFIXES = ((("a/", "c/", "i/", "o/"), ("b/", "i/", "w/")), (("b/",), ("a/",)))
-_ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
+_WITHIN_QUOTES = re.compile(r'(?:[^\\]|\\(?:[abtnvfr"\\]|[0-3][0-7]{2}))*+')
 _UNSUPPORTED_MODES = {"120000": "a symbolic link", "160000": "a submodule"}
 _OF_OWNER = 0o100
 
@@ -125,7 +127,7 @@ class _Reader:
 
     @property
     def in_hunk(self) -> bool:
-        """Whether the line looks like one of a hunk: it starts with a sign, and is no signature of a mail."""
+        """Whether the line looks like one of a hunk: it starts with a sign, and does not sign a mail."""
         return self.starts((b" ", b"+", b"-", b"\\")) and self.line not in (b"-- ", b"--") and not self.starts_file
 
     def go_back_to(self, number: int) -> None:
@@ -259,7 +261,7 @@ def _without_prefixes(old: str | None, new: str | None) -> tuple[str | None, str
 
 
 def _name_in_header(line: str) -> str | None:
-    """The name in `diff --git a/name b/name`; None if they are two, or cannot be told apart."""
+    """The name in `diff --git a/name b/name`; None if they differ or are ambiguous."""
     names = line.removeprefix("diff --git ")
     quoted = re.fullmatch(r'("(?:[^"\\]|\\.)*+"|\S+) ("(?:[^"\\]|\\.)*+"|\S+)', names)
     half = len(names) // 2
@@ -276,21 +278,10 @@ def _unquoted(name: str) -> str:
     """
     if not (len(name) >= 2 and name[0] == name[-1] == '"'):
         return name
-    out, rest = bytearray(), iter(name[1:-1])
-    for character in rest:
-        if character != "\\":
-            out += character.encode()
-            continue
-        escape = next(rest, "")
-        if escape in _ESCAPES:
-            out.append(_ESCAPES[escape])
-            continue
-        octal = escape + next(rest, "") + next(rest, "")
-        if len(octal) != 3 or not set(octal) <= set("01234567") or int(octal, 8) > 255:
-            raise PatchError(f"has an unreadable file name: {name[:200]}")
-        out.append(int(octal, 8))
+    if not _WITHIN_QUOTES.fullmatch(name[1:-1]):
+        raise PatchError(f"has an unreadable file name: {name[:200]}")
     try:
-        return out.decode()
+        return name[1:-1].encode().decode("unicode_escape").encode("latin-1").decode()
     except UnicodeDecodeError:
         raise PatchError("has a file name that is not UTF-8") from None
 

@@ -1,10 +1,10 @@
-"""What files declare: the names that references can resolve to, addresses, and what is declared twice.
+"""The declarations of files: the names that references can resolve to, addresses, and duplicates.
 
 An address is a root block's type with its labels; a local value is `("local", name)`; blocks in JSON syntax have
 addresses of their own. A fix must not make an address vanish; what counts as vanished belongs in
 `touchstone.validation.judging.removed_blocks`. For a file that does not parse, a scan that needs neither quotes nor
-braces to match finds what it was meant to declare. It gives only what can be told with some certainty: a name that is
-no declaration would fail the fixes that drop it.
+braces to match finds what it was meant to declare. It gives only names that are almost certain: one that
+declares nothing would fail the fixes that drop it.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from touchstone.validation.judging.removed_blocks import JSON, UNREAD, Address
 from touchstone.validation.protocol import Diagnostic
 
 BUILTIN_PROVIDER = "terraform.io/builtin/terraform"
-# What Terraform shall do with its state. Deleting such a block can be the repair.
+# Instructions for Terraform's state. Deleting such a block can be the repair.
 _DIRECTIVES = frozenset({"moved", "import", "removed"})
 _DECLARING = ROOT.blocks.keys() - _DIRECTIVES
 # Brackets in comments, heredocs and strings do not nest. An unclosed string ends with its line.
@@ -41,6 +41,7 @@ _MEANT = re.compile(
 _LOCALS = re.compile(rb"(?:^|\})([ \t]*)locals[ \t]*[=:]?\s*(\{)", re.MULTILINE)
 _ARGUMENT = re.compile(rb'([ \t]*)"?([A-Za-z_][\w-]*)"?(?:[ \t]*(=)(?!=)|[ \t]*:|[ \t]+["\[{\d])')
 _OPENING, _CLOSING = (b"[", b"(", b"{"), (b"]", b")", b"}")
+_ROOT_WORDS = {"variable": "var", "module": "module"}
 _JSON_TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|[\[{]|[\]}]|:')
 
 
@@ -53,15 +54,14 @@ class Provider(NamedTuple):
 
 @dataclass(slots=True)
 class Declarations:
-    """Declared names by kind. A resource, by mode, type and name, has a repetition: count, for_each, none or unknown.
+    """The targets of references. `names` are those of variables, local values and module calls, by the root word.
 
-    `required_providers` maps local names to source addresses, "" if none is given; `chosen_providers` maps resources
-    that name their provider to its local name.
+    A resource, by mode, type and name, has a repetition: count, for_each, none or unknown. `required_providers` maps
+    local names to source addresses, "" if none is given; `chosen_providers` maps resources that name their provider to
+    its local name.
     """
 
-    variables: set[str] = field(default_factory=set)
-    locals: set[str] = field(default_factory=set)
-    modules: set[str] = field(default_factory=set)
+    names: dict[str, set[str]] = field(default_factory=lambda: {"var": set(), "local": set(), "module": set()})
     resources: dict[Unit, str] = field(default_factory=dict)
     required_providers: dict[str, str] = field(default_factory=dict)
     chosen_providers: dict[Unit, str] = field(default_factory=dict)
@@ -70,11 +70,9 @@ class Declarations:
         """Add the declarations of one root block."""
         arguments = block.body.arguments
         if block.kind == "locals":
-            self.locals |= arguments.keys()
-        elif block.kind == "variable":
-            self.variables.add(block.labels[0])
-        elif block.kind == "module":
-            self.modules.add(block.labels[0])
+            self.names["local"] |= arguments.keys()
+        elif block.kind in _ROOT_WORDS:
+            self.names[_ROOT_WORDS[block.kind]].add(block.labels[0])
         elif block.kind in RESOURCE_KINDS:
             self._add_resource(block)
             if "provider" in arguments:
@@ -98,10 +96,9 @@ class Declarations:
         """Add the declarations of an object in JSON syntax. Best effort; reports no errors."""
         for kind, value in content.items():
             if kind == "locals":
-                self.locals.update(*(entry for entry, _ in labelled(value, 0) if isinstance(entry, dict)))
-            elif kind in ("variable", "module"):
-                names = self.variables if kind == "variable" else self.modules
-                names.update(name for _, (name,) in _named(value, 1))
+                self.names["local"].update(*(entry for entry, _ in labelled(value, 0) if isinstance(entry, dict)))
+            elif kind in _ROOT_WORDS:
+                self.names[_ROOT_WORDS[kind]].update(name for _, (name,) in _named(value, 1))
             elif kind in RESOURCE_KINDS:
                 self.resources |= {(RESOURCE_KINDS[kind], *names): "unknown" for _, names in _named(value, 2)}
             elif kind == "check":
@@ -229,7 +226,7 @@ def _local_names(data: bytes, block: re.Match[bytes], following: int) -> Iterato
 
 
 def _is_indented(lines: list[bytes]) -> bool:
-    """Whether the lines after an opening bracket are indented further, so that indentation tells the nesting."""
+    """Whether the lines after an opening bracket are indented further, so that indentation shows the nesting."""
     for line, after in itertools.pairwise(lines[1:]):
         if line.rstrip().endswith(_OPENING) and after.strip() and after.lstrip()[:1] not in b"])}":
             width, deeper = (len(each) - len(each.lstrip()) for each in (line, after))

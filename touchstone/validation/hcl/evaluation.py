@@ -34,16 +34,17 @@ from touchstone.validation.hcl.schema import (
     type_error,
     unsupported_attribute,
 )
-from touchstone.validation.hcl.types import (
+from touchstone.validation.hcl.values import (
     DYNAMIC,
     PRIMITIVE,
+    Doubt,
+    Evaluator,
     Value,
     call_errors,
     conversion_problem,
     type_name,
     type_of_constraint,
 )
-from touchstone.validation.hcl.values import Doubt, Evaluator
 from touchstone.validation.protocol import Diagnostic
 
 # The units that a cycle may contain. A module call's outputs need not depend on all its inputs.

@@ -26,20 +26,13 @@ RESOURCE_KINDS = {"resource": "managed", "data": "data", "ephemeral": "ephemeral
 META_ARGUMENTS = frozenset({"count", "for_each", "provider", "depends_on"})
 META_BLOCKS = frozenset({"lifecycle", "connection", "provisioner"})
 ESCAPE = "_"  # a block whose content belongs to the block around it, where every name is the provider's
-_LEAVES = frozenset({
-    "literal_value", "identifier", "comment", "get_attr", "template_literal", "quoted_template_start",
-    "quoted_template_end", "heredoc_start", "heredoc_identifier", "template_interpolation_start",
-    "template_interpolation_end", "template_directive_start", "template_directive_end", "strip_marker", "ellipsis",
-    "object_start", "object_end", "tuple_start", "tuple_end", "template_else_intro", "template_if_end",
-    "template_for_end"
-})  # fmt: skip
 _LOOPS = {"for_tuple_expr": "for_intro", "for_object_expr": "for_intro", "template_for": "template_for_start"}
 _FORGIVING_FUNCTIONS = ("try", "can")
 _NONE: frozenset[str] = frozenset()
 _REPEATED = frozenset({"each", "count"})
 
 Unit = tuple[str, ...]
-"""What Terraform evaluates as one: `("local", name)`, `("managed", type, name)`, `("output", name)` and so on."""
+"""The key of one evaluation: `("local", name)`, `("managed", type, name)`, `("output", name)` and so on."""
 
 
 class Step(NamedTuple):
@@ -104,8 +97,6 @@ def traversals_and_calls(expression: Node, bound: frozenset[str] = _NONE) -> tup
     """The traversals and calls in an expression, without names bound around it."""
     found: list[Traversal] = []
     calls: list[Call] = []
-    if expression.named_child_count == 1 and expression.named_children[0].type == "literal_value":
-        return found, calls
     stack: list[tuple[Node, frozenset[str], bool]] = [(expression, bound, True)]
     while stack:
         node, names, certain = stack.pop()
@@ -124,7 +115,7 @@ def traversals_and_calls(expression: Node, bound: frozenset[str] = _NONE) -> tup
             calls.append(call)
             forgiving = call.name in _FORGIVING_FUNCTIONS
             stack += [(argument, names, certain and not forgiving) for argument in call.arguments]
-        elif kind not in _LEAVES and (inner := _collect(node.named_children, names, found)):
+        elif inner := _collect(node.named_children, names, found):
             certain = certain and not _may_skip(kind, node)
             stack += [(child, names, certain) for child in inner]
     return found, calls
@@ -159,8 +150,7 @@ def _collect(nodes: list[Node], names: frozenset[str], found: list[Traversal]) -
                 open_traversal.steps.append(Step(True, literal, child))
         elif kind != "comment":
             open_traversal = None
-            if kind not in _LEAVES:
-                rest.append(child)
+            rest.append(child)
     return rest
 
 

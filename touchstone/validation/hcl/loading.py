@@ -1,7 +1,7 @@
-"""What Terraform rejects while it loads a module, before it checks references or providers.
+"""The errors that Terraform finds while it loads a module, before it checks references or providers.
 
 The arguments, nested blocks and labels of each kind of block, names, constants, types and defaults of variables,
-conditions, meta-arguments. What is declared twice belongs in `declarations`.
+conditions, meta-arguments. Duplicates belong in `declarations`.
 """
 
 import re
@@ -19,8 +19,7 @@ from touchstone.validation.hcl.expressions import (
     traversals_and_calls,
 )
 from touchstone.validation.hcl.parsing import Argument, Block, did_you_mean, source
-from touchstone.validation.hcl.types import conversion_problem, type_of_constraint
-from touchstone.validation.hcl.values import literal_value
+from touchstone.validation.hcl.values import conversion_problem, literal_value, type_of_constraint
 from touchstone.validation.protocol import Diagnostic
 
 _NONE: frozenset[str] = frozenset()

@@ -20,8 +20,7 @@ from touchstone.validation.hcl.json_syntax import native_text, read_json, struct
 from touchstone.validation.hcl.loading import ROOT, body_errors, has_expected_labels, load_errors
 from touchstone.validation.hcl.parsing import Block, SourceText, parse, source, syntax_errors
 from touchstone.validation.hcl.schema import read_schemas
-from touchstone.validation.hcl.types import is_of_provider
-from touchstone.validation.hcl.values import Doubt
+from touchstone.validation.hcl.values import Doubt, is_of_provider
 from touchstone.validation.judging.removed_blocks import CHECKED, JSON, SCHEMA, Address
 from touchstone.validation.protocol import Diagnostic
 
@@ -79,7 +78,7 @@ def check_module(
     found, doubts = broken or [*refused, *duplicate_errors(blocks, in_json)], list[Doubt]()
     if not found:
         found, doubts = evaluation_errors(blocks, expressions, names, schemas, merged)
-    # What could hide errors. In a module that does not load, there may be any calls.
+    # Features that could hide errors. A module that does not load may have any calls.
     calls = (call for places in expressions.values() for place in places for call in place.calls)
     unchecked = {
         "overrides": merged,

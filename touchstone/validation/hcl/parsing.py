@@ -53,38 +53,36 @@ class SourceText:
     comments, an invalid character elsewhere. Terraform ignores a byte order mark.
     """
 
-    __slots__ = ("_ascii", "_lines", "data", "path")
+    __slots__ = ("_ascii", "data", "path")
 
     def __init__(self, path: str, data: bytes) -> None:
         self.path = path
         self.data = data.removeprefix(_BYTE_ORDER_MARK).replace(b"\0", b"\1")
         self._ascii = self.data.isascii()
-        self._lines: list[bytes] | None = None
 
     @property
     def name(self) -> str:
         """The file name as Terraform prints it when run in the module's directory."""
         return self.path.rpartition("/")[2]
 
-    def _column(self, row: int, byte_column: int) -> int:
-        """The column, from 1, of a byte in a row, from 0."""
+    def _column(self, offset: int, byte_column: int) -> int:
+        """The column, from 1, of the byte at an offset, given the number of bytes before it in its line."""
         if self._ascii:
             return byte_column + 1
-        if self._lines is None:
-            self._lines = self.data.split(b"\n")
-        before = self._lines[row][:byte_column].decode("utf-8", "replace")
+        before = self.data[offset - byte_column : offset].decode("utf-8", "replace")
         return 1 + sum(not unicodedata.combining(character) for character in before)
 
     def span(self, first: Node, last: Node | None = None) -> Span:
         """The span of a node, or from one node to another."""
-        row, column = first.start_point
-        end_row, end_column = (last or first).end_point
-        return Span(row + 1, self._column(row, column), end_row + 1, self._column(end_row, end_column))
+        last = last or first
+        (row, column), (end_row, end_column) = first.start_point, last.end_point
+        column, end_column = self._column(first.start_byte, column), self._column(last.end_byte, end_column)
+        return Span(row + 1, column, end_row + 1, end_column)
 
     def point(self, offset: int) -> Span:
         """The span of one character at a byte offset."""
         row = self.data.count(b"\n", 0, offset)
-        column = self._column(row, offset - self.data.rfind(b"\n", 0, offset) - 1)
+        column = self._column(offset, offset - self.data.rfind(b"\n", 0, offset) - 1)
         return Span(row + 1, column, row + 1, column + 1)
 
     def reference(self, span: Span) -> str:
@@ -227,7 +225,7 @@ class Block:
 
     @property
     def missing(self) -> Span:
-        """Where Terraform reports something missing: the opening brace, or the argument of a one-line block."""
+        """The place of an error about something missing: the opening brace, or the argument of a one-line block."""
         span = self.text.span(self.brace)
         for argument in self.body.arguments.values():
             first = self.text.span(argument.name_node)

@@ -67,7 +67,7 @@ def _span(traversal: Traversal, scope: Scope, steps: int) -> Span:
 def _check_value(traversal: Traversal, scope: Scope, declared: Declarations) -> ReferenceCheck:
     """A reference to a variable or a local value."""
     root, name = traversal.root, traversal.steps[0].name
-    known = declared.variables if root == "var" else declared.locals
+    known = declared.names[root]
     if name in known and (root == "var" or scope.unit != ("local", name)):
         return ReferenceCheck(needs=(root, name))
     span = _span(traversal, scope, 1)
@@ -86,13 +86,13 @@ def _check_value(traversal: Traversal, scope: Scope, declared: Declarations) -> 
 
 def _check_module(traversal: Traversal, scope: Scope, declared: Declarations) -> ReferenceCheck:
     name = traversal.steps[0].name
-    if name in declared.modules:
+    if name in declared.names["module"]:
         return ReferenceCheck(needs=("module", name))
     indexed = len(traversal.steps) > 1 and traversal.steps[1].is_index
     reach = min(len(traversal.steps), 3 if indexed else 2)
     if reach == 3 and traversal.steps[2].is_index:
         reach = 2
-    hint = did_you_mean(name, sorted(declared.modules))
+    hint = did_you_mean(name, sorted(declared.names["module"]))
     detail = f'No module call named "{name}" is declared in the root module.{hint}'
     undeclared = scope.text.error(_span(traversal, scope, reach), "Reference to undeclared module", detail)
     return ReferenceCheck(late=[undeclared]) if scope.whole else ReferenceCheck(early=[undeclared])

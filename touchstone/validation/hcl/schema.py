@@ -14,7 +14,7 @@ from touchstone.validation.hcl.declarations import BUILTIN_PROVIDER, Declaration
 from touchstone.validation.hcl.expressions import ESCAPE, META_ARGUMENTS, META_BLOCKS, RESOURCE_KINDS, Unit
 from touchstone.validation.hcl.loading import label_errors, unsupported_argument, unsupported_block
 from touchstone.validation.hcl.parsing import Block, Body, SourceText, did_you_mean, source
-from touchstone.validation.hcl.types import COLLECTIONS, DYNAMIC, Type, type_of_schema
+from touchstone.validation.hcl.values import COLLECTIONS, DYNAMIC, Type, outer, type_of_schema
 from touchstone.validation.protocol import Diagnostic
 
 _SECTIONS = {
@@ -26,30 +26,18 @@ _UNNAMED = ""
 _NONE: frozenset[str] = frozenset()
 
 
-def _built_in_type(**attributes: str) -> dict[str, Any]:
-    """The schema of one of Terraform's own types, from the type of each attribute and whether it is required."""
-    words = {name: given.split() for name, given in attributes.items()}
-    return {"block": {"attributes": {name: {"type": kind, flag: True} for name, (kind, flag) in words.items()}}}
+def _own(required: str, optional: str, computed: str = "", **others: object) -> dict[str, Any]:
+    """A schema of Terraform's own: required and optional strings, computed attributes, and optional ones by type."""
+    flags = (("required", required, "string"), ("optional", optional, "string"), ("computed", computed, DYNAMIC))
+    attributes = {name: {"type": kind, flag: True} for flag, names, kind in flags for name in names.split()}
+    return {"attributes": attributes | {name: {"type": kind, "optional": True} for name, kind in others.items()}}
 
 
+_DATA = _own("", "", "id output", input=DYNAMIC, triggers_replace=DYNAMIC)
+_REMOTE_STATE = _own("backend", "workspace", "outputs", config=DYNAMIC, defaults=DYNAMIC)
 _BUILTIN_SECTIONS: dict[str, Any] = {
-    "resource_schemas": {
-        "terraform_data": _built_in_type(
-            id="string computed",
-            input="dynamic optional",
-            output="dynamic computed",
-            triggers_replace="dynamic optional",
-        )
-    },
-    "data_source_schemas": {
-        "terraform_remote_state": _built_in_type(
-            backend="string required",
-            config="dynamic optional",
-            defaults="dynamic optional",
-            outputs="dynamic computed",
-            workspace="string optional",
-        )
-    },
+    "resource_schemas": {"terraform_data": {"block": _DATA}},
+    "data_source_schemas": {"terraform_remote_state": {"block": _REMOTE_STATE}},
 }
 
 
@@ -192,10 +180,10 @@ def _attribute(raw: dict[str, Any]) -> AttributeSchema:
     required, computed, optional, sensitive = (
         raw.get(flag) is True for flag in ("required", "computed", "optional", "sensitive")
     )
-    kind, nested = raw.get("type"), _mapping(raw.get("nested_type"))
-    type_ = _type_of_nested(nested) if nested else type_of_schema(kind)
-    read_only = computed and not required and not optional
-    return AttributeSchema(required, read_only, _is_list_of_objects(kind), type_, sensitive)
+    nested = _mapping(raw.get("nested_type"))
+    type_ = _type_of_nested(nested) if nested else type_of_schema(raw.get("type"))
+    of_objects = not nested and type_[0] in ("list", "set") and outer(type_[1]) == "object"
+    return AttributeSchema(required, computed and not required and not optional, of_objects, type_, sensitive)
 
 
 def _type_of_nested(raw: dict[str, Any]) -> Type:
@@ -206,35 +194,21 @@ def _type_of_nested(raw: dict[str, Any]) -> Type:
     return inner if mode == "single" else (mode, inner) if mode in COLLECTIONS else DYNAMIC
 
 
-def _is_list_of_objects(kind: object) -> bool:
-    if not (isinstance(kind, list) and len(kind) == 2 and kind[0] in ("list", "set")):
-        return False
-    element = kind[1]
-    return isinstance(element, list) and bool(element) and element[0] == "object"
-
-
 def _nested(raw: dict[str, Any]) -> NestedSchema:
     mode, *limits = (raw.get(name) for name in ("nesting_mode", "min_items", "max_items"))
     least, most = (limit if isinstance(limit, int) and limit > 0 else 0 for limit in limits)
     return NestedSchema(_block(_mapping(raw.get("block"))), mode if isinstance(mode, str) else "", least, most)
 
 
-def _built_in(required: str, texts: str, **others: object) -> BlockSchema:
-    """A schema of Terraform's own: required and optional strings by name, and attributes of other types."""
-    types: dict[str, object] = {**dict.fromkeys((*required.split(), *texts.split()), "string"), **others}
-    entries = {name: {"type": kind, "required": name in required.split()} for name, kind in types.items()}
-    return _block({"attributes": entries})
-
-
 _LINES, _MAP = ["list", "string"], ["map", "string"]
 # Terraform's own provisioners.
 PROVISIONERS = {
-    "local-exec": _built_in("command", "working_dir", interpreter=_LINES, environment=_MAP, quiet="bool"),
-    "remote-exec": _built_in("", "script", inline=_LINES, scripts=_LINES),
-    "file": _built_in("destination", "source content"),
+    "local-exec": _block(_own("command", "working_dir", interpreter=_LINES, environment=_MAP, quiet="bool")),
+    "remote-exec": _block(_own("", "script", inline=_LINES, scripts=_LINES)),
+    "file": _block(_own("destination", "source content")),
 }
-# What any type of connection takes.
-CONNECTION = _built_in(
+# The arguments of all types of connections.
+_OF_CONNECTION = _own(
     "host",
     "type user password timeout script_path target_platform private_key certificate host_key agent_identity "
     "proxy_scheme proxy_host proxy_user_name proxy_user_password proxy_command bastion_host bastion_host_key "
@@ -242,6 +216,7 @@ CONNECTION = _built_in(
     **dict.fromkeys(("port", "proxy_port", "bastion_port"), "number"),
     **dict.fromkeys(("agent", "https", "insecure", "use_ntlm"), "bool"),
 )
+CONNECTION = _block(_OF_CONNECTION)
 # Of these arguments, exactly one must be given.
 _ONE_OF = {"remote-exec": ("inline", "script", "scripts"), "file": ("source", "content")}
 

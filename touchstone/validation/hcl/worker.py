@@ -3,7 +3,7 @@
 import json
 import os
 import socket
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from touchstone.validation.hcl import check_module
@@ -33,10 +33,4 @@ def _check(payload: dict[str, Any]) -> dict[str, Any]:
         found = check_module(files, payload["schema"], payload["folders"])
     except ValueError as error:
         return {"unusable": str(error)}
-    return {
-        "fidelity": found.fidelity,
-        "compiled": found.compiled,
-        "diagnostics": [asdict(diagnostic) for diagnostic in found.diagnostics],
-        "declared": found.declared,
-        "doubts": found.doubts[:_MAX_DOUBTS],
-    }
+    return asdict(replace(found, doubts=found.doubts[:_MAX_DOUBTS]))

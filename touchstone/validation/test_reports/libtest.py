@@ -49,26 +49,17 @@ def read_single(name: str, exit_code: int, stdout: str) -> Outcome:
     >>> read_single("a", 0, said + "3 filtered out; finished in 0.00s")
     'passed'
     """
-    outcomes = read_all(exit_code, stdout)
-    if not outcomes and exit_code != 0:
-        # It aborted, overflowed its stack or exited with its own code: not a pass, and it claims none.
-        return "failed"
-    if set(outcomes) != {name}:
-        listed = ", ".join(sorted(outcomes))[:200] or "none"
-        raise ContradictionError(f"test {name} was run, but the harness tells of {listed}")
-    return outcomes[name]
-
-
-def read_all(exit_code: int, stdout: str) -> dict[str, Outcome]:
-    """The outcomes of one program's tests, by name; empty if the program ended early."""
     lines = stdout.splitlines()
     if not any(_SUMMARY.fullmatch(line) for line in lines):
         if exit_code == 0:
             raise ContradictionError("the test program ended with exit code 0 before the harness was done")
-        return {}
+        return "failed"  # It aborted, overflowed its stack or exited with its own code: it claims no pass.
     outcomes = read_session(lines)
     _check_exit_code(outcomes, exit_code)
-    return outcomes
+    if set(outcomes) != {name}:
+        listed = ", ".join(sorted(outcomes))[:200] or "none"
+        raise ContradictionError(f"test {name} was run, but the harness tells of {listed}")
+    return outcomes[name]
 
 
 def read_documentation(exit_code: int, stdout: str) -> dict[str, Outcome]:

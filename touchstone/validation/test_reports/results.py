@@ -1,4 +1,4 @@
-"""What every parser returns: the outcome of each test by name, and the errors that belong to no test."""
+"""The result of every parser: the outcome of each test by name, and the errors that belong to no test."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ class SuiteError:
 
 @dataclass(frozen=True)
 class SuiteResults:
-    """The outcomes by test name, and why tests failed. `compiled` is None if the format does not tell.
+    """The outcomes by test name, and why tests failed. `compiled` is None if the format does not say.
 
     `unnamed` counts passed tests that the report does not name.
     """

@@ -1,4 +1,4 @@
-"""What a command line runs: test runners whose exit code alone is not enough, and programs of the machine."""
+"""The programs of a command line: test runners whose exit code alone is not enough, and programs of the machine."""
 
 import re
 import shlex
@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from touchstone.validation.test_reports.results import lines_of
 
-# What may stand before a program's name in a shell command.
+# Words that may precede a program's name in a shell command.
 _BEFORE_PROGRAM = ("&&", "||", ";", "|", "(", "-m", "run", "exec", "time", "env", "--", "-c")
 _BETWEEN_WORDS = re.compile(r"[\s;&|()<>{}$`\"'=:,!\\]+")
 

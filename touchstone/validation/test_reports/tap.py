@@ -1,21 +1,11 @@
 """TAP, the Test Anything Protocol, with subtests as Node.js and Perl write them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from touchstone.validation.test_reports.results import Collected, Outcome, ReportFormatError, SuiteResults, lines_of
 
 _INDENT = 4
 _MAX_DEPTH = 20
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A test line: `not ok 3 - name # SKIP reason`."""
-
-    number: str
-    name: str
-    outcome: Outcome
 
 
 def read(text: str) -> SuiteResults:
@@ -34,8 +24,9 @@ def read(text: str) -> SuiteResults:
         elif body.startswith("# Subtest: "):
             parents[depth] = body.removeprefix("# Subtest: ")
         elif (result := _result(body)) is not None:
+            name, outcome = result
             count += depth == 0
-            found.add(" > ".join([*filter(None, parents[:depth]), result.name or result.number]), result.outcome)
+            found.add(" > ".join([*filter(None, parents[:depth]), name]), outcome)
     if len(plans) != 1:
         raise ReportFormatError(f"has {len(plans)} plans instead of one line '1..N', so it is not whole")
     if count != plans[0]:
@@ -65,7 +56,8 @@ def _planned(body: str) -> int:
     return int(number)
 
 
-def _result(body: str) -> _Line | None:
+def _result(body: str) -> tuple[str, Outcome] | None:
+    """The name, or else the number, and the outcome in a test line: `not ok 3 - name # SKIP reason`."""
     failed = body.startswith("not ok")
     rest = body.removeprefix("not ").removeprefix("ok")
     if (not failed and not body.startswith("ok")) or rest[:1] not in ("", " "):
@@ -76,4 +68,4 @@ def _result(body: str) -> _Line | None:
     if not number.isdigit():
         number, name = "", description
     outcome: Outcome = "skipped" if word in ("SKIP", "TODO") else "failed" if failed else "passed"
-    return _Line(number, name.strip().removeprefix("- "), outcome)
+    return name.strip().removeprefix("- ") or number, outcome

@@ -21,7 +21,7 @@ from touchstone.validation.files.file_identity import content_identity, program_
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
-from touchstone.validation.test_reports.formats import FORMATS, named_as_expected
+from touchstone.validation.test_reports import FORMATS, named_as_expected
 from touchstone.validation.test_reports.results import SuiteResults, merged
 from touchstone.validation.test_reports.runners import left_early, runner_format, words
 from touchstone.validation.validators import common
