@@ -1,15 +1,28 @@
 """The processes that a process has started, and waiting for their end."""
 
+import os
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 
 def descendants(process: int) -> list[int]:
+    """A process and everything it has started; one that ends meanwhile has no children."""
     found = [process]
-    for task in Path(f"/proc/{process}/task").glob("*/children"):
-        for child in task.read_text().split():
-            found += descendants(int(child))
+    with suppress(OSError):
+        for task in Path(f"/proc/{process}/task").glob("*/children"):
+            for child in task.read_text().split():
+                found += descendants(int(child))
     return found
+
+
+def kill_all(processes: list[int]) -> None:
+    """Kill processes, some of which may have ended."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    wait_until_gone(processes)
 
 
 def wait_until_gone(family: list[int]) -> None:

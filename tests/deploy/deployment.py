@@ -1,7 +1,6 @@
 """A deployment on loopback: Postgres, code location, webserver and daemon, and an evaluation that can be held up."""
 
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -18,7 +17,7 @@ from tests.conftest import Folder
 from tests.deploy.compose import services, write_home
 from tests.deploy.postgres import Postgres, free_port
 from tests.pipelines.test_run import evaluate
-from tests.processes import descendants, wait_until_gone
+from tests.processes import descendants, kill_all
 from tests.ui_server import LAUNCH, PATIENCE_SECONDS, Server, process_group
 
 T = TypeVar("T")
@@ -132,10 +131,8 @@ class Deployment:
     def kill(self, name: str) -> None:
         """End a service and everything it started, as when a container is killed."""
         family = descendants(self.processes[name].pid)
-        for process in family:
-            os.kill(process, signal.SIGKILL)
+        kill_all(family)
         self.processes.pop(name).wait()
-        wait_until_gone(family)
 
     def processes_of_runs(self) -> list[int]:
         """The processes that the code location started for runs."""

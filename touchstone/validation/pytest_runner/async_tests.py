@@ -11,8 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from _pytest.fixtures import FixtureLookupError
-from _pytest.unittest import TestCaseFunction
 
 _NOT_AWAITED = "async def functions are not natively supported"
 _NOT_HANDLED = re.compile(r"requested an async fixture '(\w+)'.* no plugin or hook that handled it")
@@ -20,7 +18,7 @@ _NOT_HANDLED = re.compile(r"requested an async fixture '(\w+)'.* no plugin or ho
 
 def needed_by(error: BaseException, item: pytest.Item) -> str | None:
     """What a test lacks, if that is why it failed: a plugin that awaits it or that defines its fixture."""
-    if isinstance(error, FixtureLookupError):
+    if isinstance(error, pytest.FixtureLookupError):
         return f"{item.name} uses the fixture {error.argname}, which no loaded plugin defines; {_NAME_IT}"
     text = str(error) if isinstance(error, pytest.fail.Exception) else ""
     if found := _NOT_HANDLED.search(text):
@@ -63,7 +61,7 @@ def run_coroutine(item: pytest.Function) -> str | None:
 def watch_unittest(item: pytest.Item, write_needs: Callable[[str], None]) -> None:
     """Fail a coroutine in a plain `unittest.TestCase`, which would pass it without awaiting it."""
     found = getattr(item, "instance", None)
-    if not isinstance(item, TestCaseFunction) or not isinstance(found, unittest.TestCase):
+    if not isinstance(found, unittest.TestCase):
         return
     case: Any = found
     kind: Any = type(found)

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.assertion import rewrite
-from _pytest.config import Config
 
 from touchstone.validation.pytest_runner.controls import control_file
+from touchstone.validation.pytest_runner.pytest_internals import Compile, replace_compiler, rewrite_asserts
 from touchstone.validation.pytest_runner.recorder import Recorder
 from touchstone.validation.pytest_runner.watching import Watch, known_namespaces
 
@@ -78,9 +77,10 @@ class OwnTests:
         self._namespaces: list[dict[str, Any]] = []
         self._watch: Watch | None = None
         self._known = known_namespaces()
-        compile_file = rewrite._rewrite_test
+        replace_compiler(self._compiler, self.run)
 
-        def compiled(path: Path, config: Config) -> Any:
+    def _compiler(self, compile_file: Compile) -> Compile:
+        def compiled(path: Path, config: pytest.Config) -> Any:
             name = os.path.normpath(path)
             if name not in self._files:
                 if Path(name).is_relative_to(self._root):
@@ -92,9 +92,7 @@ class OwnTests:
                 raise code
             return None, code
 
-        vars(rewrite).update({"_rewrite_test": compiled, "exec": self.run})
-        # A fix could have written these, too.
-        vars(rewrite)["_read_pyc"] = lambda *args, **kwargs: None
+        return compiled
 
     @property
     def recorder(self) -> Recorder | None:
@@ -178,7 +176,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def _compiled(name: str, text: bytes) -> types.CodeType | Exception:
     try:
         tree = ast.parse(text, filename=name)
-        rewrite.rewrite_asserts(tree, text, name)
+        rewrite_asserts(tree, text, name)
         return compile(tree, name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return error

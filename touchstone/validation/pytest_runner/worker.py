@@ -5,7 +5,6 @@ because all of that is read before a session starts.
 """
 
 import ast
-import functools
 import gc
 import hashlib
 import importlib
@@ -16,22 +15,25 @@ import pkgutil
 import random
 import sys
 import tempfile
-import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.config import Config, ConftestImportFailure, get_config
-from _pytest.fixtures import FixtureManager
 
 from touchstone.validation.pytest_runner import options
 from touchstone.validation.pytest_runner.channel import WriteLine, open_channel
 from touchstone.validation.pytest_runner.own_tests import CompiledTests, OwnTests, compile_controls, compile_tests
 from touchstone.validation.pytest_runner.plugin import ResultPlugin, last_line
 from touchstone.validation.pytest_runner.plugins import import_plugins, missing_module, options_for
+from touchstone.validation.pytest_runner.pytest_internals import (
+    ConftestImportFailure,
+    get_config,
+    search_plugins_once,
+    start_session,
+)
 from touchstone.validation.pytest_runner.tampering import CodeSnapshot, changed_file, strange_plugin
 from touchstone.validation.sandbox import fork_server
 from touchstone.validation.sandbox.entrypoint import Policy
@@ -86,7 +88,7 @@ def serve(policy: Policy) -> None:
     if policy["borrowed"] is not None:
         import_plugins()
     tests = OwnTests()
-    _find_fixtures_of_plugins(get_config(_ARGUMENTS))
+    search_plugins_once(get_config(_ARGUMENTS))
     _warm_up(Path(policy["tmp"]) / "warm-up")
     worker = _Worker(policy, get_config(_ARGUMENTS), tests, ResultPlugin(tests))
     Path(worker.root).mkdir()
@@ -117,42 +119,6 @@ def _warm_up(folder: Path) -> None:
     tempfile.tempdir = None
     os.chdir(here)
     remove_folder(folder)
-
-
-_FIXTURE = type(pytest.fixture(lambda: None))
-
-
-def _find_fixtures_of_plugins(config: Config) -> None:
-    """pytest searches all names of its own plugins for fixtures in every session. Here they are searched once.
-
-    Saves a third of the CPU time of a job with a session of its own.
-    """
-    only_fixtures: dict[int, types.ModuleType] = {}
-    for plugin in config.pluginmanager.get_plugins():
-        if isinstance(plugin, types.ModuleType):
-            found = types.ModuleType(plugin.__name__)
-            vars(found).update({name: value for name, value in vars(plugin).items() if isinstance(value, _FIXTURE)})
-            only_fixtures[id(plugin)] = found
-    parse = FixtureManager.parsefactories
-
-    def parsefactories(self: FixtureManager, *args: Any, **kwargs: Any) -> None:
-        if "holder" in kwargs:
-            holder = kwargs["holder"]
-            kind: Any = type(holder)
-            if _is_known_without_fixtures(kind):
-                return
-            kwargs["holder"] = only_fixtures.get(id(holder), holder)
-        parse(self, *args, **kwargs)
-
-    FixtureManager.parsefactories = parsefactories  # type: ignore[method-assign]
-
-
-@functools.cache
-def _is_known_without_fixtures(kind: type) -> bool:
-    """Whether objects of a class are plugins of pytest or of this package that define no fixture."""
-    if kind.__module__.partition(".")[0] not in ("_pytest", "touchstone") or issubclass(kind, types.ModuleType):
-        return False
-    return not any(isinstance(value, _FIXTURE) for base in kind.__mro__ for value in vars(base).values())
 
 
 def _modules_by_first_name() -> dict[str, list[str]]:
@@ -201,7 +167,7 @@ class _Worker:
     """The session that has started, what a job's own session starts from, and the tests, compiled before a fork."""
 
     policy: Policy
-    config: Config
+    config: pytest.Config
     tests: OwnTests
     results: ResultPlugin
     compiled: CompiledTests = field(default_factory=lambda: CompiledTests({}))
@@ -350,33 +316,28 @@ def write_files(files: dict[str, bytes], root: str, directory: str) -> None:
 
 
 def _run_session(
-    config: Config, arguments: list[str], write_line: WriteLine, conftests: str, missing: list[str]
+    config: pytest.Config, arguments: list[str], write_line: WriteLine, conftests: str, missing: list[str]
 ) -> int | None:
     """The exit code of the session; None if pytest could not start it, which has been reported.
 
     `missing`: plugins that the tests mention and that are not installed.
     """
+
     here = Path.cwd()
-    config.invocation_params = Config.InvocationParams(args=arguments, plugins=None, dir=here)
-    validate = config._validate_args
 
-    def usable(given: list[str], via: str) -> list[str]:
-        known = config._parser.optparser._option_string_actions
-
-        def is_known(name: str) -> bool:
-            short = name[:2] in known and not name.startswith("--")
+    def usable(given: list[str], is_known: Callable[[str], bool]) -> list[str]:
+        def may_be_known(name: str) -> bool:
+            short = is_known(name[:2]) and not name.startswith("--")
             # A conftest file may define an option, and is loaded later.
-            return short or name in known or f'"{name}"' in conftests or f"'{name}'" in conftests
+            return short or is_known(name) or f'"{name}"' in conftests or f"'{name}'" in conftests
 
-        used, ignored = options.usable_options(given, is_known)
+        used, ignored = options.usable_options(given, may_be_known)
         if ignored:
             write_line(ignored=ignored)
-        return validate(used, via)
+        return used
 
-    vars(config)["_validate_args"] = usable
     try:
-        config.parse(arguments)
-        status = config.hook.pytest_cmdline_main(config=config)
+        return int(start_session(config, arguments, usable))
     except ConftestImportFailure as error:
         cause = error.cause
         message = f"{type(cause).__name__}: {cause}"[:500]
@@ -384,11 +345,8 @@ def _run_session(
         if needs := missing_module(message):
             write_line(needs=needs, of=None)
         write_line(done=True, status=1, tampered=None)
-        return None
     except pytest.UsageError as error:
         said = last_line(str(error))
         hint = "".join(f"; it needs {name}" for name in missing if name not in said)
         write_line(unusable=f"{said}{hint}")
-        return None
-    config._ensure_unconfigure()
-    return int(status)
+    return None
