@@ -142,7 +142,7 @@ def _check_expression(place: ScopedExpression, unit: _Unit, declared: Declaratio
         elif not group.early:  # Terraform checks the elements of depends_on one by one and stops at the first error
             group.early += check.late
     for call in place.calls:
-        if call.certain:
+        if call.certain and scope.unit[0] != "check":  # assertions are not evaluated
             group.calls += call_errors(scope.text, call)
 
 
@@ -229,7 +229,7 @@ class ValueChecks:
         """Evaluate every expression of a block, for the errors in it and for the checks that follow."""
         for place in self.expressions[block]:
             scope = place.scope
-            if scope.whole or not _is_evaluated(place, self.declared, self.schemas):
+            if scope.whole or scope.unit[0] == "check" or not _is_evaluated(place, self.declared, self.schemas):
                 continue
             conditional = scope.group.endswith((".condition", ".error_message"))
             evaluator = Evaluator(scope.text, self._named, scope.bound, "perhaps" if conditional else "sure")
