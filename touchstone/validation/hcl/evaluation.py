@@ -142,7 +142,7 @@ def _check_expression(place: ScopedExpression, unit: _Unit, declared: Declaratio
         elif not group.early:  # Terraform checks the elements of depends_on one by one and stops at the first error
             group.early += check.late
     for call in place.calls:
-        if call.certain:
+        if call.certain and scope.unit[0] != "check":  # assertions are not evaluated
             group.calls += call_errors(scope.text, call)
 
 
@@ -222,18 +222,23 @@ class ValueChecks:
                 self.doubts.append(Doubt(reason, _block_text(block)))
             elif block.kind == "output":
                 self._check_output(block)
+            elif block.kind == "variable":
+                self._check_default(block)
 
     def _evaluate(self, block: Block) -> None:
         """Evaluate every expression of a block, for the errors in it and for the checks that follow."""
         for place in self.expressions[block]:
             scope = place.scope
-            if scope.whole or not _is_evaluated(place, self.declared, self.schemas):
+            if scope.whole or scope.unit[0] == "check" or not _is_evaluated(place, self.declared, self.schemas):
                 continue
             conditional = scope.group.endswith((".condition", ".error_message"))
             evaluator = Evaluator(scope.text, self._named, scope.bound, "perhaps" if conditional else "sure")
             self._values[place.expression.id] = evaluator.value(place.expression)
             self.errors[scope.unit] += evaluator.errors
+            value = self._values[place.expression.id]
             reasons = [doubt.reason for doubt in evaluator.doubts]
+            if scope.group.endswith(".error_message") and conversion_problem(value, "string"):
+                reasons.append(f"an error message is a string ({source(place.expression)})")
             if place.part and _names(place.expression, resource_name(scope.unit)):
                 reasons.append(f"{'.'.join(scope.unit)} refers to itself, which is refused when it is planned")
             argument = source(place.expression.parent or place.expression)
@@ -311,7 +316,7 @@ class ValueChecks:
             if attribute is None:
                 continue
             value = self._value(argument)
-            if value.null and attribute.required:
+            if value.null and attribute.required and block.kind != "provisioner":
                 yield block.text.missing_argument(argument.expression, name)
             elif problem := conversion_problem(value, attribute.type):
                 detail = f'Inappropriate value for attribute "{name}": {problem}.'
@@ -348,6 +353,14 @@ class ValueChecks:
             self.errors[unit] += _count_errors(block, arguments["count"], self._value(arguments["count"]))
         if "for_each" in arguments:
             self.errors[unit] += _for_each_errors(block, arguments["for_each"], self._value(arguments["for_each"]))
+
+    def _check_default(self, block: Block) -> None:
+        """Terraform applies the validation rules of a variable to its default."""
+        default, rules = block.body.arguments.get("default"), block.body.of_kind("validation")
+        if default is not None and rules:
+            written = " ".join([source(default.expression), *map(_block_text, rules)])
+            reason = f"whether the default of variable {block.labels[0]!r} is valid is not checked ({written})"
+            self.doubts.append(Doubt(reason, _block_text(block)))
 
     def _check_output(self, block: Block) -> None:
         argument, flag = block.body.arguments.get("value"), block.body.arguments.get("sensitive")

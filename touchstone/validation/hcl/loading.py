@@ -18,8 +18,8 @@ from touchstone.validation.hcl.expressions import (
     keyword,
     traversals_and_calls,
 )
-from touchstone.validation.hcl.parsing import Argument, Block, did_you_mean, source
-from touchstone.validation.hcl.values import conversion_problem, literal_value, type_of_constraint
+from touchstone.validation.hcl.parsing import Argument, Block, SourceText, did_you_mean, source
+from touchstone.validation.hcl.values import Value, conversion_problem, literal_value, type_of_constraint
 from touchstone.validation.protocol import Diagnostic
 
 _NONE: frozenset[str] = frozenset()
@@ -109,8 +109,21 @@ _NAMED = {
     "ephemeral": ("ephemeral resource type", "ephemeral resource"),
 }
 _IDENTIFIER = re.compile(r"[^\W\d][\w-]*")
+# As the library hashicorp/go-version has it.
+_VERSION = re.compile(
+    r"\s*(?:=|!=|>=|<=|>|<|~>)?\s*v?\d+(?:\.\d+)*(?:-\d+[\w~-]*(?:\.[\w~-]+)*|-?[A-Za-z~-]+[\w~-]*(?:\.[\w~-]+)*)?"
+    r"(?:\+[\w~-]+(?:\.[\w~-]+)*)?\s*",
+    re.ASCII,
+)
 _RESERVED_VARIABLES = ("source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals")
 _NO_LIST = ("Invalid expression", "A static list expression is required.")
+_NO_REFERENCE = (
+    "Invalid expression",
+    "A single static variable reference is required: only attribute access and indexing with constant keys. No "
+    "calculations, function calls, template expressions, etc are allowed here.",
+)
+# Arguments that are words and not expressions.
+_WORDS = {"when": ("create", "destroy"), "on_failure": ("continue", "fail")}
 _ONCE_QUOTED = {
     '"string"': 'Remove the quotes around "string".',
     '"list"': 'Remove the quotes around "list" and write list(string) instead to explicitly indicate that the list '
@@ -147,6 +160,7 @@ def load_errors(block: Block) -> Iterator[Diagnostic]:
         yield from _repetition_errors(block)
     if block.kind in ("resource", "data", "ephemeral", "module", "output"):
         yield from _dependency_errors(block)
+    yield from _address_errors(block)
     yield from _nested_errors(block)
 
 
@@ -224,9 +238,20 @@ def _constant_errors(block: Block) -> Iterator[Diagnostic]:
             yield text.error(traversal.root_node, "Variables not allowed", "Variables may not be used here.")
         for call in calls:
             yield text.error(call.node, "Function calls not allowed", "Functions may not be called here.")
-        unknown = "value must be known" if found or calls else ""
-        if wanted and (problem := unknown or conversion_problem(literal_value(text, expression), wanted)):
+        value, unknown = literal_value(expression), "value must be known" if found or calls else ""
+        null = "null value is not allowed" if value.null else ""
+        if wanted and (problem := unknown or null or conversion_problem(value, wanted)):
             yield text.error(first_part(text, expression), "Unsuitable value type", f"Unsuitable value: {problem}")
+        elif name in ("version", "required_version") and not (found or calls):
+            yield from _version_errors(text, name, expression, value)
+
+
+def _version_errors(text: SourceText, name: str, expression: Node, value: Value) -> Iterator[Diagnostic]:
+    summary, where = "Invalid version constraint", first_part(text, expression)
+    if conversion_problem(value, "string"):
+        yield text.error(where, summary, f"A string value is required for {name}.")
+    elif isinstance(value.known, str) and not all(map(_VERSION.fullmatch, value.known.split(","))):
+        yield text.error(where, summary, "This string does not use correct version constraint syntax.")
 
 
 def _is_within(node: Node, calls: list[Call]) -> bool:
@@ -251,9 +276,9 @@ def _type_errors(variable: Block) -> list[Diagnostic]:
             "To provide a full type expression, remove the surrounding quotes and give the type expression directly."
         )
         return [text.error(argument.expression, "Invalid legacy variable type hint", detail)]
-    wrong: list[tuple[Node, Node, str]] = []
+    wrong: list[tuple[Node, Node, str, str]] = []
     type_of_constraint(argument.expression, lambda *error: wrong.append(error))
-    return [text.error(text.span(first, last), "Invalid type specification", detail) for first, last, detail in wrong]
+    return [text.error(text.span(first, last), summary, detail) for first, last, detail, summary in wrong]
 
 
 def _default_errors(variable: Block) -> Iterator[Diagnostic]:
@@ -261,7 +286,7 @@ def _default_errors(variable: Block) -> Iterator[Diagnostic]:
     default, kind, nullable = (variable.body.arguments.get(name) for name in ("default", "type", "nullable"))
     if default is None:
         return
-    value, detail = literal_value(variable.text, default.expression), ""
+    value, detail = literal_value(default.expression), ""
     if value.null and nullable is not None and source(nullable.expression) == "false":
         detail = "A null default value is not valid when nullable=false."
     elif kind is not None and (problem := conversion_problem(value, type_of_constraint(kind.expression))):
@@ -309,11 +334,27 @@ def _dependency_errors(block: Block) -> Iterator[Diagnostic]:
         yield block.text.error(argument.expression, *_NO_LIST)
     for element in listed or ():
         if not is_static_reference(element):
-            detail = (
-                "A single static variable reference is required: only attribute access and indexing with constant "
-                "keys. No calculations, function calls, template expressions, etc are allowed here."
-            )
-            yield block.text.error(element, "Invalid expression", detail)
+            yield block.text.error(element, *_NO_REFERENCE)
+
+
+def _address_errors(block: Block) -> Iterator[Diagnostic]:
+    """The errors of arguments that must be plain addresses or words."""
+    for name in ("from", "to") if block.kind in ("moved", "removed") else ():
+        if name in block.body.arguments and not is_static_reference(block.body.arguments[name].expression):
+            yield block.text.error(block.body.arguments[name].expression, *_NO_REFERENCE)
+    provider = block.body.arguments.get("provider") if block.kind in ("resource", "data", "ephemeral") else None
+    if provider is not None and not is_static_reference(provider.expression):
+        detail = (
+            "The provider argument requires a provider type name, optionally followed by a period and then a "
+            "configuration alias."
+        )
+        yield block.text.error(provider.expression, "Invalid provider configuration reference", detail)
+    for nested in block.body.of_kind("provisioner") if block.kind == "resource" else ():
+        for name, words in _WORDS.items():
+            argument = nested.body.arguments.get(name)
+            if argument is not None and source(argument.expression).strip('"') not in words:
+                detail = f'The "{name}" argument requires one of the following keywords: {" or ".join(words)}.'
+                yield nested.text.error(argument.expression, f'Invalid "{name}" keyword', detail)
 
 
 def _nested_errors(block: Block) -> Iterator[Diagnostic]:

@@ -7,6 +7,7 @@ from touchstone.validation.hcl.declarations import Declarations
 from touchstone.validation.hcl.expressions import RESOURCE_KINDS, Scope, Step, Traversal, Unit
 from touchstone.validation.hcl.parsing import Span, did_you_mean
 from touchstone.validation.hcl.schema import BlockSchema, Schemas, unsupported_attribute
+from touchstone.validation.hcl.values import PRIMITIVE
 from touchstone.validation.protocol import Diagnostic
 
 _TYPE_WORDS = {"data": "data source type", "ephemeral": "ephemeral resource type", "resource": "resource type"}
@@ -237,10 +238,18 @@ def _legacy_count(address: Unit, after: list[Step], schema: BlockSchema | None) 
 
 
 def _attribute_errors(after: list[Step], schema: BlockSchema | None, scope: Scope) -> list[Diagnostic]:
-    """The error for an unknown first attribute of a resource, if its schema is known."""
-    if schema is None or not after or after[0].is_index or after[0].name in ("count", *schema.names):
+    """The error for an unknown first attribute of a resource, or for a part of one that has none."""
+    if schema is None or not after or after[0].is_index or after[0].name == "count":
         return []
-    return [unsupported_attribute(scope.text, after[0].node, after[0].name, schema)]
+    if after[0].name not in schema.names:
+        return [unsupported_attribute(scope.text, after[0].node, after[0].name, schema)]
+    attribute = schema.attributes.get(after[0].name)
+    if attribute is None or attribute.type not in PRIMITIVE or len(after) == 1:
+        return []
+    if after[1].is_index:
+        return [scope.text.error(after[1].node, "Invalid index", "This value does not have any indices.")]
+    detail = f"Can't access attributes on a primitive-typed value ({attribute.type})."
+    return [scope.text.error(after[1].node, "Unsupported attribute", detail)]
 
 
 def resource_name(address: Unit) -> str:

@@ -33,7 +33,8 @@ def _own(required: str, optional: str, computed: str = "", **others: object) -> 
     return {"attributes": attributes | {name: {"type": kind, "optional": True} for name, kind in others.items()}}
 
 
-_DATA = _own("", "", "id output", input=DYNAMIC, triggers_replace=DYNAMIC)
+_DATA = _own("", "", "output", input=DYNAMIC, triggers_replace=DYNAMIC)
+_DATA["attributes"]["id"] = {"type": "string", "computed": True}
 _REMOTE_STATE = _own("backend", "workspace", "outputs", config=DYNAMIC, defaults=DYNAMIC)
 _BUILTIN_SECTIONS: dict[str, Any] = {
     "resource_schemas": {"terraform_data": {"block": _DATA}},

@@ -106,8 +106,9 @@ def type_of_schema(raw: object) -> Type:
     return DYNAMIC
 
 
-Refuse = Callable[[Node, Node, str], object]
-"""An error in a type: its first node, its last node, and the message."""
+WRONG_TYPE = "Invalid type specification"
+Refuse = Callable[[Node, Node, str, str], object]
+"""An error in a type: its first node, its last node, the message, and what is wrong in a few words."""
 
 
 def type_of_constraint(expression: Node, refuse: Refuse = lambda *_: None) -> Type:
@@ -116,10 +117,10 @@ def type_of_constraint(expression: Node, refuse: Refuse = lambda *_: None) -> Ty
     if call is not None:
         return _constructed(call, refuse)
     if word is None:
-        refuse(expression, expression, _NO_TYPE)
+        refuse(expression, expression, _NO_TYPE, WRONG_TYPE)
     elif word not in (*PRIMITIVE, "any"):
         unknown = _OPTIONAL if word == "optional" else f'The keyword "{word}" is not a valid type specification.'
-        refuse(expression, expression, _CONSTRUCTORS.get(word, unknown))
+        refuse(expression, expression, _CONSTRUCTORS.get(word, unknown), WRONG_TYPE)
     if word in ("list", "map"):  # without an argument, these mean collections of any type
         return (word, DYNAMIC)
     return word if word in PRIMITIVE else DYNAMIC
@@ -129,20 +130,26 @@ def _constructed(call: Call, refuse: Refuse) -> Type:
     """The type that a call such as `list(string)` states."""
     name, arguments, opening = call.name, call.arguments, call.node.children[1]
     if name in (*PRIMITIVE, "any"):
-        refuse(opening, call.closing, f'Primitive type keyword "{name}" does not expect arguments.')
+        refuse(opening, call.closing, f'Primitive type keyword "{name}" does not expect arguments.', WRONG_TYPE)
     elif name == "optional":
-        refuse(call.name_node, call.name_node, _OPTIONAL)
+        refuse(call.name_node, call.name_node, _OPTIONAL, WRONG_TYPE)
     elif name not in _CONSTRUCTORS:
-        refuse(call.node, call.node, f'Keyword "{name}" is not a valid type constructor.')
+        refuse(call.node, call.node, f'Keyword "{name}" is not a valid type constructor.', WRONG_TYPE)
     elif len(arguments) != 1:
         first, last = (arguments[1], arguments[-1]) if arguments else (opening, call.closing)
-        refuse(first, last, _CONSTRUCTORS[name])
+        refuse(first, last, _CONSTRUCTORS[name], WRONG_TYPE)
     elif name in COLLECTIONS:
         return (name, type_of_constraint(arguments[0], refuse))
     elif (content := literal_collection(arguments[0])) is not None and content.type == name:
         if name == "tuple":
             return (name, tuple(type_of_constraint(one, refuse) for one in children_of_type(content, "expression")))
-        return (name, tuple(_attribute(one, refuse) for one in children_of_type(content, "object_elem")))
+        attributes = {}
+        for one in children_of_type(content, "object_elem"):
+            attribute = _attribute(one, refuse)
+            if attribute[0] in attributes:
+                refuse(one, one, "Object constructor map keys must be unique.", WRONG_TYPE)
+            attributes[attribute[0]] = attribute
+        return (name, tuple(attributes.values()))
     return DYNAMIC
 
 
@@ -153,9 +160,13 @@ def _attribute(element: Node, refuse: Refuse) -> tuple[str, Type, bool]:
     optional = call is not None and call.name == "optional"
     if call is not None and optional and not call.arguments:
         detail = "Optional attribute modifier requires the attribute type as its argument."
-        refuse(call.node.children[1], call.closing, detail)
+        refuse(call.node.children[1], call.closing, detail, WRONG_TYPE)
         return source(key).strip('"'), DYNAMIC, False
     kind = type_of_constraint(call.arguments[0] if call is not None and optional else value, refuse)
+    for default in call.arguments[1:2] if call is not None and optional else ():
+        if problem := conversion_problem(literal_value(default), kind):
+            detail = f"This default value is not compatible with the attribute's type constraint: {problem}."
+            refuse(default, default, detail, "Invalid default value for optional attribute")
     return source(key).strip('"'), kind, not optional
 
 
@@ -407,6 +418,10 @@ class Evaluator:
             certainty = self.certainty
         return replace(self, certainty=certainty, bound=self.bound | bound)
 
+    def _if_known(self, value: Value) -> "Evaluator":
+        """To refuse what Terraform refuses only of a value that it knows."""
+        return self if value.constant or value.parts is not None else self._with("perhaps")
+
     def _refuse(self, node: Node, summary: str, detail: str) -> Value:
         if self.certainty == "sure":
             self.errors.append(self.text.error(first_part(self.text, node), summary, detail))
@@ -471,7 +486,7 @@ class Evaluator:
         for part, value in values:
             if value.kind not in (*PRIMITIVE, DYNAMIC):
                 detail = "Cannot include the given value in a string template: string required."
-                self._refuse(part, "Invalid template interpolation value", detail)
+                self._if_known(value)._refuse(part, "Invalid template interpolation value", detail)
         for directive in children_of_type(template, "template_directive"):
             self._walk(directive)
         return Value("string", sensitive=_any_sensitive([value for _, value in values]))
@@ -526,7 +541,8 @@ class Evaluator:
                 results.append(inner.value(child))
             elif child.type == "for_cond":
                 inner._first_expression(child)
-        return Value(sensitive=_any_sensitive([over, *results]))
+        # Of a collection that is not known, Terraform may lose the mark.
+        return Value(sensitive=_any_sensitive([over, *results]) and None)
 
     def _conditional(self, node: Node) -> Value:
         """`a ? b : c ? d : e`, which tree-sitter reads as `(a ? b : c) ? d : e`."""
@@ -539,7 +555,8 @@ class Evaluator:
         """One of several values: condition, value, condition, value, …, value."""
         if len(parts) < 3 or len(parts) > _MAX_DEPTH:
             return self.value(parts[-1]) if parts else Value()
-        condition = self._operand(parts[0], self.value(parts[0]), "bool", "Incorrect condition type")
+        condition = self.value(parts[0])
+        self._if_known(condition)._operand(parts[0], condition, "bool", "Incorrect condition type")
         inner = self._with("perhaps")
         yes, no = inner.value(parts[1]), inner._chosen(parts[2:], node)
         sensitive = _any_sensitive([condition, yes, no])
@@ -646,7 +663,7 @@ class Evaluator:
             if len(values) == 1 and values[0].kind in (*PRIMITIVE, *MAPPINGS):
                 detail = "The expansion symbol ... must be followed by a list or tuple."
                 self._refuse(arguments[-1], "Invalid expanding argument value", detail)
-            return Value(signature.result, sensitive=sensitive)
+            return Value(sensitive=sensitive)
         self._check_arguments(signature, arguments, values)
         known = all(value.constant for value in values)
         reads = name in _READ_FILES and "path." in source(node)
@@ -663,7 +680,8 @@ class Evaluator:
             if problem := takes(parameter, value):
                 detail = f'Invalid value for "{parameter.name}" parameter: {problem}.'
                 # A function's own rules are only applied if the types of all arguments are known.
-                inner = self._with("perhaps") if unknown and parameter.kinds else self
+                inner = self._with("perhaps") if unknown and (parameter.kinds or value.null) else self
+                inner = inner._if_known(value) if signature is SIGNATURES["flatten"] else inner
                 inner._refuse(argument, "Invalid function argument", detail)
 
 
@@ -714,6 +732,8 @@ def _is_simple(name: str, values: Sequence[Value]) -> bool:
 
 def _result_type(name: str, signature: Signature, values: Sequence[Value]) -> Type:
     first = values[0] if values else Value()
+    if any(value.kind == DYNAMIC and not value.null for value in values):
+        return DYNAMIC  # as Terraform, which does not call a function then
     if signature.result != DYNAMIC or not isinstance(first.type, tuple):
         return signature.result
     if name in ("element", "lookup", "one") and first.kind in ("list", "set", "map"):
@@ -733,6 +753,6 @@ def _result_type(name: str, signature: Signature, values: Sequence[Value]) -> Ty
     return DYNAMIC
 
 
-def literal_value(text: SourceText, expression: Node) -> Value:
+def literal_value(expression: Node) -> Value:
     """The value of an expression without references; errors in it are found elsewhere."""
-    return Evaluator(text, lambda *_: (Value(), 0), certainty="forgiven").value(expression)
+    return Evaluator(SourceText("", b""), lambda *_: (Value(), 0), certainty="forgiven").value(expression)
