@@ -12,7 +12,7 @@ from touchstone.api import evaluate
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
-from touchstone.ingest.adapters.carried import MAX_CARRIED_LENGTH
+from touchstone.ingest.adapters.json_files import MAX_CARRIED_LENGTH
 from touchstone.ingest.adapters.table import AdapterTable
 
 

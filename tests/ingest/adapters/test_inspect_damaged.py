@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from tests.ingest.adapters.inspect_files import REAL, SPEC, header, sample, write_archive, write_eval, write_json
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import detect_format, read_adapted
-from touchstone.ingest.adapters.inspect_ai import log as inspect_log
-from touchstone.ingest.adapters.inspect_ai.log import read_inspect
+from touchstone.ingest.adapters import detect_format, inspect_ai, read_adapted
+from touchstone.ingest.adapters.inspect_ai import read_inspect
 
 START = ("_journal/start.json", {"version": 2, "eval": SPEC})
 DEEP = b"[" * 100_000 + b"]" * 100_000
@@ -81,7 +80,7 @@ def test_a_log_is_recognized_where_many_ids_come_before_the_model(tmp_path: Path
 
 
 def test_too_many_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspect_log, "_MAX_SAMPLES", 2)
+    monkeypatch.setattr(inspect_ai, "_MAX_SAMPLES", 2)
     assert message(write_json(tmp_path / "log.json", [{}, {}, {}])) == "over 2 samples; split the log"
 
 

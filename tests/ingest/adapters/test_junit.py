@@ -13,7 +13,7 @@ import touchstone
 from tests.ingest.adapters.damaged_files import damaged, read_or_refused
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
-from touchstone.ingest.adapters.junit.results import ADAPTER, COLUMNS
+from touchstone.ingest.adapters.junit import ADAPTER, COLUMNS
 
 FILES = Path(__file__).parent / "files" / "junit"
 

@@ -15,7 +15,7 @@ from tests.ingest.adapters.damaged_files import damaged, read_or_refused
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
-from touchstone.ingest.adapters.lm_eval.samples import ADAPTER, COLUMNS
+from touchstone.ingest.adapters.lm_eval import ADAPTER, COLUMNS
 
 FILES = Path(__file__).parent / "files" / "lm-eval" / "acme__fixer-7b"
 TIME = "2026-11-15T13-40-50.650094"

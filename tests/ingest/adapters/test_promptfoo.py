@@ -14,8 +14,7 @@ import touchstone
 from tests.ingest.adapters.damaged_files import damaged, read_or_refused
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
-from touchstone.ingest.adapters.promptfoo.results import ADAPTER, COLUMNS
-from touchstone.ingest.adapters.promptfoo.stats import ALL
+from touchstone.ingest.adapters.promptfoo import ADAPTER, ALL, COLUMNS
 
 OUTPUT = Path(__file__).parent / "files" / "promptfoo" / "output.json"
 
@@ -195,7 +194,7 @@ def test_json_lines_are_the_same_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "kind", "reason"),
     [
-        ("text", "ragged", "broken JSON"),
+        ("text", "ragged", "the row is a text where an object belongs"),
         ([], "ragged", "the row is a list"),
         (row(provider=None), "bad_id", "the provider has no id"),
         (row(provider={"id": 3}), "bad_id", "the provider has no id"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters.json_values import text_of
+from touchstone.ingest.adapters.json_files import text_of
 from touchstone.ingest.compressed import data_suffix
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, open_table, read_rows
 from touchstone.ingest.fix_columns import FIX_COLUMNS, NATIVE_COLUMNS

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters.file_names import model_of_name
-from touchstone.ingest.adapters.lossless_json import DECODER, Number
+from touchstone.ingest.adapters.json_files import DECODER, Number
+from touchstone.ingest.adapters.table import model_of_name
 from touchstone.ingest.importing.evaluation_folder import ImportedEvaluation, ImportedProblem, Row, folder_names
 from touchstone.ingest.importing.git_trees import copy_tree, find_clone, require_commit
 from touchstone.ingest.importing.records import SourceRecord, read_records

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_files import parse_line
+from touchstone.ingest.adapters.json_files import DECODER, parse_line
 from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, Shape, skim
-from touchstone.ingest.adapters.lossless_json import DECODER
 from touchstone.ingest.adapters.table import RefusedRecordError
 from touchstone.ingest.adapters.zip_archive import DamagedMemberError, ZipArchive
 from touchstone.ingest.csv_rows import readable

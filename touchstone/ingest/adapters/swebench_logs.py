@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter
+from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import (
     MAX_SUBFOLDERS,
     as_given,
@@ -23,23 +23,26 @@ from touchstone.ingest.adapters.folders import (
     is_folder,
     object_in,
     raw_from_files,
-    refuse,
     some_subfolders,
     subfolders,
     text_in,
 )
-from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_values import object_of, section_of, text_of
-from touchstone.ingest.adapters.swebench.logs import LOG, RUNS, TEST_OUTPUT, cause_of_error
-from touchstone.ingest.adapters.swebench.report import RunReport, is_run_report, parse_report
-from touchstone.ingest.adapters.swebench.statuses import (
+from touchstone.ingest.adapters.json_files import list_of, object_of, section_of, text_of
+from touchstone.ingest.adapters.swebench import (
     COLUMNS,
     EMPTY_PATCH,
     ERROR,
+    LOG,
     RESOLVED,
+    RUNS,
+    TEST_OUTPUT,
     UNRESOLVED,
+    RunReport,
     attempt_cells,
+    cause_of_error,
+    is_run_report,
     model_of_folder,
+    parse_report,
     status_of_failure,
 )
 from touchstone.ingest.adapters.table import (
@@ -48,6 +51,7 @@ from touchstone.ingest.adapters.table import (
     Record,
     RefusedRecordError,
     ReportedFigure,
+    fill_records,
     table_from_records,
 )
 
@@ -91,7 +95,7 @@ def read_instances(path: Path) -> AdapterTable:
     if logs is None:
         raise InputFileError(f"{path}: there are no logs of SWE-bench instances in this folder")
     instances = [_instance(each) for each in _folders_at(logs) if _is_instance(each)]
-    records = [_record(line, instance) for line, instance in enumerate(instances, start=1)]
+    records = fill_records(enumerate(instances, start=1), _fill)
     files = {line: instance.folder / _REPORT for line, instance in enumerate(instances, start=1)}
     reports = _run_reports(folder) if logs.root != folder and logs.depth == 3 else {}
     for file, report in reports.items():
@@ -169,16 +173,12 @@ def _instance(folder: Path) -> _Instance:
     return _Instance(folder, model_of_folder(above.name), above.parent.name)
 
 
-def _record(line: int, instance: _Instance) -> Record:
-    record = Record(line, {"oid": instance.oid, "llm_name": instance.model})
-    try:
-        status, error, details = _verdict(instance)
-    except RefusedRecordError as refusal:
-        return refuse(record, refusal)
-    record.cells = attempt_cells(instance.oid, instance.model, instance.run, status, error) | details
+def _fill(cells: Cells, instance: _Instance) -> None:
+    cells |= {"oid": instance.oid, "llm_name": instance.model}
+    status, error, details = _verdict(instance)
+    cells |= attempt_cells(instance.oid, instance.model, instance.run, status, error) | details
     patch = text_in(instance.folder / _PATCH, _PATCH_BYTES + 1)
-    record.cells["model_patch"] = patch if patch and len(patch) <= _PATCH_BYTES else None
-    return record
+    cells["model_patch"] = patch if patch and len(patch) <= _PATCH_BYTES else None
 
 
 def _verdict(instance: _Instance) -> tuple[str, str | None, Cells]:
@@ -210,9 +210,8 @@ def _test_counts(tests: Mapping[str, object]) -> Cells:
     for name in _TESTS_THAT_MUST_PASS:
         section = section_of(tests, name) or {}
         for outcome in counts:
-            listed = section.get(outcome)
-            found = found or isinstance(listed, list)
-            counts[outcome] += len(listed) if isinstance(listed, list) else 0
+            found = found or isinstance(section.get(outcome), list)
+            counts[outcome] += len(list_of(section.get(outcome)))
     if not found:
         return {}
     return {"tests_passed": str(counts["success"]), "tests_failed": str(counts["failure"])}
@@ -245,7 +244,7 @@ def _reconcile(record: Record, report: RunReport, status: str, error: str | None
     own, oid = record.cells["swebench_status"], record.cells["oid"]
     if RESOLVED in (own, status) or EMPTY_PATCH in (own, status):
         reason = f"{oid}: its log says {own} and the run report says {status}; evaluate it again"
-        refuse(record, RefusedRecordError("contradiction", reason))
+        record.refuse(RefusedRecordError("contradiction", reason))
     elif status not in (ERROR, UNRESOLVED):
         record.cells |= attempt_cells(str(oid), report.model, report.run, status, error)
 

@@ -1,27 +1,44 @@
-"""Adapter for OpenHands' `output.jsonl`: one instance per line, with the patch, and the verdict after grading.
+"""Adapters for OpenHands: its `output.jsonl`, and the OpenHands Index.
 
-The report in `test_result` decides. Without one the patch (`git_patch`) is an attempt without a verdict; verdicts that
-a later grading wrote to `<name>.swebench_eval.jsonl` are joined. A failed grading (`error_eval`) has no verdict, and
-nor has an empty patch after an error of the model's provider or of the runtime; any other empty patch is a failure.
+An output has one instance per line, with the patch, and the verdict after grading. The report in `test_result` decides.
+Without one the patch (`git_patch`) is an attempt without a verdict; verdicts that a later grading wrote to
+`<name>.swebench_eval.jsonl` are joined. A failed grading (`error_eval`) has no verdict, and nor has an empty patch
+after an error of the model's provider or of the runtime; any other empty patch is a failure. The model is in the
+metadata of the line, else in those of the output that was graded or in `metadata.json` beside the file, else it is the
+folder's name. Instructions and histories are left out.
 
-The model is in the metadata of the line, else in those of the output that was graded or in `metadata.json` beside the
-file, else it is the folder's name.
-Instructions and histories are left out.
+The index is `<model>/instance_results/<benchmark>.json`, by instance its cost and its outcome. The model is in
+`metadata.json` above the file, else it is the folder's name; the score that the index shows is in `scores.json`, in
+percent. The benchmark is the suite. Ids of SWE-bench stay as they are, so that its other files pair with these; those
+of other benchmarks get the benchmark's name, because some have SWE-bench's ids for another task.
 """
 
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.folders import as_given, is_file, object_in, refuse
-from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines
-from touchstone.ingest.adapters.json_values import identifier_of, section_of, text_of
-from touchstone.ingest.adapters.swebench.statuses import (
+from touchstone.ingest.adapters.adapter import Adapter, Head
+from touchstone.ingest.adapters.folders import as_given, bounded_document, is_file, object_in
+from touchstone.ingest.adapters.json_files import (
+    identifier_of,
+    inside,
+    line_records,
+    list_of,
+    number_of,
+    numbered_lines,
+    object_of,
+    parse_line,
+    raw_lines,
+    raw_values,
+    scalar_of,
+    section_of,
+    text_of,
+)
+from touchstone.ingest.adapters.swebench import (
     COLUMNS,
     EMPTY_PATCH,
     ERROR,
@@ -40,6 +57,8 @@ from touchstone.ingest.adapters.table import (
     Record,
     RefusedRecordError,
     ReportedFigure,
+    fill_records,
+    number_attempts,
     table_from_records,
 )
 from touchstone.ingest.adapters.tool_figures import tokens_without_cache
@@ -65,6 +84,8 @@ _INFRASTRUCTURE = re.compile(
     re.IGNORECASE,
 )
 _OWN_END = re.compile(r"ContextWindowExceed|ContentPolicyViolation", re.IGNORECASE)
+INDEX_FORMAT = "openhands-index"
+_SWEBENCH = "swe-bench"
 
 
 def read_openhands(path: Path) -> AdapterTable:
@@ -73,17 +94,8 @@ def read_openhands(path: Path) -> AdapterTable:
     # An output and its grading have the same attempts.
     place = hashlib.blake2b(os.fsencode(path.absolute().with_name(_output_name(path))), digest_size=8).hexdigest()
     verdicts, evaluated = _verdicts_beside(path)
-    records: list[Record] = []
-    for line, text in numbered_lines(path):
-        record = Record(line, {"llm_name": model})
-        try:
-            _fill(record, parse_line(text, "instance"), model, verdicts)
-        except RefusedRecordError as refusal:
-            refuse(record, refusal)
-        records.append(record)
-    if not records:
-        raise InputFileError(f"{path}: the file is empty")
-    _number(records)
+    records = line_records(path, "instance", partial(_fill, verdicts), {"llm_name": model})
+    number_attempts(record for record in records if record.cells.get("iteration_id") is None)
     for record in records:
         if record.kind is None:
             record.cells["sample_uuid"] = f"{place}/{record.cells['oid']}/{record.cells['iteration_id']}"
@@ -162,20 +174,17 @@ def _verdicts_beside(path: Path) -> tuple[dict[str, dict[str, object]], list[Pat
     return verdicts, [file]
 
 
-def _fill(
-    record: Record, instance: Mapping[str, object], model: str, verdicts: Mapping[str, Mapping[str, object]]
-) -> None:
+def _fill(verdicts: Mapping[str, Mapping[str, object]], cells: Cells, instance: Mapping[str, object]) -> None:
     metadata = section_of(instance, "metadata") or {}
-    record.cells["llm_name"] = model = _model_of(metadata) or model
+    cells["llm_name"] = model = _model_of(metadata) or cells["llm_name"] or ""
     oid = identifier_of(instance, "instance_id")
     result = section_of(instance, "test_result") or {}
     report = section_of(result, "report") or verdicts.get(oid)
     patch, error = text_of(result.get("git_patch")), text_of(instance.get("error"))
     status = _status(report, bool(patch and patch.strip()), error)
-    attempt = text_of(instance.get("attempt"))
-    record.cells |= attempt_cells(oid, model, None, status, error) | _usage(instance)
-    record.cells |= {
-        "iteration_id": attempt,
+    cells |= attempt_cells(oid, model, None, status, error) | _usage(instance)
+    cells |= {
+        "iteration_id": text_of(instance.get("attempt")),
         "suite": text_of(metadata.get("dataset")),
         "agent": text_of(metadata.get("agent_class")),
         "model_patch": patch,
@@ -211,16 +220,6 @@ def _usage(instance: Mapping[str, object]) -> Cells:
     }
 
 
-def _number(records: list[Record]) -> None:
-    """Number the lines of a model at an instance from 1, where the file does not number its attempts."""
-    counts: dict[tuple[str | None, str | None], int] = {}
-    for record in records:
-        if record.kind is None and record.cells["iteration_id"] is None:
-            key = (record.cells["llm_name"], record.cells["oid"])
-            counts[key] = counts.get(key, 0) + 1
-            record.cells["iteration_id"] = str(counts[key])
-
-
 def _figures(records: list[Record]) -> list[ReportedFigure]:
     """The share that the grading script prints: resolved of all lines."""
     by_model: dict[str, list[str | None]] = {}
@@ -243,3 +242,76 @@ def _figures(records: list[Record]) -> list[ReportedFigure]:
 def _note(undecided: int) -> str | None:
     without = counted(undecided, "line without a verdict", "lines without a verdict")
     return f"OpenHands counts {without} as not resolved; Touchstone leaves them out" if undecided else None
+
+
+def read_index(path: Path) -> AdapterTable:
+    """Read the instance results of the OpenHands Index into rows of text cells."""
+    benchmark = path.name.removesuffix(".json")
+    model, score, notes, files = _index_entry(path, benchmark)
+    records = fill_records(_instances(path), partial(_fill_index, model, benchmark), {"llm_name": model})
+    resolved = sum(record.cells.get("passed") == "true" for record in records)
+    share = 100 * resolved / len(records) if records else None
+    note = "in percent, rounded to one decimal; instances without a result count as failures in the index"
+    figures = [ReportedFigure(model, "accuracy", score, share, benchmark, note)]
+    raw = raw_values(_instances)
+    return table_from_records(
+        path,
+        INDEX_FORMAT,
+        (*COLUMNS, "suite", "cost_usd"),
+        records,
+        raw,
+        files=[path, *as_given(path, files)],
+        figures=figures,
+        notes=notes,
+    )
+
+
+def _recognizes_index(head: Head) -> bool:
+    paths = head.key_paths
+    return any(len(path) == 2 and path[1] == "resolved" and (path[0], "cost") in paths for path in paths)
+
+
+INDEX = Adapter(
+    INDEX_FORMAT, "instance results of the OpenHands Index", _recognizes_index, lambda path, _: read_index(path)
+)
+
+
+def _instances(path: Path) -> Iterator[tuple[int, tuple[str, object]]]:
+    document = bounded_document(path)
+    if not isinstance(document, dict):
+        raise InputFileError(f"{path}: the results of the OpenHands Index are an object by instance")
+    yield from enumerate(document.items(), start=1)
+
+
+def _index_entry(path: Path, benchmark: str) -> tuple[str, float | None, list[str], list[Path]]:
+    """The model and the score of the benchmark, in the files above `instance_results`."""
+    folder = path.absolute().parent
+    folder = folder.parent if folder.name == "instance_results" else folder
+    model, score, files = None, None, []
+    if is_file(folder / "metadata.json"):
+        document = bounded_document(folder / "metadata.json")
+        model = scalar_of(inside(document).get("model"))
+        files.append(folder / "metadata.json")
+    if is_file(folder / "scores.json"):
+        document = bounded_document(folder / "scores.json")
+        entries = [each for each in list_of(document) if isinstance(each, dict)]
+        # Other metrics leave out instances that nobody can solve.
+        stated = [each for each in entries if each.get("benchmark") == benchmark and each.get("metric") == "accuracy"]
+        score = number_of(stated[0].get("score")) if stated else None
+        files.append(folder / "scores.json")
+    if model is not None and model.strip():
+        return model, score, [], files
+    return folder.name, score, [f"no metadata.json names the model; its folder '{folder.name}' is taken for it"], files
+
+
+def _fill_index(model: str, benchmark: str, cells: Cells, instance: tuple[str, object]) -> None:
+    oid, value = instance
+    result = object_of(value, "result")
+    resolved = result.get("resolved")
+    if resolved is not None and not isinstance(resolved, bool):
+        raise RefusedRecordError("bad_boolean", "resolved is not true or false")
+    status = ERROR if resolved is None else RESOLVED if resolved else UNRESOLVED
+    name = identifier_of({"instance": oid}, "instance")
+    unique = name if benchmark == _SWEBENCH else f"{benchmark}/{name}"
+    cells |= attempt_cells(unique, model, None, status)
+    cells |= {"suite": benchmark, "cost_usd": text_of(result.get("cost"))}

@@ -2,7 +2,8 @@
 
 A problem is named `classname.name`. Node's test runner gives every test the class "test", so there the names of the
 suites around it stand in front. A file does not say whose tests it reports: `junit_pattern` finds model, tier and
-attempt in its path (see `paths`).
+attempt in its path: `{model}/{tier}/{attempt}.xml` is compared with the last three parts of it. A field stands for one
+or more characters within one part, an attempt for digits, and `*` for anything in a part, as in `TEST-*.xml`.
 
 A failure or an error is a failure, also one of the setup or teardown: a fix can provoke each of them. A file that
 cannot be collected, or a suite that reports an error, is a failed problem of its own, because its tests are not listed.
@@ -16,38 +17,29 @@ document type declaration is refused, and with it every entity.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 from xml.parsers import expat
 
-from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
-from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.junit.figures import figures_of
-from touchstone.ingest.adapters.junit.paths import Place, place_of
-from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, table_from_records
+from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, ReportedFigure, table_from_records, words
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
+from touchstone.names import name_of_key
 from touchstone.text import counted
 from touchstone.vocabulary import MAX_ID_LENGTH
 
+_FIELDS = ("model", "tier", "attempt")
+_FIELD = re.compile(r"\{([^{}]*)\}")
+_FIRST_ATTEMPT = "1"
+_NAMES = {"tests": None, "failures": "failed", "errors": "error", "skipped": "skipped"}
+_COUNT = re.compile(r"[0-9]{1,9}")
 FORMAT = "junit"
-COLUMNS = (
-    "oid",
-    "iteration_id",
-    "llm_name",
-    "tier",
-    "passed",
-    "classification",
-    "duration_seconds",
-    "error",
-    "outcome",
-    "flaky",
-    "results",
-    "test_class",
-    "test_suite",
-    "test_file",
+COLUMNS = words(
+    "oid iteration_id llm_name tier passed classification duration_seconds error outcome flaky results test_class "
+    "test_suite test_file"
 )
 Outcome = Literal["passed", "failed", "error", "skipped"]
 # Several results of one test count as the worst of them.
@@ -66,6 +58,76 @@ _MAX_CASES = 500_000
 _MAX_TEXT = 500
 _MAX_BYTES = 1 << 30
 _HASH_BYTES = 5
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is known about the attempt in a file."""
+
+    model: str
+    tier: str | None = None
+    attempt: str = _FIRST_ATTEMPT
+    notes: tuple[str, ...] = ()
+
+
+def place_of(path: Path, pattern: str | None) -> Place:
+    """The model, tier and attempt of a file; without a pattern, the model is the name of the file.
+
+    >>> place_of(Path("runs/gpt-4o/hard/02.xml"), "{model}/{tier}/{attempt}.xml")
+    Place(model='gpt-4o', tier='hard', attempt='2', notes=())
+    """
+    if pattern is None:
+        note = f"the model is the file's name and the attempt is {_FIRST_ATTEMPT}; set junit_pattern to say otherwise"
+        return Place(name_of_key(path.stem), notes=(note,))
+    check_pattern(pattern)
+    parts = path.absolute().parts[-len(pattern.split("/")) :]
+    matches = [re.fullmatch(_expression(pattern, more), "/".join(parts), re.DOTALL) for more in ("", "?")]
+    if matches[0] is None or matches[1] is None:
+        raise InputFileError(f"{path}: its path does not end like junit_pattern '{pattern}'")
+    if matches[0].groupdict() != matches[1].groupdict():
+        raise InputFileError(f"{path}: junit_pattern '{pattern}' fits its path in more than one way")
+    found = matches[0].groupdict()
+    # Counted from 1 or from 0, with leading zeros or not: the number is the same.
+    return Place(name_of_key(found["model"]), found.get("tier"), str(int(found.get("attempt") or _FIRST_ATTEMPT)))
+
+
+def check_pattern(pattern: str) -> str:
+    """Refuse a pattern that cannot name a model.
+
+    >>> check_pattern("{modle}.xml")
+    Traceback (most recent call last):
+        ...
+    touchstone.errors.TouchstoneError: junit_pattern '{modle}.xml': '{modle}' is not one of {model}, {tier}, {attempt}
+    """
+    fields = _FIELD.findall(pattern)
+    known = ", ".join(f"{{{name}}}" for name in _FIELDS)
+    unknown = next((name for name in fields if name not in _FIELDS), None)
+    if unknown is not None:
+        raise TouchstoneError(f"junit_pattern '{pattern}': '{{{unknown}}}' is not one of {known}")
+    if "model" not in fields or len(set(fields)) < len(fields):
+        raise TouchstoneError(f"junit_pattern '{pattern}': it must have {{model}}, and each of {known} at most once")
+    return pattern
+
+
+def _expression(pattern: str, more: str) -> str:
+    """The pattern as a regular expression whose fields take as much as possible, or with `?` as little."""
+    parts = _FIELD.split(pattern)
+    fields = {"model": f"[^/]+{more}", "tier": f"[^/]+{more}", "attempt": f"[0-9]{{1,9}}{more}"}
+    return "".join(
+        f"(?P<{part}>{fields[part]})" if place % 2 else re.escape(part).replace(r"\*", "[^/]*")
+        for place, part in enumerate(parts)
+    )
+
+
+def figures_of(model: str, suites: Sequence[Mapping[str, str]], outcomes: Sequence[str]) -> list[ReportedFigure]:
+    """Sums over the attributes of the outermost suites, and the same of the tests in them."""
+    figures = []
+    for name, outcome in _NAMES.items():
+        values = [suite.get(name, "") for suite in suites]
+        if values and all(map(_COUNT.fullmatch, values)):
+            found = len(outcomes) if outcome is None else outcomes.count(outcome)
+            figures.append(ReportedFigure(model, name, sum(map(int, values)), found))
+    return figures
 
 
 @dataclass
