@@ -1,7 +1,7 @@
 """Text cells to typed values: one rule per kind of cell, each with the reason it gives for refusing one.
 
 A rule never guesses: what it cannot parse is refused with a reason, and an empty cell is null. Which columns a file
-has and what they mean together belongs in `problems` and `fixes`.
+has and what they mean together belongs in `problems` and `attempts`.
 """
 
 import math

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from touchstone.ingest.fixes import ATTEMPT_KEY, IngestedAttempts
+from touchstone.ingest.attempts import ATTEMPT_KEY, IngestedAttempts
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.text import counted
 

@@ -2,7 +2,7 @@
 
 No file is skipped silently. It is evaluated, refused, excluded by the configuration, the list of problems, a copy of an
 output of touchstone, data of an unknown kind, or not data; the table `sources` has a row for each. Reading rows belongs
-in `fixes` and `adapters`.
+in `attempts` and `adapters`.
 """
 
 import hashlib
@@ -28,12 +28,12 @@ from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.folders import files_in
 from touchstone.ingest.adapters.plain import exported_table, why_not_plain
 from touchstone.ingest.adapters.swebench import PREDICTIONS_FORMAT, SUBMISSION_FORMAT
+from touchstone.ingest.attempts import fixes_columns, has_attempts, has_outcomes, require_fixes_columns
 from touchstone.ingest.compressed import CSV_SUFFIXES, damage_of, data_suffix, open_input
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header, readable
-from touchstone.ingest.fixes import fixes_columns, has_attempts, has_outcomes, require_fixes_columns
 from touchstone.ingest.input_paths import input_paths, label_of
+from touchstone.ingest.parallel_reading import FileToRead, read_ahead
 from touchstone.ingest.problems import problem_ids
-from touchstone.ingest.reading_ahead import FileToRead, read_ahead
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
 from touchstone.regular_files import open_regular, read_bytes

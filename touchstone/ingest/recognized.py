@@ -8,9 +8,9 @@ import polars as pl
 from touchstone.config import EvaluationConfig
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, adapter_of
+from touchstone.ingest.attempts import file_notes, open_fixes
 from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
 from touchstone.ingest.discovery import Discovery, NotEvaluated
-from touchstone.ingest.fixes import file_notes, open_fixes
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.vocabulary import DEFAULT_TIER
 

@@ -12,11 +12,18 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.attempts import (
+    IngestedAttempts,
+    file_notes,
+    open_fixes,
+    read_attempts,
+    read_fixes,
+    sort_attempts,
+)
 from touchstone.ingest.clean_files import clean_batches, read_clean_files
 from touchstone.ingest.combining import combine
 from touchstone.ingest.csv_rows import TextTable
 from touchstone.ingest.discovery import read_options
-from touchstone.ingest.fixes import IngestedAttempts, file_notes, open_fixes, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.problems import NO_PROBLEMS_FILE, derived_problems, read_problems, with_derived
 from touchstone.ingest.slice_values import problem_slices

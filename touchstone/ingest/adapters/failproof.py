@@ -71,7 +71,7 @@ def read_failproof(path: Path) -> AdapterTable:
     first_lines: dict[bytes, int] = {}
     results, raw_reader = _form_of(path)
 
-    def fill(cells: Cells, result: tuple[int, Callable[[], dict[str, object]]]) -> None:
+    def fill(cells: Cells, result: tuple[int, partial[dict[str, object]]]) -> None:
         line, parse = result
         content = parse()
         times[line] = _fill(cells, content)
@@ -103,7 +103,7 @@ def _are_of_a_result(names: Collection[str]) -> bool:
 
 
 # A result that is parsed only when it is its turn, so that one that cannot be is refused with its place.
-_Results = Iterator[tuple[int, Callable[[], dict[str, object]]]]
+_Results = Iterator[tuple[int, partial[dict[str, object]]]]
 
 
 def _form_of(path: Path) -> tuple[Callable[[Path], _Results], RawReader]:
@@ -136,7 +136,7 @@ def _rows_of_csv(path: Path) -> _Results:
 
 
 def _result_of_row(row: Mapping[str, str | int | None]) -> dict[str, object]:
-    kind, reason = row[ROW_ERROR_KIND], row[ROW_ERROR]
+    kind, reason = row.get(ROW_ERROR_KIND), row.get(ROW_ERROR)
     if kind is not None:
         raise RefusedRecordError(str(kind), str(reason))
     result: dict[str, object] = {name: cell for name, cell in row.items() if not name.startswith("__")}
@@ -202,7 +202,7 @@ def _selected(path: Path, database: sqlite3.Connection) -> _Results:
     for place, row in enumerate(rows, start=1):
         steps = 0
         values = dict(zip(names, (None if cell is None else _text_of_cell(cell) for cell in row), strict=True))
-        yield place, partial(_result_of_row, {ROW_ERROR_KIND: None, ROW_ERROR: None, **values})
+        yield place, partial(_result_of_row, values)
 
 
 def _text_of_cell(cell: object) -> str:
@@ -213,8 +213,8 @@ def _parsed(results: _Results) -> Iterator[tuple[int, object]]:
     for place, parse in results:
         try:
             yield place, parse()
-        except RefusedRecordError as refusal:
-            yield place, refusal
+        except RefusedRecordError:
+            yield place, parse.args[0]
 
 
 ADAPTER = Adapter(FORMAT, "FailProof results", _recognizes, lambda path, _: read_failproof(path))

@@ -186,7 +186,7 @@ JSON_LINES = Adapter("jsonl", "a JSON Lines table of attempts", _recognizes_line
 
 def _require(path: Path, columns: Sequence[str]) -> None:
     # Not at the top: `fixes` imports the tables of adapters.
-    from touchstone.ingest.fixes import require_fixes_columns
+    from touchstone.ingest.attempts import require_fixes_columns
 
     require_fixes_columns(path, columns, _OID)
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import nightly_but
 from touchstone.errors import InputFileError
-from touchstone.ingest.fixes import IngestedAttempts, read_fixes
+from touchstone.ingest.attempts import IngestedAttempts, read_fixes
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 KNOWN = ("a", "b", "001", "1", "3030786330e5", "NA", "ü")

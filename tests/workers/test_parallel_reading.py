@@ -13,10 +13,10 @@ from tests.conftest import PROJECT, Folder
 from tests.workers.conftest import Cluster
 from touchstone.config import load_config
 from touchstone.config.input_limits import InputLimits
-from touchstone.ingest import limits, reading_ahead
+from touchstone.ingest import limits, parallel_reading
 from touchstone.ingest.csv_rows import LINE
 from touchstone.ingest.discovery import Discovery, discover
-from touchstone.ingest.reading_ahead import FileToRead, Reader, ReadFile, read_file
+from touchstone.ingest.parallel_reading import FileToRead, Reader, ReadFile, read_file
 from touchstone.workers.serial import SerialWorkers
 
 FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
@@ -33,7 +33,7 @@ class PicklingWorkers(SerialWorkers):
 @pytest.fixture
 def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     """The small files of every tool, one of them damaged, and no file too small to be worth a worker."""
-    monkeypatch.setattr(reading_ahead, "_LEAST_BYTES", 0)
+    monkeypatch.setattr(parallel_reading, "_LEAST_BYTES", 0)
     folder = Folder(tmp_path)
     shutil.copytree(FILES, tmp_path / "fixes")
     (tmp_path / "fixes" / "damaged_failproof.jsonl").write_text('{"case_id": "c", "model_id": "m", "class')
@@ -62,7 +62,7 @@ def test_tables_of_workers_are_those_of_this_process(many: Folder, monkeypatch: 
     here = read(many, kind="in_process")
     asked: list[object] = []
     monkeypatch.setattr(
-        reading_ahead, "_workers", lambda settings: asked.append(settings) or PicklingWorkers(Reader, (True,))
+        parallel_reading, "_workers", lambda settings: asked.append(settings) or PicklingWorkers(Reader, (True,))
     )
     assert read(many, kind="processes") == here
     assert len(asked) == 1 and len(here["tables"]) > 10  # type: ignore[arg-type]
@@ -78,13 +78,13 @@ def test_so_are_those_of_real_workers(many: Folder, cluster: Cluster, kind: str)
 def test_another_file_at_the_same_path_elsewhere_is_not_used(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text("[]")
-    there = reading_ahead.ReadFile(pl.DataFrame(), (), False, (), (), (), {file: "the hash of another"})
-    assert not reading_ahead._is_ours(there)
+    there = parallel_reading.ReadFile(pl.DataFrame(), (), False, (), (), (), {file: "the hash of another"})
+    assert not parallel_reading._is_ours(there)
 
 
 def test_workers_keep_to_the_limits_of_the_configuration(many: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_in_use", InputLimits())
-    monkeypatch.setattr(reading_ahead, "_workers", lambda settings: PicklingWorkers(Reader))
+    monkeypatch.setattr(parallel_reading, "_workers", lambda settings: PicklingWorkers(Reader))
     used = []
 
     def read_as_another_process(reader: Reader, item: FileToRead) -> ReadFile:
@@ -93,7 +93,7 @@ def test_workers_keep_to_the_limits_of_the_configuration(many: Folder, monkeypat
         used.append(limits.limits())
         return read
 
-    monkeypatch.setattr(reading_ahead, "read_file", read_as_another_process)
+    monkeypatch.setattr(parallel_reading, "read_file", read_as_another_process)
     own = InputLimits(cell_mb=1)
     tools = sorted(path.name for path in (many.root / "fixes").iterdir())
     discover(load_config(many.configure(inputs=tools, input_limits=own.model_dump())))
