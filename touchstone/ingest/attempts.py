@@ -156,7 +156,7 @@ def read_attempts(
 
 
 def file_notes(table: InputTable) -> tuple[str, ...]:
-    """What a user should know about a file: what was assumed, and that its last row may be half of what will come."""
+    """Notes on a file: the assumptions made to read it, and that its last row may be incomplete."""
     notes = [] if ITERATION in table.columns else [_NUMBERED]
     if isinstance(table, TextTable):
         notes += [*table.notes, *([] if table.complete else [f"the last line has no end; {STILL_WRITTEN}"])]
@@ -267,7 +267,7 @@ def keys_increase(attempts: pl.LazyFrame, model: str = "model") -> bool:
     """
     number, text = pl.col("iteration_id").cast(pl.Int64, strict=False), pl.col("iteration_id")
     larger, later = number > number.shift(1), text > text.shift(1)
-    # As in `sort_attempts`, texts that are no numbers come after all numbers.
+    # As in `sort_attempts`, texts that are not numbers come after all numbers.
     among_texts = number.is_null() & (number.shift(1).is_not_null() | later)
     of_one_number = (number == number.shift(1)) & later
     every = larger.fill_null(False) | among_texts.fill_null(False) | of_one_number.fill_null(False)

@@ -35,7 +35,7 @@ class Rule:
     refused: pl.Expr
     kind: str
     explain: Callable[[str], str]
-    # Where the value is written in another way than usual, and how it is read: said of the file in a note.
+    # Cells that are written in an unusual way, and how they are read, for a note on the file.
     assumed: pl.Expr | None = None
     assumption: str = ""
 

@@ -240,7 +240,7 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
 
 
 def read_options(config: EvaluationConfig) -> ReadOptions:
-    """What the configuration says about files whose content leaves it open."""
+    """The settings of the configuration for files whose content leaves it open."""
     return ReadOptions(config.score, config.junit_pattern, columns=config.columns, problem_key=config.problem_key)
 
 

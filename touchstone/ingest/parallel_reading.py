@@ -51,7 +51,7 @@ class ReadFile:
 
 
 class Reader(WorkerState):
-    """What a worker knows: whether it is on another machine, where the same path may hold another file."""
+    """The state of a worker: whether it is on another machine, where the same path may hold another file."""
 
     def __init__(self, elsewhere: bool = False) -> None:
         self.elsewhere = elsewhere

@@ -1,4 +1,4 @@
-"""What was recognized among the inputs: each file or folder with its format, models, problems and attempts."""
+"""The recognized inputs: each file or folder with its format, models, problems and attempts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ def recognized_sources(discovery: Discovery, config: EvaluationConfig) -> list[R
 
 
 def left_out(discovery: Discovery) -> Iterator[NotEvaluated]:
-    """What is not evaluated although a user may expect it: everything but outputs and files that hold no data."""
+    """The files that a user may expect to be evaluated and are not: all but outputs and files without data."""
     quiet = ("output", "ignored")
     return (each for each in discovery.not_evaluated if each.format is not None or each.status not in quiet)
 

@@ -181,7 +181,7 @@ class IngestStage:
     def _recorded(self, models: Mapping[str, ModelFiles]) -> set[str]:
         """The models whose files have their rows in `sources`, and in `quarantine` if any were refused.
 
-        Such a part may have been damaged since; reading the files again makes it anew.
+        Such a part may have been damaged since; reading the files again restores it.
         """
         found = {model for model, files in models.items() if self.store.current("sources", files.fingerprint, model)}
         if not found:
@@ -309,7 +309,7 @@ class IngestStage:
 
     @property
     def _notes_on_problems(self) -> Sequence[str]:
-        """What to say of a CSV without a problems file."""
+        """The note on a CSV without a problems file."""
         return [NO_PROBLEMS_FILE] if self.inputs.problems_csv is None else []
 
     def _read_source(self, source: Source, content: str | None, scratch: Path) -> IngestedAttempts:
@@ -328,7 +328,7 @@ class IngestStage:
 
     @property
     def removal_warning(self) -> str:
-        """What to say about the removed models."""
+        """The warning about the removed models."""
         return f"the fixes files of {', '.join(self.removed_models)} are gone; their results are removed"
 
     def _remove_models_without_files(self) -> list[str]:

@@ -31,7 +31,7 @@ class TypedRows:
     accepted: pl.LazyFrame
     refusals: list[Refusal]
     rows: int
-    # What was assumed about cells.
+    # Assumptions about cells.
     notes: tuple[str, ...] = ()
 
 

@@ -139,28 +139,6 @@ def test_many_keys_do_not_become_many_columns(tmp_path: Path) -> None:
 
 
 JSON = (REAL / "odd.json").read_bytes()
-ARCHIVE = (REAL / "dict.eval").read_bytes()
-JUNK = st.sampled_from(
-    [b"", b"[", b"{", b'"', b"}", b"null", b"NaN", b"-1", b"\\", b"\xff", b"PK\x05\x06", b"\0\0\0\0"]
-)
-
-
-@given(st.sampled_from([JSON, ARCHIVE]), st.data())
-def test_any_damage_gives_a_message_or_a_table(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, data: st.DataObject
-) -> None:
-    for _ in range(data.draw(st.integers(1, 3))):
-        start = data.draw(st.integers(0, len(content)))
-        end = start + data.draw(st.sampled_from([0, 1, 4, 100, 10_000]))
-        content = content[:start] + data.draw(JUNK) + content[end:]
-    path = tmp_path_factory.getbasetemp() / "mutated.eval"
-    path.write_bytes(content)
-    try:
-        table = read_inspect(path)
-    except InputFileError as error:
-        assert "\n" not in str(error)
-    else:
-        assert table.frame.height
 
 
 def places(value: object) -> list[tuple[dict[str, object] | list[object], object]]:

@@ -5,10 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
 
 FILES = Path(__file__).parent / "files" / "openhands"
@@ -138,37 +135,7 @@ def index(tmp_path: Path, benchmark: str, content: object = INDEX) -> Path:
     return path
 
 
-def test_results_of_the_index(tmp_path: Path) -> None:
-    path = index(tmp_path, "swe-bench")
-    (path.parents[1] / "metadata.json").write_text('{"model": "claude-x-4"}')
-    (path.parents[1] / "scores.json").write_text('[{"benchmark": "swe-bench", "score": 33.3, "metric": "accuracy"}]')
-    table = read_adapted(path)
-    assert table.frame.select("oid", "llm_name", "suite", "passed", "cost_usd").rows() == [
-        ("astropy__astropy-1", "claude-x-4", "swe-bench", "true", "0.5"),
-        ("astropy__astropy-2", "claude-x-4", "swe-bench", "false", "1.25"),
-        ("django__django-3", "claude-x-4", "swe-bench", None, None),
-    ]
-    (figure,) = table.figures
-    assert (figure.reported, figure.recomputed) == (33.3, pytest.approx(100 / 3))
-    assert [file.name for file in table.files] == ["swe-bench.json", "metadata.json", "scores.json"]
-
-
 def test_other_benchmarks_of_the_index_do_not_share_problems_with_swe_bench(tmp_path: Path) -> None:
     table = read_adapted(index(tmp_path, "swt-bench"))
     assert table.frame["oid"][0] == "swt-bench/astropy__astropy-1"
     assert table.frame["llm_name"][0] == "claude-x"
-
-
-@given(
-    st.one_of(
-        damaged_bytes(OUTPUT.read_bytes()),
-        changed_values(INSTANCES[0]),
-        changed_values(INDEX),
-        damaged_bytes(json.dumps(INDEX).encode()),
-    )
-)
-def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.mktemp("damaged") / "output.jsonl"
-    path.write_bytes(content)
-    read_or_refuse(path)
-    shutil.rmtree(path.parent)

@@ -5,16 +5,12 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
-import touchstone
-from tests.ingest.adapters.damaged_files import damaged, read_or_refused
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
-from touchstone.ingest.adapters.promptfoo import ADAPTER, ALL, COLUMNS
+from touchstone.ingest.adapters.promptfoo import ALL
 
 OUTPUT = Path(__file__).parent / "files" / "promptfoo" / "output.json"
 
@@ -52,32 +48,6 @@ def read(tmp_path: Path, *rows: object) -> AdapterTable:
 
 def column(table: AdapterTable, name: str) -> list[str | None]:
     return table.frame[name].to_list()
-
-
-def test_every_cell_of_a_row(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"namedScores": {"style": 0.5}}
-    table = read(tmp_path, row(**changes))
-    assert table.columns == (*COLUMNS, "named_score_style")
-    cells = table.frame.row(0, named=True)
-    assert {name: value for name, value in cells.items() if value is not None and name != "__model"} == {
-        "__line": 1,
-        "oid": "a test #c64753a7e0",
-        "iteration_id": "1",
-        "llm_name": "openai:gpt-4o",
-        "run_id": "eval-1",
-        "passed": "true",
-        "classification": "pass",
-        "weighted_score": "1",
-        "input_tokens": "3",
-        "output_tokens": "4",
-        "cost_usd": "0.25",
-        "latency_ms": "12",
-        "provider_id": "openai:gpt-4o",
-        "prompt_label": "fix {{bug}}",
-        "prompt_id": "abc",
-        "test_description": "a test",
-        "named_score_style": "0.5",
-    }
 
 
 def test_a_real_file() -> None:
@@ -228,26 +198,6 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, text:
     with pytest.raises(InputFileError, match=reason) as error:
         read_adapted(path)
     assert "\n" not in str(error.value)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=damaged(json.dumps(document(row(), row(testIdx=1, failureReason=2, success=False))).encode()))
-def test_a_damaged_file_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "output.json"
-    path.write_bytes(data)
-    read_or_refused(ADAPTER, path)
-
-
-@pytest.mark.nightly
-def test_a_whole_evaluation(tmp_path: Path) -> None:
-    (tmp_path / "fixes").mkdir()
-    shutil.copy(OUTPUT, tmp_path / "fixes")
-    (tmp_path / "config.json").write_text(json.dumps({"fixes_dir": "fixes", "output_dir": "out"}))
-    results = touchstone.evaluate(tmp_path / "config.json")
-    attempts = results["attempts"]
-    assert attempts.height == 36 and attempts["passed"].null_count() == 2
-    assert attempts.group_by("tier").len().sort("tier").rows() == [("plain", 18), ("verbose", 18)]
-    assert results["quarantine"].is_empty()
 
 
 CONFIG = """

@@ -6,10 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
 
@@ -209,22 +206,3 @@ def test_runs_without_trials(run: Path, results: object, message: str | None) ->
         return
     with pytest.raises(InputFileError, match=message):
         read(run)
-
-
-@given(st.one_of(damaged_bytes((RUN / "results.json").read_bytes()), changed_values(RESULTS)))
-def test_damaged_results(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    folder = tmp_path_factory.mktemp("damaged")
-    shutil.copy(RUN / "run_metadata.json", folder)
-    (folder / "results.json").write_bytes(content)
-    read_or_refuse(folder)
-    read_or_refuse(folder / "results.json")
-    shutil.rmtree(folder)
-
-
-@given(changed_values(json.loads((RUN / "run_metadata.json").read_text())))
-def test_damaged_metadata(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    folder = tmp_path_factory.mktemp("damaged")
-    shutil.copy(RUN / "results.json", folder)
-    (folder / "run_metadata.json").write_bytes(content)
-    assert read_or_refuse(folder) is not None
-    shutil.rmtree(folder)

@@ -110,7 +110,7 @@ def read_as(name: str, path: Path, options: ReadOptions | None = None) -> Adapte
     try:
         return adapter_of(name).read(path, options or ReadOptions())
     except RefusedRecordError as refusal:
-        # What is wrong outside of any record is wrong with the file.
+        # Raised outside of any record, it is an error of the file.
         raise InputFileError(f"{path}: {refusal.reason}") from None
 
 

@@ -1,4 +1,4 @@
-"""What every adapter declares: its name, how it recognizes a file or folder, and how it reads one.
+"""The declaration of an adapter: its name, how it recognizes a file or folder, and how it reads one.
 
 A format is recognized by the start of a file or the names in a folder (`Head`). Everything is read at most once and
 parsed when an adapter asks for it, so that asking all adapters costs little.
@@ -32,7 +32,7 @@ _TOKEN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))(\s*:)?|[{}\[\]]', re.
 
 
 class Head:
-    """The first 64 KiB of a file (1 MiB of JSON), or the entries of a folder. What cannot be read is empty."""
+    """The first 64 KiB of a file (1 MiB of JSON), or the entries of a folder. Empty if it cannot be read."""
 
     def __init__(self, path: Path, columns: Mapping[str, str] | None = None, problem_key: str = "oid") -> None:
         self.path = path
@@ -149,7 +149,7 @@ class NotEvaluatedError(InputFileError):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a user may say about files whose content leaves it open.
+    """Settings of a user for files whose content leaves it open.
 
     `score` names one of several scores. `junit_pattern` says which parts of a path are the model, the tier and the
     attempt. `problems` are the ids of all problems, for files that do not list failures. `columns` maps the column
@@ -168,7 +168,7 @@ class Adapter:
     """One format. `read` raises `InputFileError` for a file that cannot be used at all."""
 
     format: str
-    # What a file of this format is called: "Inspect AI log".
+    # The name of such a file in messages: "Inspect AI log".
     title: str
     recognizes: Callable[[Head], bool]
     read: Callable[[Path, ReadOptions], AdapterTable]

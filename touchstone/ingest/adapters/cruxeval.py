@@ -123,7 +123,7 @@ def _fill(mode: str | None, cells: Cells, attempt: _Attempt) -> None:
 
 
 def _figures(model: str, mode: str | None, document: dict[str, object], counts: Counts) -> list[ReportedFigure]:
-    """What the file states in percent, as shares."""
+    """The figures of the file, which are in percent, as shares."""
     fewest = min((attempts for attempts, _ in counts), default=0)
     figures = []
     for key, value in document.items():

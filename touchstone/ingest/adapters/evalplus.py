@@ -96,7 +96,7 @@ def model_and_settings(path: Path) -> tuple[NamedModel, Cells]:
     model = named.name.replace("--", "/")
     settings: Cells = {}
     if found is not None and found.start() > 0:
-        # What follows the temperature tells two files of a model apart: `-sanitized`.
+        # The rest after the temperature tells two files of a model apart: `-sanitized`.
         model = named.name[: found.start()].replace("--", "/") + found["rest"]
         settings = {"backend": found["backend"], "temperature": found["temperature"]}
     return NamedModel(model, named.note.replace(named.name, model)), settings

@@ -14,7 +14,7 @@ from touchstone.ingest.adapters.table import RawReader, RefusedRecordError
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
 from touchstone.regular_files import open_regular
 
-# A run of 2,000 problems with 50 attempts each; a larger folder is no run of one harness.
+# A run of 2,000 problems with 50 attempts each; a larger folder is not a run of one harness.
 MAX_SUBFOLDERS = 100_000
 # A document is held in memory, at about ten times its size. Results without transcripts have a few MB.
 MAX_DOCUMENT_BYTES = 128 << 20

@@ -75,7 +75,7 @@ _UNDECIDED = {
     *words("RewardFileNotFoundError RewardFileEmptyError VerifierOutputParseError"),
     "CancelledError",
 }
-# What the agent left runs in the verifier and the sandbox: it may hang the one and exhaust the other's memory.
+# The agent's files run in the verifier and the sandbox: it may hang the one and exhaust the other's memory.
 _PROVOKED = {
     "VerifierTimeoutError": "timeout",
     "MemoryLimitExceededError": "crash",

@@ -18,11 +18,13 @@ drops out of its sample; `pass_at_k` needs k epochs with a value.
 of its finished samples, which keep their `sample_uuid`; a log of an independent run has a `task_id` of its own.
 """
 
+import gc
 import math
 import re
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +32,6 @@ from typing import NamedTuple
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
-from touchstone.ingest.adapters.garbage import without_garbage_collection
 from touchstone.ingest.adapters.inspect_files import (
     ARCHIVE_MARK,
     HEADER,
@@ -327,7 +328,7 @@ def verdict_cells(attempt: Attempt, name: ScoreName | None, *, is_reported: bool
     """The outcome by this score: `passed` and `classification`, or why it is undecided in `error`.
 
     `is_reported` says that the log has a metric of the score, which counts unknown words as 0; `scores_errors` that
-    the run was told to score samples with errors, too.
+    the run scores samples with errors, too.
     """
     value = attempt.values.get(name) if name is not None else None
     number = _number(value, is_reported=is_reported)
@@ -404,7 +405,7 @@ def _count(value: object) -> int:
 
 
 def score_notes(attempts: Collection[Attempt], scores: Sequence[ScoreName], chosen: ScoreName | None) -> Iterator[str]:
-    """Which of several scores decides, where they disagree, and values that are no plain verdict."""
+    """Which of several scores decides, where they disagree, and values that are not plain verdicts."""
     if chosen is None:
         yield "no sample has a score, so every attempt is undecided"
         return
@@ -536,8 +537,20 @@ def _note(label: str, epochs: Epochs) -> str | None:
 
 def read_inspect(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a log into rows of text cells."""
-    with without_garbage_collection():
+    with _without_garbage_collection():
         return _read(path, options or ReadOptions())
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Pause the search for cycles: it would go through all objects of a log again and again, and find none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _read(path: Path, options: ReadOptions) -> AdapterTable:
@@ -628,7 +641,7 @@ class _Reading:
             self.attempts[position] = attempt
 
     def notes(self) -> Iterator[str]:
-        """What was read otherwise than it stands in the file."""
+        """Notes on samples that were replaced, reached a limit, or have too many keys."""
         if self.replaced:
             yield f"{self.replaced:,} samples were recorded again later; the last record counts, as in Inspect"
         unscored = [attempt for attempt in self.attempts.values() if attempt.limit is not None and not attempt.values]
@@ -661,7 +674,7 @@ def _reported_scores(results: Object) -> list[Object]:
 
 
 class _Log:
-    """What a log as a whole says: the score that decides, and the cells that all of its attempts share."""
+    """The facts of a whole log: the score that decides, and the cells that all of its attempts share."""
 
     def __init__(self, path: Path, header: Object, attempts: Collection[Attempt], wanted: str | None) -> None:
         self.header = header

@@ -90,7 +90,7 @@ def open_log(path: Path, *, keep_text: bool = False) -> Iterator[Log]:
 
 
 def sample_key(content: Object) -> Key:
-    """What identifies an attempt within a log; Inspect compares ids as text, too."""
+    """The key of an attempt within a log; Inspect compares ids as text, too."""
     return str(content.get("id")), str(content.get("epoch"))
 
 

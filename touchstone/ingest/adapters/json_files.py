@@ -254,7 +254,7 @@ class Carried:
         return {name: text for name, text in cells.items() if name not in long}
 
     def notes(self) -> list[str]:
-        """What was left out, by name and how often."""
+        """Notes on the values that were left out."""
         return [
             f"{name}: {count:,} values with more than {MAX_CARRIED_LENGTH:,} characters were left out"
             for name, count in sorted(self._left_out.items())

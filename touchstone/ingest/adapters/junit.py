@@ -7,8 +7,8 @@ or more characters within one part, an attempt for digits, and `*` for anything 
 
 A failure or an error is a failure, also one of the setup or teardown: a fix can provoke each of them. A file that
 cannot be collected, or a suite that reports an error, is a failed problem of its own, because its tests are not listed.
-What was skipped, expected to fail or is still to do was not judged and is undecided. Several results of one test are
-reruns and count as the worst of them, unless all were skipped; Surefire's flaky tests passed in the end, and are
+Tests that were skipped, expected to fail or still to do were not judged and are undecided. Several results of one test
+are reruns and count as the worst of them, unless all were skipped; Surefire's flaky tests passed in the end, and are
 flagged.
 
 Elements are counted, never the attributes that state how many there are. The document is streamed through expat; a
@@ -62,7 +62,7 @@ _HASH_BYTES = 5
 
 @dataclass(frozen=True)
 class Place:
-    """What is known about the attempt in a file."""
+    """The model, tier and attempt of a file."""
 
     model: str
     tier: str | None = None

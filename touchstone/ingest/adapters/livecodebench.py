@@ -70,7 +70,7 @@ _Parts = tuple[dict[str, object], dict[str, object], list[object]]
 
 @dataclass(frozen=True)
 class FileName:
-    """What the name of a results file tells."""
+    """The parts of the name of a results file."""
 
     model: NamedModel
     scenario: str | None
@@ -208,7 +208,7 @@ def _question_cells(question: Mapping[str, object], scenario: str | None) -> Cel
 def _attempt_cells(question: Mapping[str, object], place: int, passed: object, attempts: int) -> Cells:
     def element(name: str) -> object:
         values = list_of(question.get(name))
-        # With another length there is no telling which element belongs to which verdict.
+        # With another length it is unknown which element belongs to which verdict.
         return values[place] if len(values) == attempts else None
 
     metadata = element("metadata")

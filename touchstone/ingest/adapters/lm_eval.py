@@ -1,6 +1,6 @@
 """Adapters for EleutherAI's lm-eval: the samples files, one line per document and filter, and the results file.
 
-A file is named `samples_<task>_<time>.jsonl` and lies in the model's folder beside `results_<time>.json`, which names
+A file is named `samples_<task>_<time>.jsonl` and is in the model's folder beside `results_<time>.json`, which names
 the model and has the aggregates. That file has no attempts, so alone it is not evaluated. The aggregate of a metric is
 its mean over the documents, unless the task says otherwise; then it is not recomputed here. The task is the suite, the
 problem is `<task>/<doc_id>`, and the files of one task in a folder are its attempts in order of time. The responses of
@@ -242,7 +242,7 @@ def _metrics(sample: Mapping[str, object]) -> list[str]:
 
 
 def _value(name: str, value: object) -> str | None:
-    """A number or a boolean as text; other values, such as the parts of a perplexity, are no score."""
+    """A number or a boolean as text; other values, such as the parts of a perplexity, are not scores."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, Number):

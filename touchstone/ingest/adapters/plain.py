@@ -131,7 +131,7 @@ def _parquet_rows(path: Path, renames: Mapping[str, str]) -> tuple[pl.LazyFrame,
 
 
 def why_not_plain(path: Path, options: ReadOptions) -> str:
-    """Which column a plain table lacks; empty if the file is no such table."""
+    """Which column a plain table lacks; empty if the file is not such a table."""
     try:
         head = Head(path, options.columns, options.problem_key)
         lines = head.first_record if data_suffix(path) in LINES_SUFFIXES else {}

@@ -63,7 +63,7 @@ COLUMNS = words(
 _VERSIONS = ("1", "2", "3")
 # The document is parsed in memory, in which it takes several times its size.
 _MAX_BYTES = 1 << 30
-# What a person would group by; longer values are texts.
+# Values that a person would group by; longer ones are texts.
 _MAX_CELL = 500
 _MAX_ERROR = 2000
 _LEFT_OUT = "left out: prompts, vars, outputs and the results of single assertions"
@@ -207,7 +207,7 @@ def _named(key: str, counts: Counts) -> str:
 
 @dataclass(frozen=True)
 class _Row:
-    """What is needed to name and number a row of the output."""
+    """The parts of a row that name and number it."""
 
     column: str
     test: str
@@ -349,7 +349,7 @@ def _is_zero(value: object) -> bool:
 
 
 def _share(value: object) -> str | None:
-    """A score from 0 to 1; assertions may also return others, which are no shares."""
+    """A score from 0 to 1; assertions may also return others, which are not shares."""
     try:
         return str(value) if isinstance(value, Number) and 0 <= float(value) <= 1 else None
     except ValueError:

@@ -264,8 +264,8 @@ def _model_of(start: Path) -> str | None:
 
 def _fill(unreadable: list[Path], cells: Cells, run: _Run) -> None:
     result = object_in(run.folder / _RESULT, "result")
-    told = _MODEL.search(text_in(run.folder / _MODEL_FILE, _MODEL_BYTES) or "")
-    model = run.model or (told[1] if told else None)
+    named = _MODEL.search(text_in(run.folder / _MODEL_FILE, _MODEL_BYTES) or "")
+    model = run.model or (named[1] if named else None)
     if model is None:
         raise RefusedRecordError("bad_id", f"neither {_EXPERIMENT} nor {_MODEL_FILE} names the model")
     judgments = list(_judgments(run.folder, unreadable)) or [result]
@@ -292,7 +292,7 @@ def _fill(unreadable: list[Path], cells: Cells, run: _Run) -> None:
 
 
 def _judgments(run: Path, unreadable: list[Path]) -> Iterator[Mapping[str, object]]:
-    """What each judge wrote, without judgments that it says are not valid."""
+    """The judgment of each judge, without those marked as not valid."""
     for file in _judgment_files(run):
         try:
             judgment = object_in(file, "judgment")

@@ -75,7 +75,7 @@ def _fill(cells: Cells, file: Path) -> None:
     trajectory = object_in(file, "trajectory")
     info = section_of(trajectory, "info")
     if info is None:
-        raise RefusedRecordError("ragged", f"{file.name}: it has no info, so it is no trajectory")
+        raise RefusedRecordError("ragged", f"{file.name}: it has no info, so it is not a trajectory")
     cells["llm_name"] = model = _model_of(trajectory, info) or cells["llm_name"] or ""
     stats = section_of(info, "model_stats") or {}
     patch, exit_status = text_of(info.get("submission")), text_of(info.get("exit_status"))

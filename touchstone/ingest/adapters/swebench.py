@@ -322,7 +322,7 @@ def _decide_by_logs(path: Path, model: str, run: str | None, attempts: dict[str,
     folder = path.absolute().parent / RUNS / (run or "") / folder_of_model(model)
     read: list[Path] = []
     for oid, (status, _) in attempts.items():
-        # An id that is no plain name leads out of the folder.
+        # An id that is not a plain name leads out of the folder.
         is_name = Path(oid).name == oid and oid != ".."
         if status == ERROR and run and is_name and is_file(folder / oid / LOG):
             attempts[oid] = cause_of_error(folder / oid)

@@ -124,7 +124,7 @@ ADAPTER = Adapter(FORMAT, "logs of SWE-bench's harness", _recognizes, lambda pat
 
 
 def _find_logs(folder: Path) -> _Logs | None:
-    """Where the instances are below this folder; None if it holds none."""
+    """The folder of the instances in this one; None if it holds none."""
     runs = next((folder / each for each in (RUNS, RUNS.name) if is_folder(folder / each)), None)
     if folder.name == RUNS.name or runs is not None:
         candidates = [_Logs(runs or folder, 3)]

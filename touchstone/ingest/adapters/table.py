@@ -64,11 +64,11 @@ class AdapterTable:
     # The files that were read, if `path` is a folder or others beside it were needed.
     files: tuple[Path, ...] = ()
     figures: tuple[ReportedFigure, ...] = ()
-    # Of a file whose rows are read each time they are used: what it was when it was opened.
+    # Of a file whose rows are read each time they are used: its mark when it was opened.
     scanned: Mark | None = None
-    # What the rows need for as long as they are used, such as files on disk.
+    # Kept alive for as long as the rows are used, such as files on disk.
     kept: object = field(default=None, repr=False, compare=False)
-    # What a user should know about the file: what was left out, and which of several readings was chosen.
+    # For users: parts of the file that were left out, and which of several readings was chosen.
     notes: tuple[str, ...] = ()
 
     @cached_property

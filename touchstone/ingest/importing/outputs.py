@@ -1,7 +1,7 @@
 """Plain model outputs as an evaluation folder: a problem, the number of the attempt, and the text that a model wrote.
 
-The text stays as it is. What of it is code is decided where a fix is applied (`validation.fixes.extract_code`): its
-only fenced block, or all of it if it has none.
+The text stays as it is. Which part of it is code is decided when the fix is applied (`validation.fixes.extract_code`):
+its only fenced block, or all of it if it has none.
 """
 
 import os
@@ -28,7 +28,7 @@ TEXT_COLUMNS = ("output", "response", "completion", "answer", "text", "raw_respo
 _MODEL_COLUMNS = ("llm_name", "model")
 _FENCES = ("```", "~~~")
 _SUFFIXES = ("_outputs", "_responses")
-# What says how an attempt went is to be measured here; a fix in another column would be taken instead of the text.
+# Outcomes are measured here, so they are not kept; a fix in another column would be taken instead of the text.
 _KEPT = tuple(
     name
     for name in NATIVE_COLUMNS

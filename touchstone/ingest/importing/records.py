@@ -37,7 +37,7 @@ class SourceRecord:
         return value
 
     def error(self, reason: str) -> InputFileError:
-        """What is wrong with the record, on one line, with where it is."""
+        """An error of one line that says where the record is."""
         return InputFileError(f"{self.where}: {reason}")
 
 
