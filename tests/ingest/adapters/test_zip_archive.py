@@ -131,7 +131,7 @@ def test_members_that_overlap(tmp_path: Path) -> None:
 def test_an_absurd_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = archive(tmp_path / "a.zip", content=b"x")
     monkeypatch.setattr(zip_archive, "ZIP_DIRECTORY_BYTES", 100)
-    with pytest.raises(InputFileError, match="its ZIP directory has 1[0-9]{2} bytes; at most 100 are read"):
+    with pytest.raises(InputFileError, match=r"its ZIP directory has 1[0-9]{2} bytes; at most 100 are read"):
         read(path, "b")
     end = path.read_bytes().rindex(b"PK\x05\x06")
     with pytest.raises(InputFileError, match="the directory of the ZIP file is damaged"):
