@@ -18,6 +18,7 @@ MADE = Path(__file__).parent / "made"
 SEEDS = Path(__file__).parents[2] / "seeds"
 _RUN, _JOB = "terminal-bench/runs/2026-05-01__09-00-00", "harbor/jobs/2026-05-01__09-00-00"
 _TRIAL = f"{_JOB}/fix-null__dX3q9Z/result.json"
+_TRIALS = tuple(str(file.relative_to(FILES)) for file in sorted((FILES / _JOB).glob("*/result.json")))
 _SCYLLA = "projectscylla/hello/2026-01-20T06-13-07-hello"
 _LM_EVAL, _TIME = "lm-eval/acme__fixer-7b", "2026-11-15T13-40-50.650094"
 
@@ -97,7 +98,7 @@ SAMPLES = {
     "swe-agent": Sample("swe-agent", "swe-agent/run-1/acme__tool-1/acme__tool-1.traj", root=MADE),
     "terminal-bench": Sample("terminal-bench", f"{_RUN}/results.json", (f"{_RUN}/run_metadata.json",), _RUN),
     "terminal-bench metadata": Sample("terminal-bench", f"{_RUN}/run_metadata.json", (f"{_RUN}/results.json",), _RUN),
-    "harbor": Sample("harbor", f"{_JOB}/result.json", (_TRIAL,), _JOB),
+    "harbor": Sample("harbor", f"{_JOB}/result.json", _TRIALS, _JOB),
     "harbor trial": Sample("harbor", _TRIAL),
     "junit": Sample("junit", "junit/pytest.xml"),
     "junit of node": Sample("junit", "junit/node.xml"),

@@ -33,16 +33,6 @@ def test_the_tools_own_figures_from_its_own_file() -> None:
     assert table.frame.height == 24
 
 
-def test_every_attempt_is_a_row_of_each_suite(tmp_path: Path) -> None:
-    table = read(tmp_path, {"HumanEval/0": [sample("pass", "fail")]})
-    columns = ("oid", "iteration_id", "suite", "cluster", "passed", "llm_name", "backend", "temperature", "fixed_code")
-    assert rows(table, *columns) == [
-        ("base/HumanEval/0", "1", "base", "HumanEval/0", "true", "acme/fixer-7b", "vllm", "0.0", "x = 1\n"),
-        ("plus/HumanEval/0", "1", "plus", "HumanEval/0", "false", "acme/fixer-7b", "vllm", "0.0", "x = 1\n"),
-    ]
-    assert rows(table, "date", "hash")[0] == ("2026-11-15 13:30", "1c0e")
-
-
 @pytest.mark.parametrize(
     ("base", "plus", "base_class", "plus_class"),
     [

@@ -58,19 +58,6 @@ def test_a_job_at_every_level(path: Path) -> None:
     assert table.notes == ()
 
 
-def test_its_own_figures() -> None:
-    figures = {figure.name: figure for figure in read(JOB).figures}
-    assert {name: (figure.reported, figure.suite) for name, figure in figures.items()} == {
-        "mean": (0.4, "tiny-fixes"),
-        "pass_at_2": (0.8, "tiny-fixes"),
-    }
-    assert all(figure.recomputed == pytest.approx(figure.reported) for figure in figures.values())
-    assert figures["mean"].note == (
-        "Harbor counts 3 undecided trials (sandbox, provider, verifier) with its reward, or 0; "
-        "Touchstone leaves them out"
-    )
-
-
 @pytest.mark.parametrize(
     ("exception", "reward", "passed", "word"),
     [

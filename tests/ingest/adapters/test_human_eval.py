@@ -34,19 +34,6 @@ def test_the_tools_own_figures_from_its_own_file() -> None:
     }
 
 
-def test_samples_of_a_task_are_attempts_in_their_order() -> None:
-    table = read_adapted(HUMAN_EVAL)
-    of_task = [
-        row for row in rows(table, "oid", "iteration_id", "suite", "passed", "classification") if row[0] == "Fix/2"
-    ]
-    assert of_task == [
-        ("Fix/2", "1", "Fix", "true", "pass"),
-        ("Fix/2", "2", "Fix", "false", "timeout"),
-        ("Fix/2", "3", "Fix", "true", "pass"),
-    ]
-    assert rows(table, "error", "completion")[3] == ("failed: list index out of range", "    return xs[-1]\n")
-
-
 @pytest.mark.parametrize(
     ("name", "model", "where"),
     [

@@ -30,30 +30,6 @@ def verdicts(table: AdapterTable) -> dict[str, str | None]:
     return dict(table.frame.select("oid", "passed").iter_rows())
 
 
-def test_a_real_file_of_pytest() -> None:
-    table = read_adapted(FILES / "pytest.xml")
-    assert verdicts(table) == {
-        "test_fix.test_range[1]": "true",
-        "test_fix.test_range[2]": "true",
-        "test_fix.test_range[3]": "false",
-        "test_fix.test_ok": "true",
-        "test_fix.test_skipped": None,
-        "test_fix.test_known_bug": None,
-        "test_fix.test_xpass": "true",
-        "test_fix.test_setup_error": "false",
-        "test_fix.test_teardown_error": "false",
-        "test_fix.TestC.test_inner": "false",
-        "test_fix.test_flaky": "true",
-    }
-    assert table.frame["results"].to_list()[-1] == "3"
-
-
-def test_a_real_file_of_node_with_tests_outside_of_suites() -> None:
-    table = read_adapted(FILES / "node.xml")
-    expected = {"test.top/inner ok": "true", "test.top/inner bad": "false", "test.skipped": None, "test.todo": None}
-    assert verdicts(table) == expected
-
-
 @pytest.mark.parametrize("name", ["pytest.xml", "node.xml", "pytest_collect_error.xml"])
 def test_the_counts_of_the_tool_are_reproduced(name: str) -> None:
     figures = read_adapted(FILES / name).figures

@@ -30,29 +30,6 @@ def read(tmp_path: Path, *instances: object) -> AdapterTable:
     return read_adapted(path)
 
 
-def test_a_graded_output() -> None:
-    table = read_adapted(OUTPUT)
-    row = table.frame.row(0, named=True)
-    assert row == row | {
-        "oid": "acme__tool-101",
-        "iteration_id": "1",
-        "llm_name": "litellm_proxy/acme/fixer",
-        "suite": "princeton-nlp/SWE-bench_Verified",
-        "cluster": "acme__tool",
-        "passed": "true",
-        "classification": "pass",
-        "cost_usd": "0.41",
-        "input_tokens": "9000",
-        "output_tokens": "400",
-        "agent": "CodeActAgent",
-        "model_patch": "diff --git a/x b/x\n",
-    }
-    assert table.frame["passed"].to_list() == ["true", "false", "false"]
-    assert table.frame["classification"].to_list() == ["pass", "fail", "wrong_format"]
-    (figure,) = table.figures
-    assert (figure.name, figure.recomputed) == ("resolved / instances", pytest.approx(1 / 3))
-
-
 GRADED = {"resolved": False, "empty_generation": False, "failed_apply_patch": False, "error_eval": False}
 
 

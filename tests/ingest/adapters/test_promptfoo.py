@@ -10,7 +10,6 @@ import pytest
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
-from touchstone.ingest.adapters.promptfoo import ALL
 
 OUTPUT = Path(__file__).parent / "files" / "promptfoo" / "output.json"
 
@@ -48,26 +47,6 @@ def read(tmp_path: Path, *rows: object) -> AdapterTable:
 
 def column(table: AdapterTable, name: str) -> list[str | None]:
     return table.frame[name].to_list()
-
-
-def test_a_real_file() -> None:
-    table = read_adapted(OUTPUT)
-    keys = table.frame.select("llm_name", "tier", "oid", "iteration_id")
-    assert keys.height == 36 and keys.is_unique().all()
-    assert keys["llm_name"].unique().sort().to_list() == ["acme/echo-a", "acme/flaky"]
-    assert keys["tier"].unique().sort().to_list() == ["plain", "verbose"]
-    assert keys["iteration_id"].unique().sort().to_list() == ["1", "2", "3"]
-    assert [column(table, "passed").count(each) for each in ("true", "false", None)] == [18, 16, 2]
-
-
-def test_every_figure_of_a_real_file_is_reproduced() -> None:
-    figures = read_adapted(OUTPUT).figures
-    assert len(figures) == 3 + 4 * 5
-    for figure in figures:
-        assert figure.recomputed == pytest.approx(figure.reported), figure
-    stats = {figure.name: figure.reported for figure in figures if figure.model == ALL}
-    assert stats == {"successes": 18, "failures": 16, "errors": 2}
-    assert {figure.name for figure in figures if figure.note} == {"pass rate (plain)", "pass rate (verbose)"}
 
 
 @pytest.mark.parametrize(

@@ -28,24 +28,6 @@ def outcomes(table: AdapterTable) -> dict[str, tuple[str | None, str | None, str
     return {oid: rest for oid, *rest in rows.select("oid", "passed", "classification", "error").iter_rows()}
 
 
-def test_a_report_of_the_harness() -> None:
-    table = read_adapted(REPORT)
-    assert outcomes(table) == {
-        "acme__tool-101": ["true", "pass", None],
-        "acme__tool-102": ["false", "fail", None],
-        "acme__tool-103": ["false", "fail", None],
-        "acme__tool-104": ["false", "wrong_format", None],
-        "acme__tool-105": [None, None, None],
-        "acme__tool-106": [None, None, "network_unreachable"],
-    }
-    same = table.frame.select("llm_name", "run_id", "iteration_id", "cluster").unique().rows()
-    assert same == [("acme/fixer-large", "run-2026-05", "1", "acme__tool")]
-    assert table.notes == (
-        "1 attempt undecided after an error; without its log, that may be a patch that does not apply",
-        "1 problem was never submitted and no attempt (incomplete_ids)",
-    )
-
-
 def test_the_harness_divides_by_every_problem_and_touchstone_by_those_with_a_verdict() -> None:
     count, rate = read_adapted(REPORT).figures
     assert (count.name, count.reported, count.recomputed, count.note) == ("resolved_instances", 1, 1, None)

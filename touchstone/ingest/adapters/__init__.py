@@ -86,8 +86,7 @@ def _load(module: str, name: str) -> Adapter:
 
 def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
     """The format of a file or folder, detected from its content; None for a native CSV and anything else."""
-    given = options or ReadOptions()
-    head = Head(path, given.columns, given.problem_key)
+    head = Head(path, options)
     asked = (each for each in _may_recognize(head) if each.reads_compressed or not head.is_compressed)
     return next((adapter.format for adapter in asked if adapter.recognizes(head)), None)
 

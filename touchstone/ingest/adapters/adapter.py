@@ -31,14 +31,28 @@ _MAX_PATHS = 20_000
 _TOKEN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))(\s*:)?|[{}\[\]]', re.DOTALL)
 
 
+@dataclass(frozen=True)
+class ReadOptions:
+    """Settings of a user for files whose content leaves it open.
+
+    `score` names one of several scores. `junit_pattern` says which parts of a path are the model, the tier and the
+    attempt. `problems` are the ids of all problems, for files that do not list failures. `columns` maps the column
+    names of plain tables to ours, and `problem_key` is the column of the problem.
+    """
+
+    score: str | None = None
+    junit_pattern: str | None = None
+    problems: frozenset[str] | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    problem_key: str = "oid"
+
+
 class Head:
     """The first 64 KiB of a file (1 MiB of JSON), or the entries of a folder. Empty if it cannot be read."""
 
-    def __init__(self, path: Path, columns: Mapping[str, str] | None = None, problem_key: str = "oid") -> None:
+    def __init__(self, path: Path, options: ReadOptions | None = None) -> None:
         self.path = path
-        # How a user calls the columns of plain tables; see `ReadOptions`.
-        self.columns = columns or {}
-        self.problem_key = problem_key
+        self.options = options or ReadOptions()
         self.is_folder = path.is_dir()
 
     @cached_property
@@ -145,22 +159,6 @@ class NotEvaluatedError(InputFileError):
     def __init__(self, message: str, status: FileStatus) -> None:
         super().__init__(message)
         self.status = status
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Settings of a user for files whose content leaves it open.
-
-    `score` names one of several scores. `junit_pattern` says which parts of a path are the model, the tier and the
-    attempt. `problems` are the ids of all problems, for files that do not list failures. `columns` maps the column
-    names of plain tables to ours, and `problem_key` is the column of the problem.
-    """
-
-    score: str | None = None
-    junit_pattern: str | None = None
-    problems: frozenset[str] | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    problem_key: str = "oid"
 
 
 @dataclass(frozen=True)

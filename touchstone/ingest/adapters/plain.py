@@ -133,7 +133,7 @@ def _parquet_rows(path: Path, renames: Mapping[str, str]) -> tuple[pl.LazyFrame,
 def why_not_plain(path: Path, options: ReadOptions) -> str:
     """Which column a plain table lacks; empty if the file is not such a table."""
     try:
-        head = Head(path, options.columns, options.problem_key)
+        head = Head(path, options)
         lines = head.first_record if data_suffix(path) in LINES_SUFFIXES else {}
         names = schema_names(path) if head.data.startswith(MAGIC) else list(lines)
         table = exported_table(names)
@@ -158,9 +158,8 @@ def exported_table(columns: Collection[str]) -> str | None:
 def _is_table(head: Head, names: Sequence[str]) -> bool:
     if exported_table(names) is not None:
         return False
-    given = ReadOptions(columns=head.columns, problem_key=head.problem_key)
     try:
-        _require(head.path, rename_columns(names, _renames(given)))
+        _require(head.path, rename_columns(names, _renames(head.options)))
     except InputFileError:
         return False
     return True
