@@ -62,6 +62,7 @@ _NAME = re.compile(
 _TIMEOUT, _WRONG = "-3", "-2"
 _MAX_ERROR_LENGTH = 2000
 _LEFT_OUT = "question texts, raw outputs and test inputs were left out"
+
 TESTS_FORMAT = "livecodebench-tests"
 _TESTS_COLUMNS = words("oid iteration_id llm_name suite passed classification error temperature error_code")
 _NUMBERED = "the file numbers its questions: runs can be compared only if they were over the same release of them"

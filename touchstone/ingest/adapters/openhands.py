@@ -84,6 +84,7 @@ _INFRASTRUCTURE = re.compile(
     re.IGNORECASE,
 )
 _OWN_END = re.compile(r"ContextWindowExceed|ContentPolicyViolation", re.IGNORECASE)
+
 INDEX_FORMAT = "openhands-index"
 _SWEBENCH = "swe-bench"
 

@@ -78,6 +78,7 @@ _MAPPED = ("experiment", "agent_model", "tier", "run_number")
 _NUMERIC = ("score", "impl_rate", "cost_usd", "duration_seconds")
 # How ProjectScylla writes an unknown number, which is null here.
 _UNKNOWN = r"(?i)^\s*[+-]?(nan|inf|infinity)\s*$"
+
 RAW_FORMAT = "scylla_raw"
 COLUMNS = words(
     "oid iteration_id tier suite cluster llm_name subtest passed impl_rate score grade cost_usd duration_seconds "

@@ -87,6 +87,7 @@ _OUTCOMES: dict[str, tuple[str | None, str | None]] = {
 }
 _TIMED_OUT = "tests_timed_out"
 _ISSUE_ID = re.compile(r"(.+)-\d+")
+
 RUNS = Path("logs", "run_evaluation")
 LOG, TEST_OUTPUT = "run_instance.log", "test_output.txt"
 _PATCH_MARK = ">>>>> Patch Apply Failed"
@@ -94,6 +95,7 @@ _TIMEOUT = re.compile(r"Timeout error: \d+ seconds exceeded|Test timed out after
 _ERROR_LENGTH = 300
 # The end of a log tells why the harness gave up.
 _LOG_BYTES = 1 << 20
+
 REPORT_FORMAT = "swebench-report"
 _COUNTS = ("total_instances", "submitted_instances", "resolved_instances")
 _REPORT_LISTS = {
@@ -107,11 +109,13 @@ _OTHER_LISTS = ("completed_ids", "submitted_ids", "incomplete_ids", "infra_failu
 _UNNAMED = ("report", "output.report", "results")
 # The ids of each list in order, each once.
 Ids = dict[str, dict[str, None]]
+
 PREDICTIONS_FORMAT = "swebench-predictions"
 _ID, _MODEL, _PATCH = "instance_id", "model_name_or_path", "model_patch"
 # Predictions have no verdict, cost or tier: what looks like one is kept as `input_<key>`, and decides nothing.
 _TAKEN = (*COLUMNS, *NATIVE_COLUMNS)
 _LEFT_OUT = ("full_output", "text", "text_inputs", "messages", "trajectory", "traj", "history", "reasoning_trace")
+
 SUBMISSION_FORMAT = "swebench-submission"
 _PREDICTIONS_FILES = ("all_preds.jsonl", "preds.json", "preds.jsonl", "all_preds.json")
 # The first list that has an id decides. Keys of old files overlap: `applied` is part of `with_logs`, and so on.
