@@ -109,7 +109,7 @@ def test_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (20, struct.pack("<L", 1 << 31), "the directory of the ZIP file is damaged"),
         (24, struct.pack("<L", 0xFFFFFFFF), "0xx"),
         (42, struct.pack("<L", 1 << 31), "the directory of the ZIP file is damaged"),
-        (8, struct.pack("<H", 0x801), "is encrypted"),
+        (8, struct.pack("<H", 1), "is encrypted"),
         (10, struct.pack("<H", 99), "compression method 99 is not supported"),
     ],
 )
@@ -128,13 +128,10 @@ def test_members_that_overlap(tmp_path: Path) -> None:
         read(changed(path, second + 42, struct.pack("<L", 1)), "b")
 
 
-def test_an_absurd_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = archive(tmp_path / "a.zip", content=b"x")
-    monkeypatch.setattr(zip_archive, "ZIP_DIRECTORY_BYTES", 100)
-    with pytest.raises(InputFileError, match=r"its ZIP directory has 1[0-9]{2} bytes; at most 100 are read"):
-        read(path, "b")
+def test_an_absurd_directory(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip")
     end = path.read_bytes().rindex(b"PK\x05\x06")
-    with pytest.raises(InputFileError, match="the directory of the ZIP file is damaged"):
+    with pytest.raises(InputFileError, match="its ZIP directory has 4,026,531,840 bytes; at most"):
         read(changed(path, end + 12, struct.pack("<L", 0xF0000000)), "b")
 
 

@@ -7,11 +7,10 @@ an archive cannot make its reader keep or decompress more than the limits below.
 import io
 import os
 import struct
-import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.limits import ZIP_DIRECTORY_BYTES, ZIP_MEMBER_BYTES, limits, too_much_unpacked
@@ -19,13 +18,32 @@ from touchstone.ingest.limits import ZIP_DIRECTORY_BYTES, ZIP_MEMBER_BYTES, limi
 STORED, DEFLATED, ZSTANDARD = 0, 8, 93
 
 _CHUNK = 1 << 20
+
+_END = struct.Struct("<4s4H2LH")
+_END_64_LOCATOR = struct.Struct("<4sLQL")
+_END_64 = struct.Struct("<4sQ2H2L4Q")
+_ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
+_MAX_COMMENT = 0xFFFF
+_IN_EXTRA_64 = 0xFFFFFFFF
+_EXTRA_64 = 1
 _ENCRYPTED = 1
-_NO_END = "File is not a zip file"
 
 
 class DamagedMemberError(InputFileError):
     """Raised for a member whose bytes cannot be read; other members may be intact."""
+
+
+class Member(NamedTuple):
+    """One entry of the directory."""
+
+    name: str
+    flags: int
+    method: int
+    checksum: int
+    packed_size: int
+    size: int
+    offset: int
 
 
 class ZipArchive:
@@ -35,42 +53,29 @@ class ZipArchive:
         self.path = path
         self._file = file
         self._size = os.fstat(file.fileno()).st_size
-        entries = self._entries()
-        self._refuse_overlaps(entries)
-        self.members = {entry.filename: entry for entry in entries}
-        self._budget = limits().unpacked_bytes(self._size)
-
-    def _entries(self) -> list[zipfile.ZipInfo]:
-        damaged = InputFileError(f"{self.path}: the directory of the ZIP file is damaged; copy the file again")
         try:
-            with zipfile.ZipFile(_BoundedReads(self.path, self._file)) as archive:
-                entries = archive.infolist()
-        except zipfile.BadZipFile as error:
-            if str(error) != _NO_END:
-                raise damaged from None
-            raise InputFileError(f"{self.path}: the end of the ZIP file is missing; the copy is incomplete") from None
-        # Sizes, offsets, names and versions that cannot be.
-        except (struct.error, ValueError, OverflowError, NotImplementedError, EOFError):
-            raise damaged from None
-        ends = (entry.header_offset + _LOCAL.size + entry.compress_size for entry in entries)
-        if any(entry.header_offset < 0 for entry in entries) or any(end > self._size for end in ends):
-            raise damaged
-        return entries
+            entries = list(self._entries())
+        except (struct.error, EOFError):
+            raise InputFileError(f"{path}: the directory of the ZIP file is damaged; copy the file again") from None
+        self._refuse_overlaps(entries)
+        self.members = {entry.name: entry for entry in entries}
+        self.repeated = len(entries) - len(self.members)
+        self._budget = limits().unpacked_bytes(self._size)
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """The content of a member, at most 1 MiB at a time; raises `DamagedMemberError` if it is not intact."""
         member = self.members[name]
-        if member.file_size > ZIP_MEMBER_BYTES:
+        if member.size > ZIP_MEMBER_BYTES:
             raise InputFileError(
-                f"{self.path}: {name!r} has {member.file_size:,} bytes; at most {ZIP_MEMBER_BYTES:,} are read"
+                f"{self.path}: {name!r} has {member.size:,} bytes; at most {ZIP_MEMBER_BYTES:,} are read"
             )
         checksum = length = 0
         try:
-            for chunk in _decompressed(self._section(member), member.compress_type):
+            for chunk in _decompressed(self._section(member), member.method):
                 checksum = zlib.crc32(chunk, checksum)
                 length += len(chunk)
                 self._budget -= len(chunk)
-                if length > member.file_size:
+                if length > member.size:
                     raise DamagedMemberError(f"{self.path}: {name!r} is longer than the ZIP file says")
                 if self._budget < 0:
                     raise too_much_unpacked(self.path)
@@ -82,17 +87,17 @@ class ZipArchive:
             if error.errno is not None:
                 raise
             raise DamagedMemberError(f"{self.path}: {name!r} is damaged ({error})") from None
-        if length != member.file_size or checksum != member.CRC:
+        if length != member.size or checksum != member.checksum:
             raise DamagedMemberError(f"{self.path}: {name!r} is damaged (its checksum differs)")
 
-    def _section(self, member: zipfile.ZipInfo) -> "_Section":
-        if member.flag_bits & _ENCRYPTED:
-            raise DamagedMemberError(f"{self.path}: {member.filename!r} is encrypted")
-        signature, *_, name_length, extra_length = _LOCAL.unpack(self._read(member.header_offset, _LOCAL.size))
+    def _section(self, member: Member) -> "_Section":
+        if member.flags & _ENCRYPTED:
+            raise DamagedMemberError(f"{self.path}: {member.name!r} is encrypted")
+        signature, *_, name_length, extra_length = _LOCAL.unpack(self._read(member.offset, _LOCAL.size))
         if signature != b"PK\x03\x04":
             raise EOFError("no local header")
-        start = member.header_offset + _LOCAL.size + name_length + extra_length
-        return _Section(self._file, start, member.compress_size)
+        start = member.offset + _LOCAL.size + name_length + extra_length
+        return _Section(self._file, start, member.packed_size)
 
     def _read(self, offset: int, size: int) -> bytes:
         if offset < 0 or offset + size > self._size:
@@ -100,33 +105,61 @@ class ZipArchive:
         self._file.seek(offset)
         return self._file.read(size)
 
-    def _refuse_overlaps(self, entries: list[zipfile.ZipInfo]) -> None:
-        """Members that share their bytes are how a small archive unpacks to an enormous one."""
-        end = 0
-        for entry in sorted(entries, key=lambda each: each.header_offset):
-            if entry.header_offset < end:
-                raise InputFileError(f"{self.path}: members of the ZIP file overlap; not read")
-            end = entry.header_offset + _LOCAL.size + entry.compress_size
-
-
-class _BoundedReads(io.RawIOBase):
-    """The file for `zipfile`, which reads the directory in one go, whatever its size."""
-
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
-        self._path, self._file = path, file
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return self._file.seek(offset, whence)
-
-    def read(self, size: int = -1) -> bytes:
+    def _directory(self) -> tuple[bytes, int]:
+        """The bytes of the directory, and where it starts."""
+        tail_start = max(0, self._size - _END.size - _MAX_COMMENT)
+        tail = self._read(tail_start, self._size - tail_start)
+        found = tail.rfind(b"PK\x05\x06")
+        if found < 0:
+            raise InputFileError(f"{self.path}: the end of the ZIP file is missing; the copy is incomplete")
+        *_, size, offset, _ = _END.unpack_from(tail, found)
+        locator = tail_start + found - _END_64_LOCATOR.size
+        if locator >= 0 and self._read(locator, 4) == b"PK\x06\x07":
+            end_64 = _END_64_LOCATOR.unpack(self._read(locator, _END_64_LOCATOR.size))[2]
+            *_, size, offset = _END_64.unpack(self._read(end_64, _END_64.size))
         if size > ZIP_DIRECTORY_BYTES:
             raise InputFileError(
-                f"{self._path}: its ZIP directory has {size:,} bytes; at most {ZIP_DIRECTORY_BYTES:,} are read"
+                f"{self.path}: its ZIP directory has {size:,} bytes; at most {ZIP_DIRECTORY_BYTES:,} are read"
             )
-        return self._file.read(size)
+        return self._read(offset, size), offset
+
+    def _entries(self) -> Iterator[Member]:
+        directory, start = self._directory()
+        place = 0
+        while place < len(directory):
+            signature, *fields = _ENTRY.unpack_from(directory, place)
+            _, _, flags, method, _, _, checksum, packed, size, name_length, extra_length, comment_length, *rest = fields
+            if signature != b"PK\x01\x02":
+                raise EOFError("no entry")
+            name_end = place + _ENTRY.size + name_length
+            name = directory[place + _ENTRY.size : name_end].decode("utf-8", "replace")
+            extra = directory[name_end : name_end + extra_length]
+            size, packed, offset = _large_sizes(extra, size, packed, rest[-1])
+            if offset + _LOCAL.size + packed > start:
+                raise EOFError("a member outside the file")
+            yield Member(name, flags, method, checksum, packed, size, offset)
+            place = name_end + extra_length + comment_length
+
+    def _refuse_overlaps(self, entries: list[Member]) -> None:
+        """Members that share their bytes are how a small archive unpacks to an enormous one."""
+        end = 0
+        for entry in sorted(entries, key=lambda each: each.offset):
+            if entry.offset < end:
+                raise InputFileError(f"{self.path}: members of the ZIP file overlap; not read")
+            end = entry.offset + _LOCAL.size + entry.packed_size
+
+
+def _large_sizes(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:
+    """Size, packed size and offset; those that do not fit into 32 bits are in the extra field."""
+    values = [size, packed, offset]
+    place = 0
+    while _IN_EXTRA_64 in values and place + 4 <= len(extra):
+        kind, length = struct.unpack_from("<2H", extra, place)
+        if kind == _EXTRA_64:
+            large = iter(struct.unpack_from(f"<{length // 8}Q", extra, place + 4))
+            return tuple(next(large, value) if value == _IN_EXTRA_64 else value for value in values)  # type: ignore[return-value]
+        place += 4 + length
+    return size, packed, offset
 
 
 class _Section(io.RawIOBase):
