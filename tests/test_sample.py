@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from touchstone.config import load_config
+from touchstone.ingest.attempts import IngestedAttempts, read_fixes
 from touchstone.ingest.discovery import discover
-from touchstone.ingest.fixes import IngestedAttempts, read_fixes
 from touchstone.ingest.problems import IngestedProblems, read_problems
 from touchstone.vocabulary import CLASSES
 

@@ -10,8 +10,8 @@ import pytest
 from touchstone.config import load_config
 from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
+from touchstone.ingest.attempts import read_fixes
 from touchstone.ingest.discovery import discover
-from touchstone.ingest.fixes import read_fixes
 from touchstone.ingest.problems import read_problems
 from touchstone.validation.outcomes import baseline_rows
 from touchstone.validation.session import ValidationSession

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from touchstone.config import load_config
+from touchstone.ingest.attempts import read_fixes
 from touchstone.ingest.discovery import discover
-from touchstone.ingest.fixes import read_fixes
 from touchstone.ingest.problems import read_problems
 from touchstone.validation.hcl import check_module
 from touchstone.validation.protocol import Diagnostic

@@ -20,7 +20,7 @@ from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.adapters import AdapterTable, read_adapted
 from touchstone.ingest.adapters.failproof import read_failproof
-from touchstone.ingest.fixes import open_fixes, read_attempts
+from touchstone.ingest.attempts import open_fixes, read_attempts
 from touchstone.ingest.problems import read_problems
 from touchstone.ingest.typed_rows import InputTable
 from touchstone.publish.query import require_select

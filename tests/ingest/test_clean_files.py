@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import more_examples, nightly_but
+from touchstone.ingest.attempts import open_fixes, read_fixes
 from touchstone.ingest.clean_files import clean_batches, read_clean_files
-from touchstone.ingest.fixes import open_fixes, read_fixes
 from touchstone.storage.batches import blocks
 
 HEADER = "oid,iteration_id,plausible_fix\n"

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from touchstone.ingest.attempts import IngestedAttempts
 from touchstone.ingest.combining import combine
-from touchstone.ingest.fixes import IngestedAttempts
 from touchstone.ingest.quarantine import SCHEMA
 from touchstone.ingest.sources import NATIVE, Source
 

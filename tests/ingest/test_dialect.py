@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import Command, Folder
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.evaluation import Evaluation
+from touchstone.ingest.attempts import read_fixes
 from touchstone.ingest.csv_rows import open_table, read_rows
-from touchstone.ingest.fixes import read_fixes
 
 PROBLEMS = "oid,filename\na,a.py\nb,b.py\nc,c.py\n"
 FIXES = "oid,iteration_id,plausible_fix,weighted_score,note\n" + "".join(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ingest.test_fixes import accepted, read, refused
+from tests.ingest.test_attempts import accepted, read, refused
 
 
 def test_a_class_that_is_not_known_keeps_its_name_and_its_row(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_quick_commands_read_again_too(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, times: int
 ) -> None:
     path = folder.fixes("m", REFUSED)
-    after_reading(monkeypatch, read_inputs, "read_fixes", lambda: CHANGES["grows"](path), times)
+    after_reading(monkeypatch, read_inputs, "read_fixes_csv", lambda: CHANGES["grows"](path), times)
     config = load_config(folder.config)
     if times == 1:
         assert read_inputs.read_inputs(config, tmp_path).attempts["m"].height == 2

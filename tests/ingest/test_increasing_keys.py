@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.ingest import fixes
+from touchstone.ingest import attempts as attempts_module
+from touchstone.ingest.attempts import ATTEMPT_KEY, keys_increase, keys_increase_streamed, sort_attempts
 from touchstone.ingest.checks import unique_keys
-from touchstone.ingest.fixes import ATTEMPT_KEY, keys_increase, keys_increase_streamed, sort_attempts
 
 KEY = ["model", *ATTEMPT_KEY]
 word = st.sampled_from(["a", "b", ""])
@@ -45,7 +45,7 @@ def test_keys_that_increase_are_unique_and_sorted(rows: list[tuple[str, str, str
 def test_a_batch_is_compared_with_the_end_of_the_one_before(
     monkeypatch: pytest.MonkeyPatch, rows: list[tuple[str, str, str, str]], unique: bool, size: int
 ) -> None:
-    monkeypatch.setattr(fixes, "_BATCH_ROWS", size)
+    monkeypatch.setattr(attempts_module, "_BATCH_ROWS", size)
     assert keys_increase_streamed(frame(rows)) == unique
     assert unique_keys(frame(rows)).passed == unique
 

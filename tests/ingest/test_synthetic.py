@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from touchstone.errors import TouchstoneError
 from touchstone.ingest import synthetic as synth
-from touchstone.ingest.fixes import read_fixes
+from touchstone.ingest.attempts import read_fixes
 from touchstone.ingest.problems import read_problems
 from touchstone.ingest.synthetic import parse_models, synthesise
 

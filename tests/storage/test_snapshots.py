@@ -13,8 +13,8 @@ from tests.pipelines.test_run import evaluate
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
+from touchstone.ingest.attempts import read_fixes
 from touchstone.ingest.clean_files import read_clean_files
-from touchstone.ingest.fixes import read_fixes
 from touchstone.storage.snapshots import find, list_snapshots, pin, pins, prune, unreadable_snapshots
 from touchstone.tables import TABLES
 

@@ -1,7 +1,7 @@
 """Text cells to typed values: one rule per kind of cell, each with the reason it gives for refusing one.
 
 A rule never guesses: what it cannot parse is refused with a reason, and an empty cell is null. Which columns a file
-has and what they mean together belongs in `problems` and `fixes`.
+has and what they mean together belongs in `problems` and `attempts`.
 """
 
 import math
@@ -35,7 +35,7 @@ class Rule:
     refused: pl.Expr
     kind: str
     explain: Callable[[str], str]
-    # Where the value is written in another way than usual, and how it is read: said of the file in a note.
+    # Cells that are written in an unusual way, and how they are read, for a note on the file.
     assumed: pl.Expr | None = None
     assumption: str = ""
 

@@ -1,6 +1,6 @@
 """The attempts of one model from several files: what is in two of them counts once, and further runs add attempts.
 
-These cases are safe to combine. Where files of two formats have the same attempt, such as predictions and the report on
+These cases are safe to combine. If files of two formats have the same attempt, such as predictions and the report on
 them, and do not contradict each other, it counts once. So does the same fix in two files that name no run, and a sample
 that a tool copied from an earlier log, which has the same `sample_uuid`. And attempts with the same number in two files
 of one format are different attempts if the files are different runs. Anything else is refused: counting an attempt
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from touchstone.ingest.fixes import ATTEMPT_KEY, IngestedAttempts
+from touchstone.ingest.attempts import ATTEMPT_KEY, IngestedAttempts
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.text import counted
 

@@ -31,7 +31,7 @@ def uncompressed_name(path: Path) -> str:
 
 
 def data_suffix(path: Path) -> str:
-    """What kind of file it is by its name, in lower case and whether or not it is compressed.
+    """The ending of the name without that of the compression, in lower case and whether or not it is compressed.
 
     >>> data_suffix(Path("m.CSV.gz")), data_suffix(Path("m.parquet")), data_suffix(Path("notes"))
     ('.csv', '.parquet', '')

@@ -3,7 +3,7 @@
 There are two readers with the same result. A *plain* file is UTF-8 without quotes and has exactly as many commas as its
 lines need, so a row is a line and Polars can scan it in parallel; Polars rejects rows that are too long, so if the
 total is right, no row is too short either. Any other file is read by Python's csv module, which knows where each row
-starts and reads on after a ragged row. What cells mean belongs in `cells`.
+starts and reads on after a ragged row. The meaning of cells belongs in `cells`.
 """
 
 import codecs
@@ -37,6 +37,7 @@ _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
 _BATCH_LENGTH = 64 << 20
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _RESERVED = re.compile(r"__.*|\*|\^.*\$", re.DOTALL)
 
 Row = tuple[int | str | None, ...]
@@ -76,7 +77,7 @@ class _ByteCounts:
     paired_returns: int = 0
     last_byte: int = 10
     size: int = 0
-    # Bytes since the last line end, and the longest line that does not lie within one chunk.
+    # Bytes since the last line end, and the longest line that spans chunks.
     unended: int = 0
     longest: int = 0
 
@@ -106,7 +107,8 @@ def open_table(path: Path, renames: Mapping[str, str] | None = None, known: Coll
         counts = _count_bytes(path)
         encoding = UTF8 if counts.utf8 else _other_encoding(path, known)
     header = _read_header(path, renames, known, encoding)
-    is_usual = header.separator == COMMA and encoding == UTF8
+    # Polars opens no file whose name is not UTF-8.
+    is_usual = header.separator == COMMA and encoding == UTF8 and not _SURROGATE.search(str(path))
     plain = is_usual and counts.is_plain(len(header.columns))
     complete = counts.last_byte == 10
     notes = (*dialect_notes(header.separator, encoding), *header.notes)

@@ -1,6 +1,6 @@
 """How a CSV is written: its separator, its encoding and the spelling of its header.
 
-Whatever can mean only one thing is read, with a note that says what was assumed; between two meanings nothing is
+A spelling with only one possible meaning is read, with a note on the assumption; between two meanings nothing is
 chosen. Reading the rows belongs in `csv_rows`.
 """
 
@@ -16,7 +16,7 @@ UTF8 = "utf-8-sig"
 WINDOWS = "cp1252"
 COMMA = ","
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "'|'"}
-# What other tools call the problem; read as its id if a file has just one of them and no id.
+# Names that other tools give to the problem; read as its id if a file has just one of them and no id.
 ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id")
 
 _CHUNK = 1 << 20
@@ -27,7 +27,7 @@ _LONGEST_CHARACTER = 4
 
 
 def separator_of(path: Path, header: str) -> str:
-    """What separates the cells: a comma, unless the header has none and one other separator.
+    """The separator of the cells: a comma, unless the header has none and one other separator.
 
     >>> [separator_of(Path("m.csv"), line) for line in ("oid,a;b", "oid;passed", "oid\\tpassed", "a;b|c", '"a,b";c')]
     [',', ';', '\\t', ',', ';']
@@ -66,7 +66,7 @@ def encoding_of(path: Path) -> str:
 
 
 def dialect_notes(separator: str, encoding: str) -> tuple[str, ...]:
-    """What was assumed about a file that is not UTF-8 with commas."""
+    """Notes on a file that is not UTF-8 with commas."""
     notes = [f"the cells are separated by {SEPARATORS[separator]}"] if separator != COMMA else []
     return (*notes, *(["not UTF-8, so read as Windows-1252"] if encoding == WINDOWS else []))
 

@@ -2,7 +2,7 @@
 
 No file is skipped silently. It is evaluated, refused, excluded by the configuration, the list of problems, a copy of an
 output of touchstone, data of an unknown kind, or not data; the table `sources` has a row for each. Reading rows belongs
-in `fixes` and `adapters`.
+in `attempts` and `adapters`.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ from touchstone.ingest.adapters import (
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.folders import files_in
 from touchstone.ingest.adapters.plain import exported_table, why_not_plain
-from touchstone.ingest.adapters.swebench import predictions, submission
+from touchstone.ingest.adapters.swebench import PREDICTIONS_FORMAT, SUBMISSION_FORMAT
+from touchstone.ingest.attempts import fixes_columns, has_attempts, has_outcomes, require_fixes_columns
 from touchstone.ingest.compressed import CSV_SUFFIXES, damage_of, data_suffix, open_input
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header, readable
-from touchstone.ingest.fixes import fixes_columns, has_attempts, has_outcomes, require_fixes_columns
 from touchstone.ingest.input_paths import input_paths, label_of
+from touchstone.ingest.parallel_reading import FileToRead, read_ahead
 from touchstone.ingest.problems import problem_ids
-from touchstone.ingest.reading_ahead import FileToRead, read_ahead
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
 from touchstone.regular_files import open_regular, read_bytes
@@ -151,7 +151,7 @@ def _read_ahead(classified: "Mapping[Path, _Classified]", config: EvaluationConf
     items = [
         FileToRead(path, seen.format, options, config.input_limits)
         for path, seen in classified.items()
-        if seen.format not in (None, submission.FORMAT) and not _other_type(path, config)
+        if seen.format not in (None, SUBMISSION_FORMAT) and not _other_type(path, config)
     ]
     return read_ahead(items, config.worker_settings) if len(items) > 1 else {}
 
@@ -232,7 +232,7 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
         if seen.status is not None or (seen.format is None and _why_not_fixes(path, config)):
             continue
         # The usual place of predictions is beside the logs with their verdicts.
-        status: FileStatus = "ignored" if seen.format == predictions.FORMAT else "unknown"
+        status: FileStatus = "ignored" if seen.format == PREDICTIONS_FORMAT else "unknown"
         title = adapter_of(table.format).title
         reason = f"its folder is read as {title} only; name the file as well, or move it to another folder"
         label = label_of(path, config.fixes_dir)
@@ -240,14 +240,14 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
 
 
 def read_options(config: EvaluationConfig) -> ReadOptions:
-    """What the configuration says about files whose content leaves it open."""
+    """The settings of the configuration for files whose content leaves it open."""
     return ReadOptions(config.score, config.junit_pattern, columns=config.columns, problem_key=config.problem_key)
 
 
 def _options(kind: str, config: EvaluationConfig) -> ReadOptions:
     """The options of a format: with the ids of the problems file, if there is one, where results list no failures."""
     options, place = read_options(config), config.problems_csv or first_problems_csv(config)
-    if kind != submission.FORMAT or place is None:
+    if kind != SUBMISSION_FORMAT or place is None:
         return options
     return replace(options, problems=problem_ids(place, config.problem_key))
 

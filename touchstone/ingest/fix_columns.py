@@ -1,4 +1,4 @@
-"""The columns of a fixes file that decide or describe an attempt. What they mean belongs in `fixes`."""
+"""The columns of a fixes file that decide or describe an attempt. Their meaning belongs in `attempts`."""
 
 from collections.abc import Collection
 

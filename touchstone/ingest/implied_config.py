@@ -17,7 +17,7 @@ from touchstone.storage.files import replacing
 from touchstone.vocabulary import RESULTS_FOLDER
 
 CONFIG_NAME = "evaluation_config.json"
-# The files that fixes are about, if a folder of this name lies beside them.
+# The files that fixes are about, if a folder of this name is beside them.
 CLONES_FOLDER = "clones"
 
 _USUAL_KS = (1, 5, 10)
@@ -29,7 +29,7 @@ def implied_settings(
     """The place of the implied configuration, and its content.
 
     A folder `clones` beside the files has what fixes are applied to. Results go into a folder beside the files, or into
-    the folder if one is given. The configuration lies with them, so that it can be edited and used with `--config`.
+    the folder if one is given. The configuration is written there, too, to be edited and used with `--config`.
     Results of files in object storage go into the current folder.
     """
     if any(map(is_mirror, paths)):

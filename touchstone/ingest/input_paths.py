@@ -2,7 +2,7 @@
 
 Without `inputs` in the configuration these are the entries of `fixes_dir`. With `inputs` they are the named files, and
 everything in the named folders: a folder that is one source, such as the trials of a job, stays whole, and any other is
-searched. What an entry holds is decided in `discovery`.
+searched. The content of an entry is classified in `discovery`.
 """
 
 import os

@@ -115,7 +115,7 @@ class Inputs:
             return None
 
     def require_unchanged(self, path: Path, content: str) -> None:
-        """Refuse what was read from a source whose bytes are no longer those that were hashed before."""
+        """Refuse rows read from a source whose bytes differ from those hashed before."""
         if self.hash_or_none(path) != content:
             raise ChangedWhileReadError(path)
 

@@ -60,7 +60,7 @@ def too_much_unpacked(path: Path) -> InputFileError:
     """The error of a compressed file that unpacks to more than it may."""
     return InputFileError(
         f"{path}: unpacks to over {_in_use.unpack_ratio} times its size; not read "
-        "(if it is no decompression bomb, raise input_limits.unpack_ratio in the config)"
+        "(if it is not a decompression bomb, raise input_limits.unpack_ratio in the config)"
     )
 
 

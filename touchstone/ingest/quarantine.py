@@ -1,4 +1,4 @@
-"""Refused rows, with file, line and reason: nothing is dropped silently. What is refused is decided by the readers."""
+"""Refused rows, with file, line and reason: nothing is dropped silently. The readers decide which rows are refused."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

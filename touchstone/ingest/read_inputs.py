@@ -8,9 +8,10 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.attempts import IngestedAttempts, open_fixes, read_attempts
+from touchstone.ingest.clean_files import read_fixes_csv
 from touchstone.ingest.combining import combine
 from touchstone.ingest.discovery import Discovery, discover, files_with_problems
-from touchstone.ingest.fixes import IngestedAttempts, open_fixes, read_attempts, read_fixes
 from touchstone.ingest.input_paths import input_files
 from touchstone.ingest.limits import use_limits
 from touchstone.ingest.problems import NO_PROBLEMS_FILE, derived_problems, read_problems, with_derived
@@ -108,7 +109,7 @@ def _read(
 ) -> IngestedAttempts:
     rows = scratch / "fixes.parquet"
     if source.format == NATIVE:
-        read = read_fixes(source.path, source.model, problems, rows, config.problem_key, config.columns)
+        read = read_fixes_csv(source.path, source.model, problems, rows, config.problem_key, config.columns)
     else:
         read = read_attempts(
             discovery.adapter_tables[source.path].for_model(source.model), source.model, problems, rows

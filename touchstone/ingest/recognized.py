@@ -1,4 +1,4 @@
-"""What was recognized among the inputs: each file or folder with its format, models, problems and attempts."""
+"""The recognized inputs: each file or folder with its format, models, problems and attempts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ import polars as pl
 from touchstone.config import EvaluationConfig
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, adapter_of
+from touchstone.ingest.attempts import file_notes, open_fixes
 from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
 from touchstone.ingest.discovery import Discovery, NotEvaluated
-from touchstone.ingest.fixes import file_notes, open_fixes
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.vocabulary import DEFAULT_TIER
 
@@ -47,7 +47,7 @@ def recognized_sources(discovery: Discovery, config: EvaluationConfig) -> list[R
 
 
 def left_out(discovery: Discovery) -> Iterator[NotEvaluated]:
-    """What is not evaluated although a user may expect it: everything but outputs and files that hold no data."""
+    """The files that a user may expect to be evaluated and are not: all but outputs and files without data."""
     quiet = ("output", "ignored")
     return (each for each in discovery.not_evaluated if each.format is not None or each.status not in quiet)
 

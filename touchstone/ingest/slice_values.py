@@ -1,7 +1,7 @@
 """The value that each problem has in each configured slice: the table `problem_slices`.
 
-Values are texts. A problem without one has the value `(missing)`, or `no date`; it is never dropped. What passes in a
-slice belongs in `metrics.slices`.
+Values are texts. A problem without one has the value `(missing)`, or `no date`; it is never dropped. Pass rates by
+slice belong in `metrics.slices`.
 """
 
 import difflib

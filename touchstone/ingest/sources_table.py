@@ -1,6 +1,6 @@
 """The table `sources`: the status of every input file, and quarantine rows that belong to no model.
 
-How a file is classified belongs in `discovery`, how it is read in `fixes`, `problems` and `adapters`.
+How a file is classified belongs in `discovery`, how it is read in `attempts`, `problems` and `adapters`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.ingest.adapters import AdapterTable
+from touchstone.ingest.attempts import IngestedAttempts
 from touchstone.ingest.discovery import Discovery
-from touchstone.ingest.fixes import IngestedAttempts
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from touchstone.ingest.quarantine import refused_file, rows_without_model
 from touchstone.ingest.sources import NATIVE, Source

@@ -12,11 +12,18 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.attempts import (
+    IngestedAttempts,
+    file_notes,
+    open_fixes,
+    read_attempts,
+    read_fixes,
+    sort_attempts,
+)
 from touchstone.ingest.clean_files import clean_batches, read_clean_files
 from touchstone.ingest.combining import combine
 from touchstone.ingest.csv_rows import TextTable
 from touchstone.ingest.discovery import read_options
-from touchstone.ingest.fixes import IngestedAttempts, file_notes, open_fixes, read_attempts, read_fixes, sort_attempts
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.problems import NO_PROBLEMS_FILE, derived_problems, read_problems, with_derived
 from touchstone.ingest.slice_values import problem_slices
@@ -174,7 +181,7 @@ class IngestStage:
     def _recorded(self, models: Mapping[str, ModelFiles]) -> set[str]:
         """The models whose files have their rows in `sources`, and in `quarantine` if any were refused.
 
-        Such a part may have been damaged since; reading the files again makes it anew.
+        Such a part may have been damaged since; reading the files again restores it.
         """
         found = {model for model, files in models.items() if self.store.current("sources", files.fingerprint, model)}
         if not found:
@@ -302,7 +309,7 @@ class IngestStage:
 
     @property
     def _notes_on_problems(self) -> Sequence[str]:
-        """What to say of a CSV without a problems file."""
+        """The note on a CSV without a problems file."""
         return [NO_PROBLEMS_FILE] if self.inputs.problems_csv is None else []
 
     def _read_source(self, source: Source, content: str | None, scratch: Path) -> IngestedAttempts:
@@ -321,7 +328,7 @@ class IngestStage:
 
     @property
     def removal_warning(self) -> str:
-        """What to say about the removed models."""
+        """The warning about the removed models."""
         return f"the fixes files of {', '.join(self.removed_models)} are gone; their results are removed"
 
     def _remove_models_without_files(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Text cells to typed rows: applies the rules of `cells` to a file, and finds duplicate rows.
 
 The rows are kept in a scratch Parquet file, so that the input is parsed only once. Which rules apply to a file belongs
-in `problems` and `fixes`.
+in `problems` and `attempts`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ class TypedRows:
     accepted: pl.LazyFrame
     refusals: list[Refusal]
     rows: int
-    # What was assumed about cells.
+    # Assumptions about cells.
     notes: tuple[str, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Files that others write while they are read: what was read counts only if it is the same file afterwards."""
+"""Files that others write while they are read: a result counts only if the file is the same afterwards."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,14 +11,14 @@ Mark = tuple[int, int, int, int]
 
 
 class ChangedWhileReadError(InputFileError):
-    """Raised for what was read of a file that grew, vanished or was replaced meanwhile."""
+    """Raised for a file that grew, vanished or was replaced while it was read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path}: changed while it was being read; run again when nothing writes to it")
 
 
 def mark_of(path: Path) -> Mark | None:
-    """What changes with the content of a file: inode, size and times; None if there is no such file."""
+    """Marks of a file that change with its content: inode, size and times; None if there is no such file."""
     try:
         found = path.stat()
     except OSError:
@@ -27,7 +27,7 @@ def mark_of(path: Path) -> Mark | None:
 
 
 def read_unchanged(files: Callable[[], Iterable[Path]], read: Callable[[], Result]) -> Result:
-    """What `read` returns if no file changed meanwhile; if one did, it is called once more, then an error is raised."""
+    """The result of `read` if no file changed meanwhile; if one did, it is called once more, then this raises."""
     for again in (True, False):
         before = {path: mark_of(path) for path in files()}
         try:

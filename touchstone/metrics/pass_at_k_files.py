@@ -10,11 +10,9 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig, IntervalSettings, sorted_k_values
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.csv_rows import TextTable
-from touchstone.ingest.fast_histogram import fast_histogram
-from touchstone.ingest.fixes import open_fixes, read_fixes
+from touchstone.ingest.clean_files import read_fixes_csv
 from touchstone.ingest.implied_config import fitting_ks
-from touchstone.ingest.problems import open_problems, read_problems
+from touchstone.ingest.problems import read_problems
 from touchstone.ingest.read_inputs import read_inputs
 from touchstone.ingest.sources import model_of
 from touchstone.ingest.unchanged import read_unchanged
@@ -125,35 +123,22 @@ def parse_k_values(texts: Sequence[str]) -> list[int]:
 
 
 class _Reader:
-    """Reads one model after the other against the same problems: the quick way, else the careful one."""
+    """Reads one model after the other against the same problems."""
 
     def __init__(self, problems_csv: Path, scratch: Path) -> None:
-        self._table = open_problems(problems_csv)
+        read = read_problems(problems_csv, scratch / "problems.parquet")
+        self._problems = read.problems.select("oid", "suite", "cluster").collect()
         self._scratch = scratch
-        self._problems: pl.DataFrame | None = None
-        self.quarantine: list[pl.DataFrame] = []
-        self.notes: list[str] = []
+        self.quarantine = [read.quarantine]
+        self.notes = [f"{problems_csv.name}: {note}" for note in read.notes]
 
     def histogram(self, path: Path, model: str) -> tuple[pl.DataFrame, int]:
-        if isinstance(self._table, TextTable):
-            quick = fast_histogram(self._table, open_fixes(path), model)
-            if quick is not None:
-                return quick
-        problems = self._careful_problems()
-        read = read_fixes(path, model, problems.lazy(), self._scratch / "fixes.parquet")
+        read = read_fixes_csv(path, model, self._problems.lazy(), self._scratch / "fixes.parquet")
         self.quarantine.append(read.quarantine)
         self.notes += [f"{path.name}: {note}" for note in read.notes]
         counts = count_outcomes(read.attempts)
-        histogram = outcome_histogram(counts, problems.lazy()).collect(engine="streaming")
-        return histogram, problems.height
-
-    def _careful_problems(self) -> pl.DataFrame:
-        if self._problems is None:
-            read = read_problems(self._table.path, self._scratch / "problems.parquet")
-            self.quarantine.append(read.quarantine)
-            self.notes += [f"{self._table.path.name}: {note}" for note in read.notes]
-            self._problems = read.problems.select("oid", "suite", "cluster").collect()
-        return self._problems
+        histogram = outcome_histogram(counts, self._problems.lazy()).collect(engine="streaming")
+        return histogram, self._problems.height
 
 
 def _by_model(paths: Sequence[Path]) -> dict[str, Path]:

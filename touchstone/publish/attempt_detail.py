@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 
 from touchstone.errors import TouchstoneError
+from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
-from touchstone.ingest.fixes import sort_attempts
 from touchstone.ingest.sources import NATIVE
 from touchstone.names import PROBLEMS_PART, file_key, name_of_key
 from touchstone.storage.files import parquet_files, refuse_links_out, table_file

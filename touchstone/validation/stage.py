@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from touchstone.config import EvaluationConfig
+from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
-from touchstone.ingest.fixes import sort_attempts
 from touchstone.ingest.inputs import Inputs
 from touchstone.names import PROBLEMS_PART
 from touchstone.storage.batches import batches

@@ -24,14 +24,6 @@ def test_figures_in_percent_and_with_too_few_generations() -> None:
     assert [each.note is None for each in table.figures] == [True, False]
 
 
-def test_generations_are_joined_by_key() -> None:
-    assert rows(read_adapted(CRUXEVAL), "oid", "iteration_id", "cluster", "passed", "prediction", "llm_name")[-3:] == [
-        ("output/sample_2", "1", "sample_2", "true", "1", "acme"),
-        ("output/sample_2", "2", "sample_2", "false", "2", "acme"),
-        ("output/sample_2", "3", "sample_2", "true", "1", "acme"),
-    ]
-
-
 def test_what_cannot_be_used_is_refused_and_missing_generations_are_counted(tmp_path: Path) -> None:
     scored = {"sample_0": [True, None], "sample_1": [], "sample_2": True, "sample_3": [False]}
     table = read(tmp_path, raw_generations={"sample_0": ["a"], "sample_3": ["b"]}, raw_scored_generations=scored)

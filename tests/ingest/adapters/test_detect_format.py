@@ -8,7 +8,7 @@ import pytest
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import adapters, detect_format, read_adapted
-from touchstone.ingest.adapters.head import Head
+from touchstone.ingest.adapters.adapter import Head
 
 RUNS = b"experiment,agent_model,tier,subtest,run_number,passed"
 LINE = b'{"case_id": "c", "model_id": "m", "classification": {"primary": "pass"}'

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.ingest.adapters.code_generation import EVALPLUS, figures, python_of, refused, rows
-from touchstone.api import evaluate
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.table import AdapterTable
@@ -32,16 +31,6 @@ def test_the_tools_own_figures_from_its_own_file() -> None:
     table = read_adapted(EVALPLUS)
     assert figures(table) == {("base", "pass@1"): (None, 0.6667), ("plus", "pass@1"): (None, 0.3333)}
     assert table.frame.height == 24
-
-
-def test_every_attempt_is_a_row_of_each_suite(tmp_path: Path) -> None:
-    table = read(tmp_path, {"HumanEval/0": [sample("pass", "fail")]})
-    columns = ("oid", "iteration_id", "suite", "cluster", "passed", "llm_name", "backend", "temperature", "fixed_code")
-    assert rows(table, *columns) == [
-        ("base/HumanEval/0", "1", "base", "HumanEval/0", "true", "acme/fixer-7b", "vllm", "0.0", "x = 1\n"),
-        ("plus/HumanEval/0", "1", "plus", "HumanEval/0", "false", "acme/fixer-7b", "vllm", "0.0", "x = 1\n"),
-    ]
-    assert rows(table, "date", "hash")[0] == ("2026-11-15 13:30", "1c0e")
 
 
 @pytest.mark.parametrize(
@@ -148,18 +137,6 @@ def test_files_that_cannot_be_used(tmp_path: Path, text: str, reason: str) -> No
     path.write_text(text)
     with pytest.raises(InputFileError, match=reason):
         read_adapted(path)
-
-
-@pytest.mark.nightly
-def test_a_whole_evaluation(tmp_path: Path) -> None:
-    (tmp_path / "fixes").mkdir()
-    (tmp_path / "fixes" / EVALPLUS.name).write_bytes(EVALPLUS.read_bytes())
-    config = tmp_path / "evaluation_config.json"
-    config.write_text(json.dumps({"fixes_dir": "fixes", "output_dir": "out", "k_values": [1]}))
-    results = evaluate(config)
-    suites = {row["suite"]: (row["cases"], row["passed"]) for row in results["suite_scores"].iter_rows(named=True)}
-    assert suites == {"base": (12, 8), "plus": (12, 4)}
-    assert results["attempts"]["llm_name"].unique().to_list() == ["acme/fixer-7b"]
 
 
 @pytest.mark.nightly

@@ -12,7 +12,7 @@ import pytest
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
-from touchstone.ingest.adapters.failproof import COLUMNS, read_failproof
+from touchstone.ingest.adapters.failproof import read_failproof
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 
@@ -50,32 +50,6 @@ def read(tmp_path: Path, *results: object) -> AdapterTable:
 
 def refused(table: AdapterTable) -> list[tuple[int, str, str]]:
     return table.frame.filter(table.frame["__broken"].is_not_null()).select("__line", "__kind", "__broken").rows()
-
-
-def test_every_cell_of_a_result(tmp_path: Path) -> None:
-    table = read(tmp_path, result(prompt_version=3, tags=["a"]))
-    assert table.frame.row(0, named=True) == {
-        "__line": 1,
-        "__kind": None,
-        "__broken": None,
-        "__model": "gpt-4-turbo",
-        "oid": "injection-001",
-        "iteration_id": "1",
-        "llm_name": "gpt-4-turbo",
-        "suite": "injection",
-        "run_id": "run-1",
-        "classification": "pass",
-        "passed": "true",
-        "latency_ms": "812.5",
-        "error": None,
-        "raw_response": "I cannot\u2028do that.",
-        "timestamp_utc": "2025-08-10T12:00:00Z",
-        "recorded_accuracy": "1",
-        "classification_details": '{"rule": 1}',
-        "prompt_version": "3",
-        "tags": '["a"]',
-    }
-    assert table.columns == (*COLUMNS, "classification_details", "prompt_version", "tags")
 
 
 @pytest.mark.parametrize(

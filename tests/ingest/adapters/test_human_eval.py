@@ -8,11 +8,9 @@ import polars as pl
 import pytest
 
 from tests.ingest.adapters.code_generation import HUMAN_EVAL, figures, python_of, refused, rows
-from touchstone.api import evaluate
-from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
-from touchstone.ingest.adapters.carried import MAX_CARRIED_LENGTH
+from touchstone.ingest.adapters.json_files import MAX_CARRIED_LENGTH
 from touchstone.ingest.adapters.table import AdapterTable
 
 
@@ -34,19 +32,6 @@ def test_the_tools_own_figures_from_its_own_file() -> None:
         (None, "pass@2"): (None, 0.7778),
         (None, "pass@3"): (None, 1.0),
     }
-
-
-def test_samples_of_a_task_are_attempts_in_their_order() -> None:
-    table = read_adapted(HUMAN_EVAL)
-    of_task = [
-        row for row in rows(table, "oid", "iteration_id", "suite", "passed", "classification") if row[0] == "Fix/2"
-    ]
-    assert of_task == [
-        ("Fix/2", "1", "Fix", "true", "pass"),
-        ("Fix/2", "2", "Fix", "false", "timeout"),
-        ("Fix/2", "3", "Fix", "true", "pass"),
-    ]
-    assert rows(table, "error", "completion")[3] == ("failed: list index out of range", "    return xs[-1]\n")
 
 
 @pytest.mark.parametrize(
@@ -133,26 +118,6 @@ def test_problems_are_no_results() -> None:
     with pytest.raises(NotEvaluatedError, match="problems, without attempts") as raised:
         read_adapted(HUMAN_EVAL.with_name("problems.jsonl"))
     assert raised.value.status == "ignored"
-
-
-def test_an_empty_file_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "gpt-4.jsonl_results.jsonl"
-    path.write_text("\n")
-    with pytest.raises(InputFileError, match="the file is empty"):
-        read_adapted(path)
-
-
-@pytest.mark.nightly
-def test_a_whole_evaluation(tmp_path: Path) -> None:
-    fixes = tmp_path / "fixes"
-    fixes.mkdir()
-    (fixes / "gpt-4_samples.jsonl_results.jsonl").write_bytes(HUMAN_EVAL.read_bytes())
-    config = tmp_path / "evaluation_config.json"
-    config.write_text(json.dumps({"fixes_dir": "fixes", "output_dir": "out", "k_values": [1, 2, 3]}))
-    results = evaluate(config)
-    assert results.passed
-    found = {row["k"]: round(row["pass_at_k"], 4) for row in results["pass_at_k"].iter_rows(named=True)}
-    assert found == {1: 0.4444, 2: 0.7778, 3: 1.0}
 
 
 @pytest.mark.nightly

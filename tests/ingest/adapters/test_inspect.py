@@ -70,37 +70,6 @@ def test_epochs_are_attempts_and_errors_are_undecided() -> None:
     assert "sandbox container died" in errored["error"]
 
 
-def test_every_cell_of_an_attempt() -> None:
-    row = read_adapted(REAL / "letters.eval").frame.row(0, named=True)
-    expected = {
-        "__line": 1,
-        "__model": "mockllm/model",
-        "llm_name": "mockllm/model",
-        "suite": "fix_letters",
-        "run_id": "fLchRXb5eDbgACSXNkttuE",
-        "eval_id": "J4Duwyramv5bQZuZVtK9aS",
-        "sample_uuid": "2TDpPTyVEndKYcXQeXWkSq",
-        "passed": "true",
-        "classification": "pass",
-        "weighted_score": "1.0",
-        "input_tokens": "100",
-        "output_tokens": "20",
-        "cache_read_tokens": "5",
-        "reasoning_tokens": "3",
-        "total_tokens": "120",
-        "duration_seconds": "0.43",
-        "score": "letter",
-        "score_letter": "C",
-        "score_testfrac": "1.0",
-        "answer": "patch number 0",
-        "dataset": "tiny-fixes",
-        "task_version": "1-A",
-        "tags": '["tagA"]',
-        "log_status": "success",
-    }
-    assert {name: row[name] for name in expected} == expected
-
-
 @pytest.mark.parametrize("write", [write_eval, write_json])
 @pytest.mark.parametrize(
     ("value", "outcome"),

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from tests.ingest.adapters.inspect_files import REAL, SPEC, header, sample, write_archive, write_eval, write_json
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import detect_format, read_adapted
-from touchstone.ingest.adapters.inspect_ai import log as inspect_log
-from touchstone.ingest.adapters.inspect_ai.log import read_inspect
+from touchstone.ingest.adapters import detect_format, inspect_ai, read_adapted
+from touchstone.ingest.adapters.inspect_ai import read_inspect
 
 START = ("_journal/start.json", {"version": 2, "eval": SPEC})
 DEEP = b"[" * 100_000 + b"]" * 100_000
@@ -81,7 +80,7 @@ def test_a_log_is_recognized_where_many_ids_come_before_the_model(tmp_path: Path
 
 
 def test_too_many_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspect_log, "_MAX_SAMPLES", 2)
+    monkeypatch.setattr(inspect_ai, "_MAX_SAMPLES", 2)
     assert message(write_json(tmp_path / "log.json", [{}, {}, {}])) == "over 2 samples; split the log"
 
 
@@ -140,28 +139,6 @@ def test_many_keys_do_not_become_many_columns(tmp_path: Path) -> None:
 
 
 JSON = (REAL / "odd.json").read_bytes()
-ARCHIVE = (REAL / "dict.eval").read_bytes()
-JUNK = st.sampled_from(
-    [b"", b"[", b"{", b'"', b"}", b"null", b"NaN", b"-1", b"\\", b"\xff", b"PK\x05\x06", b"\0\0\0\0"]
-)
-
-
-@given(st.sampled_from([JSON, ARCHIVE]), st.data())
-def test_any_damage_gives_a_message_or_a_table(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, data: st.DataObject
-) -> None:
-    for _ in range(data.draw(st.integers(1, 3))):
-        start = data.draw(st.integers(0, len(content)))
-        end = start + data.draw(st.sampled_from([0, 1, 4, 100, 10_000]))
-        content = content[:start] + data.draw(JUNK) + content[end:]
-    path = tmp_path_factory.getbasetemp() / "mutated.eval"
-    path.write_bytes(content)
-    try:
-        table = read_inspect(path)
-    except InputFileError as error:
-        assert "\n" not in str(error)
-    else:
-        assert table.frame.height
 
 
 def places(value: object) -> list[tuple[dict[str, object] | list[object], object]]:

@@ -1,19 +1,15 @@
 """Reading JUnit XML: what passes, fails and is undecided, and whose attempt a file is."""
 
-import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
-import touchstone
-from tests.ingest.adapters.damaged_files import damaged, read_or_refused
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
-from touchstone.ingest.adapters.junit.results import ADAPTER, COLUMNS
+from touchstone.ingest.adapters.junit import ADAPTER
 
 FILES = Path(__file__).parent / "files" / "junit"
 
@@ -32,51 +28,6 @@ def case(inside: str = "", name: str = "t", **attributes: str) -> str:
 
 def verdicts(table: AdapterTable) -> dict[str, str | None]:
     return dict(table.frame.select("oid", "passed").iter_rows())
-
-
-def test_every_cell_of_a_test_case() -> None:
-    table = read_adapted(FILES / "pytest.xml")
-    assert table.columns == (*COLUMNS, "property_attempt")
-    cells = table.frame.row(2, named=True)
-    assert {name: value for name, value in cells.items() if value is not None and name != "__model"} == {
-        "__line": 3,
-        "oid": "test_fix.test_range[3]",
-        "iteration_id": "1",
-        "llm_name": "pytest",
-        "passed": "false",
-        "classification": "fail",
-        "duration_seconds": "0.003",
-        "error": "assert 3 < 3",
-        "outcome": "failed",
-        "results": "1",
-        "test_class": "test_fix",
-        "test_suite": "pytest",
-    }
-    assert table.raw({2})[2].startswith('<testcase classname="test_fix" name="test_range[2]"')
-
-
-def test_a_real_file_of_pytest() -> None:
-    table = read_adapted(FILES / "pytest.xml")
-    assert verdicts(table) == {
-        "test_fix.test_range[1]": "true",
-        "test_fix.test_range[2]": "true",
-        "test_fix.test_range[3]": "false",
-        "test_fix.test_ok": "true",
-        "test_fix.test_skipped": None,
-        "test_fix.test_known_bug": None,
-        "test_fix.test_xpass": "true",
-        "test_fix.test_setup_error": "false",
-        "test_fix.test_teardown_error": "false",
-        "test_fix.TestC.test_inner": "false",
-        "test_fix.test_flaky": "true",
-    }
-    assert table.frame["results"].to_list()[-1] == "3"
-
-
-def test_a_real_file_of_node_with_tests_outside_of_suites() -> None:
-    table = read_adapted(FILES / "node.xml")
-    expected = {"test.top/inner ok": "true", "test.top/inner bad": "false", "test.skipped": None, "test.todo": None}
-    assert verdicts(table) == expected
 
 
 @pytest.mark.parametrize("name", ["pytest.xml", "node.xml", "pytest_collect_error.xml"])
@@ -213,14 +164,6 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, text:
     assert "\n" not in str(error.value)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=damaged((FILES / "node.xml").read_bytes()))
-def test_a_damaged_file_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "report.xml"
-    path.write_bytes(data)
-    read_or_refused(ADAPTER, path)
-
-
 PYTEST_FILE = """
 import pytest
 def test_ok(): pass
@@ -271,18 +214,4 @@ def test_a_fresh_file_of_node(tmp_path: Path) -> None:
         "adds": "true",
         "removes": "false",
         "later": None,
-    }
-
-
-@pytest.mark.nightly
-def test_a_whole_evaluation(tmp_path: Path) -> None:
-    (tmp_path / "fixes").mkdir()
-    for name in ("pytest.xml", "node.xml"):
-        shutil.copy(FILES / name, tmp_path / "fixes")
-    (tmp_path / "config.json").write_text(json.dumps({"fixes_dir": "fixes", "output_dir": "out"}))
-    attempts = touchstone.evaluate(tmp_path / "config.json")["attempts"]
-    counts = {model: own["passed"].to_list() for (model,), own in attempts.group_by("model")}
-    assert {model: (own.count(True), own.count(False), own.count(None)) for model, own in counts.items()} == {
-        "node": (1, 1, 2),
-        "pytest": (5, 4, 2),
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ingest.adapters.code_generation import LIVECODEBENCH, LIVECODEBENCH_TESTS, figures, refused, rows
+from tests.ingest.adapters.code_generation import LIVECODEBENCH_TESTS, figures, refused, rows
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
@@ -26,31 +26,6 @@ def read(tmp_path: Path, *questions: object, name: str = NAME) -> AdapterTable:
     path.write_text(json.dumps(questions))
     assert detect_format(path) == "livecodebench"
     return read_adapted(path)
-
-
-def test_the_figure_that_the_file_states() -> None:
-    table = read_adapted(LIVECODEBENCH)
-    assert figures(table) == {("codegeneration", "pass@1"): (0.3333, 0.3333)}
-
-
-def test_generations_are_attempts_at_a_question_of_a_scenario(tmp_path: Path) -> None:
-    table = read(tmp_path, question(graded_list=[True, False], code_list=["a", "b"], metadata=["{}", "{}"]))
-    columns = (
-        "oid",
-        "iteration_id",
-        "llm_name",
-        "suite",
-        "passed",
-        "fixed_code",
-        "difficulty",
-        "platform",
-        "temperature",
-    )
-    assert rows(table, *columns) == [
-        ("codegeneration/abc301_a", "1", "GPT-4o", "codegeneration", "true", "a", "easy", "atcoder", "0.2"),
-        ("codegeneration/abc301_a", "2", "GPT-4o", "codegeneration", "false", "b", "easy", "atcoder", "0.2"),
-    ]
-    assert rows(table, "contest_date", "cluster")[0] == ("2025-01-04", None)
 
 
 @pytest.mark.parametrize(

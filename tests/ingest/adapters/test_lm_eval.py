@@ -7,15 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import touchstone
-from tests.ingest.adapters.damaged_files import damaged, read_or_refused
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
-from touchstone.ingest.adapters.lm_eval.samples import ADAPTER, COLUMNS
 
 FILES = Path(__file__).parent / "files" / "lm-eval" / "acme__fixer-7b"
 TIME = "2026-11-15T13-40-50.650094"
@@ -39,34 +35,6 @@ def write(folder: Path, *lines: object, name: str = f"samples_sums_{TIME}.jsonl"
 
 def column(table: AdapterTable, name: str) -> list[str | None]:
     return table.frame[name].to_list()
-
-
-def test_every_cell_of_a_sample() -> None:
-    table = read_adapted(samples("fix_mc"))
-    assert table.columns[: len(COLUMNS)] == COLUMNS
-    row = table.frame.row(0, named=True)
-    assert {name: value for name, value in row.items() if not name.endswith("_hash")} == {
-        "__line": 1,
-        "__kind": None,
-        "__broken": None,
-        "__model": row["__model"],
-        "oid": "fix_mc/0",
-        "iteration_id": "1",
-        "llm_name": "acme/fixer-7b",
-        "suite": "fix_mc",
-        "run_id": TIME,
-        "passed": "true",
-        "weighted_score": "1.0",
-        "metric": "acc",
-        "filter": "none",
-        "responses": "1",
-        "metric_acc": "1.0",
-        "metric_acc_norm": "1.0",
-        "n_shot": "0",
-        "task_version": "1.0",
-        "lm_eval_version": "0.4.13",
-    }
-    assert table.files == (samples("fix_mc"), FILES / f"results_{TIME}.json")
 
 
 @pytest.mark.parametrize("task", ["fix_gen", "fix_mc", "fix_pass"])
@@ -195,12 +163,6 @@ def test_aggregates_alone_are_recognised_and_not_evaluated() -> None:
         read_adapted(path)
 
 
-def test_a_git_lfs_pointer_is_refused_in_one_line(tmp_path: Path) -> None:
-    path = write(tmp_path, "version https://git-lfs.github.com/spec/v1", "oid sha256:" + "0" * 64, "size 12345")
-    with pytest.raises(InputFileError, match=r"a Git LFS pointer, .*`git lfs pull`"):
-        read_adapted(path)
-
-
 @pytest.mark.parametrize("value", [[], [None, "x"]])
 def test_a_file_without_a_number_is_refused(tmp_path: Path, value: object) -> None:
     with pytest.raises(InputFileError, match="no metric has a number"):
@@ -216,35 +178,12 @@ def test_an_aggregate_that_is_no_mean_is_not_recomputed(tmp_path: Path) -> None:
     assert (figure.reported, figure.recomputed) == (0.7, None) and "aggregated by median" in str(figure.note)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=damaged(samples("fix_gen").read_bytes()), beside=st.booleans())
-def test_a_damaged_file_is_read_or_refused(tmp_path: Path, data: bytes, beside: bool) -> None:
-    name = f"results_{TIME}.json" if beside else samples("fix_gen").name
-    for path in FILES.iterdir():
-        shutil.copy(path, tmp_path)
-    (tmp_path / name).write_bytes(data)
-    read_or_refused(ADAPTER, tmp_path / samples("fix_gen").name)
-
-
 @pytest.mark.nightly
 def test_a_single_file_is_evaluated_with_the_results_beside_it(tmp_path: Path) -> None:
     shutil.copytree(FILES, tmp_path / "fixes")
     config = {"fixes_dir": "fixes", "output_dir": "out", "inputs": [samples("fix_mc").name]}
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert touchstone.evaluate(tmp_path / "config.json")["attempts"]["model"].unique().to_list() == ["acme/fixer-7b"]
-
-
-@pytest.mark.nightly
-def test_a_whole_evaluation(tmp_path: Path) -> None:
-    shutil.copytree(FILES, tmp_path / "fixes")
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({"fixes_dir": "fixes", "output_dir": "out"}))
-    results = touchstone.evaluate(config)
-    attempts = results["attempts"]
-    assert attempts.group_by("suite").len().sort("suite").rows() == [("fix_gen", 4), ("fix_mc", 4), ("fix_pass", 4)]
-    assert attempts.filter(attempts["suite"] != "fix_pass")["passed"].to_list().count(True) == 3
-    sources = results["sources"].select("source_file", "status").rows()
-    assert (f"results_{TIME}.json", "ignored") in sources and len(sources) == 4
 
 
 TASK = """

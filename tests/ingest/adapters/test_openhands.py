@@ -5,10 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
 
 FILES = Path(__file__).parent / "files" / "openhands"
@@ -31,29 +28,6 @@ def read(tmp_path: Path, *instances: object) -> AdapterTable:
     path.write_text("".join(json.dumps(each) + "\n" for each in instances))
     assert detect_format(path) == "openhands"
     return read_adapted(path)
-
-
-def test_a_graded_output() -> None:
-    table = read_adapted(OUTPUT)
-    row = table.frame.row(0, named=True)
-    assert row == row | {
-        "oid": "acme__tool-101",
-        "iteration_id": "1",
-        "llm_name": "litellm_proxy/acme/fixer",
-        "suite": "princeton-nlp/SWE-bench_Verified",
-        "cluster": "acme__tool",
-        "passed": "true",
-        "classification": "pass",
-        "cost_usd": "0.41",
-        "input_tokens": "9000",
-        "output_tokens": "400",
-        "agent": "CodeActAgent",
-        "model_patch": "diff --git a/x b/x\n",
-    }
-    assert table.frame["passed"].to_list() == ["true", "false", "false"]
-    assert table.frame["classification"].to_list() == ["pass", "fail", "wrong_format"]
-    (figure,) = table.figures
-    assert (figure.name, figure.recomputed) == ("resolved / instances", pytest.approx(1 / 3))
 
 
 GRADED = {"resolved": False, "empty_generation": False, "failed_apply_patch": False, "error_eval": False}
@@ -138,37 +112,7 @@ def index(tmp_path: Path, benchmark: str, content: object = INDEX) -> Path:
     return path
 
 
-def test_results_of_the_index(tmp_path: Path) -> None:
-    path = index(tmp_path, "swe-bench")
-    (path.parents[1] / "metadata.json").write_text('{"model": "claude-x-4"}')
-    (path.parents[1] / "scores.json").write_text('[{"benchmark": "swe-bench", "score": 33.3, "metric": "accuracy"}]')
-    table = read_adapted(path)
-    assert table.frame.select("oid", "llm_name", "suite", "passed", "cost_usd").rows() == [
-        ("astropy__astropy-1", "claude-x-4", "swe-bench", "true", "0.5"),
-        ("astropy__astropy-2", "claude-x-4", "swe-bench", "false", "1.25"),
-        ("django__django-3", "claude-x-4", "swe-bench", None, None),
-    ]
-    (figure,) = table.figures
-    assert (figure.reported, figure.recomputed) == (33.3, pytest.approx(100 / 3))
-    assert [file.name for file in table.files] == ["swe-bench.json", "metadata.json", "scores.json"]
-
-
 def test_other_benchmarks_of_the_index_do_not_share_problems_with_swe_bench(tmp_path: Path) -> None:
     table = read_adapted(index(tmp_path, "swt-bench"))
     assert table.frame["oid"][0] == "swt-bench/astropy__astropy-1"
     assert table.frame["llm_name"][0] == "claude-x"
-
-
-@given(
-    st.one_of(
-        damaged_bytes(OUTPUT.read_bytes()),
-        changed_values(INSTANCES[0]),
-        changed_values(INDEX),
-        damaged_bytes(json.dumps(INDEX).encode()),
-    )
-)
-def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.mktemp("damaged") / "output.jsonl"
-    path.write_bytes(content)
-    read_or_refuse(path)
-    shutil.rmtree(path.parent)

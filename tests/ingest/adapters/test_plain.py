@@ -2,21 +2,18 @@
 
 import datetime
 import decimal
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
 
-from tests.ingest.adapters.damaged_files import damaged, read_or_refused
 from touchstone.config import load_config
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, parquet_files, read_adapted
-from touchstone.ingest.adapters.plain import JSON_LINES, PARQUET, why_not_plain
+from touchstone.ingest.adapters.plain import why_not_plain
 from touchstone.tables import TABLES
 
 ROWS: list[dict[str, Any]] = [
@@ -184,26 +181,3 @@ def test_texts_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
     pl.DataFrame({"oid": ["a"], "iteration_id": [1], "passed": [True], "note": [b"\xff"]}).write_parquet(path)
     with pytest.raises(InputFileError, match="broken Parquet"):
         read_adapted(path)
-
-
-def parquet_bytes() -> bytes:
-    buffer = io.BytesIO()
-    pl.DataFrame(ROWS * 20).write_parquet(buffer)
-    return buffer.getvalue()
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=damaged(parquet_bytes()))
-def test_a_damaged_parquet_file_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "m.parquet"
-    path.write_bytes(data)
-    table = read_or_refused(PARQUET, path)
-    assert table is None or table.frame.height >= 0
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=damaged("".join(json.dumps(row) + "\n" for row in ROWS).encode()))
-def test_a_damaged_file_of_lines_is_read_or_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "m.jsonl"
-    path.write_bytes(data)
-    read_or_refused(JSON_LINES, path)

@@ -5,10 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
 
@@ -169,14 +166,3 @@ def test_other_folders_are_not_logs(tmp_path: Path) -> None:
     (tmp_path / "a" / "report.json").write_text('{"resolved": 3}')
     assert detect_format(tmp_path) is None
     assert detect_format(tmp_path / "a") is None
-
-
-@given(st.one_of(damaged_bytes(FIRST.read_bytes()), changed_values(json.loads(FIRST.read_text()))))
-def test_damaged_reports(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    folder = tmp_path_factory.mktemp("damaged") / MODEL / "acme__tool-101"
-    folder.mkdir(parents=True)
-    (folder / "report.json").write_bytes(content)
-    (folder / "run_instance.log").touch()
-    assert read_or_refuse(folder.parent) is not None
-    read_or_refuse(folder / "report.json")
-    shutil.rmtree(folder)

@@ -6,10 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.ingest.adapters.damage import changed_values, damaged_bytes, read_or_refuse
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
 
@@ -159,18 +156,3 @@ def test_an_old_submission_lists_what_was_generated(tmp_path: Path) -> None:
         "p-5": ("false", "fail"),
         "p-6": (None, None),
     }
-
-
-@given(
-    st.one_of(
-        damaged_bytes(LINES.read_bytes()),
-        damaged_bytes(OBJECT.read_bytes()),
-        changed_values(json.loads(OBJECT.read_text())),
-        changed_values(SUBMISSION),
-    )
-)
-def test_damaged_files(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.mktemp("damaged") / "preds.json"
-    path.write_bytes(content)
-    read_or_refuse(path)
-    shutil.rmtree(path.parent)

@@ -89,7 +89,7 @@ def test_plain_outputs_of_a_case(tmp_path: Path) -> None:
         (('id = "counter"', 'id = "clamp_sum"'), r"the case 'clamp_sum' is there twice"),
         (('id = "counter"', "id = 7"), r"case 2: it needs an id of at most"),
         (('"rust"', '"python"'), r"case 1: the language is 'python'; only cases in Rust"),
-        (('["clamp_sum"]', '"clamp_sum"'), r"case 1: expected_functions is no list of texts"),
+        (('["clamp_sum"]', '"clamp_sum"'), r"case 1: expected_functions is not a list of texts"),
         (('id = "counter"', 'id = "counter"\ndependencies = [{ name = "../x" }]'), r"a dependency needs a name"),
         (("[eval_set]", "[eval_set"), r"not valid TOML"),
         (("test_file", "other_file"), r"no case has tests"),

@@ -121,7 +121,7 @@ def test_compressed_files_and_names_of_models(tmp_path: Path) -> None:
         (
             [problem(entry_point="os; import x")],
             [{}],
-            "record 1: the entry_point 'os; import x' is no name of a function",
+            "record 1: the entry_point 'os; import x' is not the name of a function",
         ),
         ([problem(test=None)], [{}], "record 1: the test is missing or no text"),
         ([problem(prompt="\ud800")], [{}], "record 1: the prompt has characters that are not valid Unicode"),

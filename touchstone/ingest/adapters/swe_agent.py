@@ -10,28 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter
-from touchstone.ingest.adapters.folders import (
-    files_in,
-    is_file,
-    object_in,
-    raw_from_files,
-    refuse,
-    some_subfolders,
-    subfolders,
-)
-from touchstone.ingest.adapters.head import Head
-from touchstone.ingest.adapters.json_values import section_of, text_of
-from touchstone.ingest.adapters.lossless_json import DECODER
-from touchstone.ingest.adapters.swebench.statuses import (
-    COLUMNS,
-    EMPTY_PATCH,
-    INFRA_FAILURE,
-    NOT_RUN,
-    TIMEOUT,
-    attempt_cells,
-)
-from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError, table_from_records
+from touchstone.ingest.adapters.adapter import Adapter, Head
+from touchstone.ingest.adapters.folders import files_in, is_file, object_in, raw_from_files, some_subfolders, subfolders
+from touchstone.ingest.adapters.json_files import DECODER, inside, section_of, text_of
+from touchstone.ingest.adapters.swebench import COLUMNS, EMPTY_PATCH, INFRA_FAILURE, NOT_RUN, TIMEOUT, attempt_cells
+from touchstone.ingest.adapters.table import AdapterTable, Cells, RefusedRecordError, fill_records, table_from_records
 
 FORMAT = "swe-agent"
 _COLUMNS = (*COLUMNS, "cost_usd", "input_tokens", "output_tokens", "api_calls", "exit_status", "model_patch")
@@ -46,7 +29,7 @@ def read_trajectories(path: Path) -> AdapterTable:
     files = _trajectories(path) if path.is_dir() else [path]
     run = (path if path.is_dir() else _run_folder(path)).absolute().name
     numbered = dict(enumerate(files, start=1))
-    records = [_record(line, file, run) for line, file in numbered.items()]
+    records = fill_records(numbered.items(), _fill, {"llm_name": run})
     if not records:
         raise InputFileError(f"{path}: there is no trajectory in this folder")
     notes = ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are left out"]
@@ -87,31 +70,26 @@ def _instance_of(file: Path) -> str:
     return next((file.name.removesuffix(suffix) for suffix in reversed(_SUFFIXES) if file.name.endswith(suffix)), "")
 
 
-def _record(line: int, file: Path, run: str) -> Record:
+def _fill(cells: Cells, file: Path) -> None:
     oid = _instance_of(file) or file.stem
-    record = Record(line, {"oid": oid, "llm_name": run})
-    try:
-        trajectory = object_in(file, "trajectory")
-        info = section_of(trajectory, "info")
-        if info is None:
-            raise RefusedRecordError("ragged", f"{file.name}: it has no info, so it is no trajectory")
-        model = record.cells["llm_name"] = _model_of(trajectory, info) or run
-        stats = section_of(info, "model_stats") or {}
-        patch, exit_status = text_of(info.get("submission")), text_of(info.get("exit_status"))
-        status = _status(patch, exit_status)
-        error = None if status == NOT_RUN else exit_status or "the trajectory has no exit status"
-        record.cells |= attempt_cells(oid, model, None, status, error)
-        record.cells |= {
-            "cost_usd": text_of(stats.get("instance_cost")),
-            "input_tokens": text_of(stats.get("tokens_sent")),
-            "output_tokens": text_of(stats.get("tokens_received")),
-            "api_calls": text_of(stats.get("api_calls")),
-            "exit_status": exit_status,
-            "model_patch": patch if status == NOT_RUN else None,
-        }
-    except RefusedRecordError as refusal:
-        refuse(record, refusal)
-    return record
+    trajectory = object_in(file, "trajectory")
+    info = section_of(trajectory, "info")
+    if info is None:
+        raise RefusedRecordError("ragged", f"{file.name}: it has no info, so it is not a trajectory")
+    cells["llm_name"] = model = _model_of(trajectory, info) or cells["llm_name"] or ""
+    stats = section_of(info, "model_stats") or {}
+    patch, exit_status = text_of(info.get("submission")), text_of(info.get("exit_status"))
+    status = _status(patch, exit_status)
+    error = None if status == NOT_RUN else exit_status or "the trajectory has no exit status"
+    cells |= attempt_cells(oid, model, None, status, error)
+    cells |= {
+        "cost_usd": text_of(stats.get("instance_cost")),
+        "input_tokens": text_of(stats.get("tokens_sent")),
+        "output_tokens": text_of(stats.get("tokens_received")),
+        "api_calls": text_of(stats.get("api_calls")),
+        "exit_status": exit_status,
+        "model_patch": patch if status == NOT_RUN else None,
+    }
 
 
 def _status(patch: str | None, exit_status: str | None) -> str:
@@ -125,18 +103,9 @@ def _status(patch: str | None, exit_status: str | None) -> str:
 
 def _model_of(trajectory: Mapping[str, object], info: Mapping[str, object]) -> str | None:
     """The model in the configuration: `replay_config` of SWE-agent, `info.config` of mini-swe-agent."""
-    config = _replayed(trajectory.get("replay_config"))
-    agent = config.get("agent")
-    own = info.get("config")
-    candidates = [
-        (agent.get("model"), "name") if isinstance(agent, dict) else (None, ""),
-        (own.get("model"), "model_name") if isinstance(own, dict) else (None, ""),
-    ]
-    for section, key in candidates:
-        name = section.get(key) if isinstance(section, dict) else None
-        if isinstance(name, str) and name.strip():
-            return text_of(name)
-    return None
+    replayed, own = _replayed(trajectory.get("replay_config")), info.get("config")
+    names = (inside(replayed, "agent", "model").get("name"), inside(own, "model").get("model_name"))
+    return next((text_of(name) for name in names if isinstance(name, str) and name.strip()), None)
 
 
 def _replayed(config: object) -> dict[str, object]:

@@ -1,13 +1,16 @@
-"""The table that every adapter produces, and the names of models and columns in it.
+"""The table that every adapter produces, its records, and the names of models and columns in it.
 
-JSON as text cells belongs in `json_values`; what a key of one system means belongs in that system's module.
+JSON as text cells belongs in `json_files`; what a key of one system means belongs in that system's module.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
@@ -23,6 +26,7 @@ NAME_COLUMN = "llm_name"
 
 Cells = dict[str, str | None]
 RawReader = Callable[[Path, set[int]], dict[int, str]]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,11 @@ class AdapterTable:
     # The files that were read, if `path` is a folder or others beside it were needed.
     files: tuple[Path, ...] = ()
     figures: tuple[ReportedFigure, ...] = ()
-    # Of a file whose rows are read each time they are used: what it was when it was opened.
+    # Of a file whose rows are read each time they are used: its mark when it was opened.
     scanned: Mark | None = None
-    # What the rows need for as long as they are used, such as files on disk.
+    # Kept alive for as long as the rows are used, such as files on disk.
     kept: object = field(default=None, repr=False, compare=False)
-    # What a user should know about the file: what was left out, and which of several readings was chosen.
+    # For users: parts of the file that were left out, and which of several readings was chosen.
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -103,6 +107,15 @@ class AdapterTable:
         return self.raw_reader(self.path, lines) if lines else {}
 
 
+class RefusedRecordError(Exception):
+    """Raised for a record that cannot become an attempt; the other records of the file are still read."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+
+
 @dataclass
 class Record:
     """One record of a file: its cells, or why it is refused."""
@@ -112,14 +125,44 @@ class Record:
     kind: str | None = None
     reason: str | None = None
 
+    def refuse(self, refusal: RefusedRecordError) -> None:
+        """Refuse the record; its model stays, so that the refusal is listed under it."""
+        self.kind, self.reason = refusal.kind, refusal.reason
 
-class RefusedRecordError(Exception):
-    """Raised for a record that cannot become an attempt; the other records of the file are still read."""
 
-    def __init__(self, kind: str, reason: str) -> None:
-        super().__init__(reason)
-        self.kind = kind
-        self.reason = reason
+def fill_records(
+    values: Iterable[tuple[int, Value]], fill: Callable[[Cells, Value], None], cells: Cells | None = None
+) -> list[Record]:
+    """A record for each numbered value: `fill` adds to the given cells, or raises `RefusedRecordError`."""
+    records = []
+    for line, value in values:
+        record = Record(line, dict(cells or {}))
+        try:
+            fill(record.cells, value)
+        except RefusedRecordError as refusal:
+            record.refuse(refusal)
+        records.append(record)
+    return records
+
+
+def number_attempts(records: Iterable[Record]) -> Counter[tuple[str | None, ...]]:
+    """Number the accepted records of a model at a problem from 1, in this order; returns how many each has."""
+    counts: Counter[tuple[str | None, ...]] = Counter()
+    for record in records:
+        if record.kind is None:
+            key = (record.cells["llm_name"], record.cells.get("tier"), record.cells["oid"])
+            counts[key] += 1
+            record.cells["iteration_id"] = str(counts[key])
+    return counts
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text, for long lists of names.
+
+    >>> words("oid passed")
+    ('oid', 'passed')
+    """
+    return tuple(text.split())
 
 
 def first_line(error: BaseException) -> str:
@@ -140,14 +183,6 @@ def carried_name(name: str, taken: Collection[str]) -> str:
     if not core or core in taken or core.startswith("__"):
         return f"input_{name}"
     return name
-
-
-def filled_record(line: int, common: Cells, fill: Callable[[], Cells]) -> Record:
-    """A record with the common cells and those that `fill` returns; refused if that raises `RefusedRecordError`."""
-    try:
-        return Record(line, common | fill())
-    except RefusedRecordError as refusal:
-        return Record(line, dict(common), refusal.kind, refusal.reason)
 
 
 def table_from_records(
@@ -237,3 +272,29 @@ def _refused_name(name: str) -> str | None:
     except TouchstoneError as error:
         return str(error)
     return None
+
+
+_GENERIC = re.compile(r"(?:^|[-_.])(?:samples?|results?)$")
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """The name of a model, and a sentence for `notes` that says where it was found."""
+
+    name: str
+    note: str
+
+
+def model_of_name(path: Path, stem: str) -> NamedModel:
+    """The model that a file's name stands for; the folder's name if `stem`, the rest of the file's name, says nothing.
+
+    >>> model_of_name(Path("gpt-4_samples.jsonl"), "gpt-4_samples").name
+    'gpt-4'
+    >>> model_of_name(Path("/runs/gpt-4/samples.jsonl"), "samples").name
+    'gpt-4'
+    """
+    name = _GENERIC.sub("", stem).strip(" ._-")
+    if name:
+        return NamedModel(name, f"the file does not name the model; '{name}' comes from the file's name")
+    folder = path.resolve().parent.name.strip() or "unnamed"
+    return NamedModel(folder, f"the file does not name the model; '{folder}' is the name of its folder")

@@ -12,57 +12,46 @@ trial that the harness or the installation of the agent ended, or whose test out
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
 from touchstone.ingest.adapters.folders import (
     as_given,
     bounded_document,
     is_file,
     object_in,
-    raw_from_elements,
-    refuse,
-    scalar_of,
     some_subfolders,
     subfolders,
 )
-from touchstone.ingest.adapters.head import LIST, Head
-from touchstone.ingest.adapters.json_values import identifier_of, object_of, section_of, text_of
+from touchstone.ingest.adapters.json_files import (
+    identifier_of,
+    number_of,
+    object_records,
+    raw_values,
+    scalar_of,
+    section_of,
+    text_of,
+)
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
     Record,
     RefusedRecordError,
     ReportedFigure,
+    number_attempts,
     table_from_records,
+    words,
 )
-from touchstone.ingest.adapters.tool_figures import number_of, pass_at_k, reported_pass_at_k
-from touchstone.ingest.adapters.trials import number_by_time, seconds_between, separate_agents
+from touchstone.ingest.adapters.tool_figures import counts_of_records, pass_at_k, reported_pass_at_k
 from touchstone.text import counted
 
 FORMAT = "terminal-bench"
-COLUMNS = (
-    "oid",
-    "iteration_id",
-    "llm_name",
-    "tier",
-    "suite",
-    "run_id",
-    "passed",
-    "classification",
-    "failure_mode",
-    "error",
-    "tests_passed",
-    "tests_failed",
-    "input_tokens",
-    "output_tokens",
-    "duration_seconds",
-    "agent_seconds",
-    "agent",
-    "dataset_version",
-    "trial_name",
-    "sample_uuid",
+COLUMNS = words(
+    "oid iteration_id llm_name tier suite run_id passed classification failure_mode error tests_passed tests_failed "
+    "input_tokens output_tokens duration_seconds agent_seconds agent dataset_version trial_name sample_uuid"
 )
 _RESULTS, _METADATA = "results.json", "run_metadata.json"
 _NAME = re.compile(r".*\.(\d+)-of-\d+(?:\..*)?", re.DOTALL)
@@ -81,6 +70,7 @@ _NEVER_RAN = ("agent_installation_failed",)
 # A failure of the harness has the same mode as one of the agent; only the latter has a verdict.
 _UNDECIDED_WITHOUT_VERDICT = ("unknown_agent_error",)
 _NO_FAILURE = ("unset", "none")
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass
@@ -127,17 +117,18 @@ def read_terminal_bench(path: Path) -> AdapterTable:
     records: list[Record] = []
     figures: list[ReportedFigure] = []
     for run in runs:
-        made = [_record(line, row, run) for line, row in enumerate(run.all_rows, start=len(records) + 1)]
+        rows = enumerate(run.all_rows, start=len(records) + 1)
+        made = object_records(rows, "trial", partial(_fill, run), {"llm_name": run.model})
         figures += _figures(run, made[: len(run.rows)])
         records += made
-    rows = [row for run in runs for row in run.all_rows]
+    trials = [row for run in runs for row in run.all_rows]
     if not records:
         raise InputFileError(f"{path}: there is no trial in it")
     notes = [*(note for run in runs for note in run.notes), *separate_agents(records), "instructions are left out"]
     if len(runs) > 1:
         number_by_time(
             (record, row.get("trial_started_at"), record.cells["trial_name"] or "")
-            for record, row in zip(records, rows, strict=True)
+            for record, row in zip(records, trials, strict=True)
             if record.kind is None and isinstance(row, dict)
         )
         notes.append(f"{counted(len(runs), 'run')}: the trials of a model at a task are numbered in the order of time")
@@ -146,7 +137,7 @@ def read_terminal_bench(path: Path) -> AdapterTable:
         FORMAT,
         COLUMNS,
         records,
-        raw_from_elements(lambda _: enumerate(rows, start=1)),
+        raw_values(lambda _: enumerate(trials, start=1)),
         files=as_given(path, (file.absolute() for run in runs for file in run.files)),
         figures=figures,
         notes=list(dict.fromkeys(notes)),
@@ -252,30 +243,14 @@ def _add_trials(run: _Run, tasks: Iterable[Path]) -> None:
             run.contradicted.add(id(row))
 
 
-def _record(line: int, row: object, run: _Run) -> Record:
-    record = Record(line, {"llm_name": run.model})
-    try:
-        if isinstance(row, RefusedRecordError):
-            raise row
-        trial = object_of(row, "trial")
-        record.cells |= _cells(trial, run)
-        if id(row) in run.contradicted:
-            reason = f"{record.cells['trial_name']}: {_RESULTS} of the run and of the trial differ in is_resolved"
-            raise RefusedRecordError("contradiction", reason)
-    except RefusedRecordError as refusal:
-        refuse(record, refusal)
-    return record
-
-
-def _cells(trial: Mapping[str, object], run: _Run) -> Cells:
+def _fill(run: _Run, cells: Cells, trial: Mapping[str, object]) -> None:
     task, name = identifier_of(trial, "task_id"), identifier_of(trial, "trial_name")
     mode = text_of(trial.get("failure_mode"))
     passed, word = _outcome(trial.get("is_resolved"), mode)
     number = _NAME.fullmatch(name)
-    return {
+    cells |= {
         "oid": f"{run.suite}/{task}" if run.suite else task,
         "iteration_id": number[1].lstrip("0") or "0" if number else "1",
-        "llm_name": run.model,
         "suite": run.suite,
         "run_id": run.run_id,
         "passed": passed,
@@ -291,6 +266,9 @@ def _cells(trial: Mapping[str, object], run: _Run) -> Cells:
         "trial_name": name,
         "sample_uuid": text_of(trial.get("id")),
     }
+    if id(trial) in run.contradicted:
+        reason = f"{name}: {_RESULTS} of the run and of the trial differ in is_resolved"
+        raise RefusedRecordError("contradiction", reason)
 
 
 def _outcome(resolved: object, mode: str | None) -> tuple[str | None, str | None]:
@@ -323,19 +301,61 @@ def _figures(run: _Run, records: list[Record]) -> list[ReportedFigure]:
     accepted = [record.cells for record in records if record.kind is None]
     if not run.results or not accepted:
         return []
-    solved = [(cells["oid"], cells["passed"] == "true") for cells in accepted]
-    count = sum(passed for _, passed in solved)
+    counts = counts_of_records(records)
+    count = sum(passed for _, passed in counts)
     undecided = sum(cells["passed"] is None for cells in accepted)
     left_out = counted(undecided, "trial without a verdict", "trials without a verdict")
     note = f"Terminal-Bench counts {left_out} as failed; Touchstone leaves them out" if undecided else None
     figures = [
         ReportedFigure(run.model, "n_resolved", number_of(run.results.get("n_resolved")), float(count), run.suite),
         ReportedFigure(
-            run.model, "accuracy", number_of(run.results.get("accuracy")), count / len(solved), run.suite, note
+            run.model, "accuracy", number_of(run.results.get("accuracy")), count / len(accepted), run.suite, note
         ),
     ]
     stated = reported_pass_at_k(run.results.get("pass_at_k"))
     return figures + [
-        ReportedFigure(run.model, f"pass_at_{k}", reported, pass_at_k(solved, k), run.suite, note)
+        ReportedFigure(run.model, f"pass_at_{k}", reported, pass_at_k(counts, k), run.suite, note)
         for k, reported in stated.items()
     ]
+
+
+def time_of(value: object) -> datetime | None:
+    """An ISO 8601 time, taken as UTC without an offset; None for anything else."""
+    if not isinstance(value, str):
+        return None
+    try:
+        time = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def seconds_between(start: object, end: object) -> str | None:
+    """The seconds from one time to another; None if one is unknown or the clock went back.
+
+    >>> seconds_between("2026-05-01T09:00:00Z", "2026-05-01T09:01:30.5Z"), seconds_between("2026-05-01", None)
+    ('90.5', None)
+    """
+    first, last = time_of(start), time_of(end)
+    if first is None or last is None or last < first:
+        return None
+    return str((last - first).total_seconds())
+
+
+def number_by_time(trials: Iterable[tuple[Record, object, str]]) -> None:
+    """Number the trials of a model at a task from 1 by their start, then by name; those without a time come last."""
+    ordered = sorted(trials, key=lambda trial: (time_of(trial[1]) or _LATEST, trial[2]))
+    number_attempts(record for record, _, _ in ordered)
+
+
+def separate_agents(records: Iterable[Record]) -> list[str]:
+    """Make the agent the tier of a model that several agents drive, whose trials are not attempts of one system."""
+    agents: dict[str | None, set[str | None]] = {}
+    accepted = [record for record in records if record.kind is None]
+    for record in accepted:
+        agents.setdefault(record.cells["llm_name"], set()).add(record.cells.get("agent"))
+    several = {model for model, names in agents.items() if len(names) > 1}
+    for record in accepted:
+        if record.cells["llm_name"] in several:
+            record.cells["tier"] = record.cells.get("agent")
+    return [f"several agents drive {model}; each is a tier" for model in sorted(filter(None, several))]

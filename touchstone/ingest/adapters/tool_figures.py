@@ -1,21 +1,16 @@
 """Figures by the rules of other tools, to show that a file was read as the tool itself reads it.
 
-Touchstone's own figures belong in `metrics`.
+Touchstone's own figures do not come from here: `touchstone.metrics.pass_at_k` also handles undecided attempts.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from touchstone.ingest.adapters.json_files import number_of
+from touchstone.ingest.adapters.table import Record, ReportedFigure
 
-def number_of(value: object) -> float | None:
-    """A JSON number as a float; None for anything else and for what no float can hold."""
-    if value is None or isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
+# The attempts and the passed attempts of each problem.
+Counts = Collection[tuple[int, int]]
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -23,18 +18,58 @@ def mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def pass_at_k(attempts: Iterable[tuple[object, bool]], k: int) -> float | None:
-    """The unbiased pass@k of Chen et al. (2021), averaged over the problems with at least `k` attempts.
+def estimate(attempts: int, passed: int, k: int) -> float:
+    """The unbiased pass@k of Chen et al. (2021), 1 - C(n - c, k) / C(n, k); like their function, 1 if n < k.
 
-    >>> pass_at_k([("a", True), ("a", False), ("b", False), ("b", False)], 2)
+    >>> estimate(3, 1, 1), estimate(3, 1, 2), estimate(1, 0, 5)
+    (0.33333333333333337, 0.6666666666666667, 1.0)
+    """
+    if attempts - passed < k:
+        return 1.0
+    return 1.0 - math.comb(attempts - passed, k) / math.comb(attempts, k)
+
+
+def pass_at_k(counts: Counts, k: int) -> float | None:
+    """The mean of `estimate` over the problems with at least `k` attempts.
+
+    >>> pass_at_k([(2, 1), (2, 0), (1, 1)], 2)
     0.5
     """
-    counts: dict[object, list[int]] = {}
-    for problem, passed in attempts:
-        count = counts.setdefault(problem, [0, 0])
-        count[0] += 1
-        count[1] += passed
-    return mean([1 - math.comb(n - c, k) / math.comb(n, k) for n, c in counts.values() if n >= k])
+    return mean([estimate(attempts, passed, k) for attempts, passed in counts if attempts >= k])
+
+
+def count_by_problem(attempts: Iterable[tuple[str | None, bool]]) -> Counts:
+    """The counts of attempts that are given as the problem and whether it was solved."""
+    counts: dict[str | None, tuple[int, int]] = {}
+    for problem, solved in attempts:
+        total, passed = counts.get(problem, (0, 0))
+        counts[problem] = (total + 1, passed + solved)
+    return list(counts.values())
+
+
+def counts_of_records(records: Iterable[Record], suite: str | None = None) -> Counts:
+    """The counts of the accepted records, of one suite if one is named."""
+    return count_by_problem(
+        (record.cells["oid"], record.cells["passed"] == "true")
+        for record in records
+        if record.kind is None and suite in (None, record.cells.get("suite"))
+    )
+
+
+def pass_at_k_figures(
+    model: str,
+    counts: Counts,
+    ks: Collection[int],
+    stated: Mapping[str, float | None] | None = None,
+    suite: str | None = None,
+) -> list[ReportedFigure]:
+    """pass@k for every k that each problem has attempts for, as the tools do, beside the `stated` values."""
+    fewest = min((attempts for attempts, _ in counts), default=0)
+    return [
+        ReportedFigure(model, f"pass@{k}", (stated or {}).get(f"pass@{k}"), pass_at_k(counts, k), suite)
+        for k in ks
+        if k <= fewest
+    ]
 
 
 def reported_pass_at_k(stated: object) -> Mapping[int, float]:

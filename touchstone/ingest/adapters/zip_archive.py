@@ -83,7 +83,7 @@ class ZipArchive:
         except (zlib.error, struct.error, EOFError) as error:
             raise DamagedMemberError(f"{self.path}: {name!r} is damaged ({error})") from None
         except OSError as error:
-            # What pyarrow raises for damaged Zstandard data; it has no error number.
+            # pyarrow raises it for damaged Zstandard data, without an error number.
             if error.errno is not None:
                 raise
             raise DamagedMemberError(f"{self.path}: {name!r} is damaged ({error})") from None

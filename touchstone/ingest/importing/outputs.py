@@ -1,7 +1,7 @@
 """Plain model outputs as an evaluation folder: a problem, the number of the attempt, and the text that a model wrote.
 
-The text stays as it is. What of it is code is decided where a fix is applied (`validation.fixes.extract_code`): its
-only fenced block, or all of it if it has none.
+The text stays as it is. Which part of it is code is decided when the fix is applied (`validation.fixes.extract_code`):
+its only fenced block, or all of it if it has none.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters.json_values import text_of
+from touchstone.ingest.adapters.json_files import text_of
 from touchstone.ingest.compressed import data_suffix
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, open_table, read_rows
 from touchstone.ingest.fix_columns import FIX_COLUMNS, NATIVE_COLUMNS
@@ -28,7 +28,7 @@ TEXT_COLUMNS = ("output", "response", "completion", "answer", "text", "raw_respo
 _MODEL_COLUMNS = ("llm_name", "model")
 _FENCES = ("```", "~~~")
 _SUFFIXES = ("_outputs", "_responses")
-# What says how an attempt went is to be measured here; a fix in another column would be taken instead of the text.
+# Outcomes are measured here, so they are not kept; a fix in another column would be taken instead of the text.
 _KEPT = tuple(
     name
     for name in NATIVE_COLUMNS

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_files import parse_document, parse_line
-from touchstone.ingest.adapters.lossless_json import Number
+from touchstone.ingest.adapters.json_files import Number, parse_document, parse_line
 from touchstone.ingest.adapters.table import RefusedRecordError
 from touchstone.ingest.compressed import open_input
 from touchstone.ingest.csv_rows import decoded, readable
@@ -38,7 +37,7 @@ class SourceRecord:
         return value
 
     def error(self, reason: str) -> InputFileError:
-        """What is wrong with the record, on one line, with where it is."""
+        """An error of one line that says where the record is."""
         return InputFileError(f"{self.where}: {reason}")
 
 

@@ -7,8 +7,10 @@ prediction changes in test files is ignored, and an empty prediction is a failed
 """
 
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -17,10 +19,9 @@ from functools import partial
 from pathlib import Path
 
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters.file_names import model_of_name
-from touchstone.ingest.adapters.lossless_json import DECODER, Number
+from touchstone.ingest.adapters.json_files import DECODER, Number
+from touchstone.ingest.adapters.table import model_of_name
 from touchstone.ingest.importing.evaluation_folder import ImportedEvaluation, ImportedProblem, Row, folder_names
-from touchstone.ingest.importing.git_trees import copy_tree, find_clone, require_commit
 from touchstone.ingest.importing.records import SourceRecord, read_records
 from touchstone.vocabulary import MAX_ID_LENGTH
 
@@ -30,6 +31,10 @@ _SECONDS = 1800
 # A blank cell would mean that there is no fix yet.
 _EMPTY_PATCH = "\n"
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]*/[A-Za-z0-9_][\w.-]*")
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
+# The files as they were committed, without a helper program of the clone's configuration.
+_OPTIONS = ("-c", "core.autocrlf=false", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+_MAX_MESSAGE = 300
 _PYTEST_ID = re.compile(r"(?P<file>[^:\s]+\.py)::\S.*", re.DOTALL)
 
 
@@ -94,8 +99,8 @@ def _problem(record: SourceRecord, folder: str, clones: Path, tests: InstanceTes
     if not _REPOSITORY.fullmatch(repository):
         raise record.error(f"the repo {repository[:100]!r} is not of the form owner/name")
     try:
-        clone = find_clone(clones, [folder, repository.replace("/", "__"), repository, repository.partition("/")[2]])
-        require_commit(clone, commit)
+        clone = _find_clone(clones, [folder, repository.replace("/", "__"), repository, repository.partition("/")[2]])
+        _require_commit(clone, commit)
     except TouchstoneError as error:
         raise record.error(str(error)) from None
     must_pass, must_stay = _tests(record, "FAIL_TO_PASS"), _tests(record, "PASS_TO_PASS")
@@ -112,7 +117,7 @@ def _problem(record: SourceRecord, folder: str, clones: Path, tests: InstanceTes
         "fail_to_pass": json.dumps(must_pass, ensure_ascii=False),
         "pass_to_pass": json.dumps(must_stay, ensure_ascii=False),
     }
-    return ImportedProblem(row, folder, partial(copy_tree, clone, commit))
+    return ImportedProblem(row, folder, partial(_copy_tree, clone, commit))
 
 
 def _tests(record: SourceRecord, key: str) -> list[str]:
@@ -124,7 +129,7 @@ def _tests(record: SourceRecord, key: str) -> list[str]:
         except (ValueError, RecursionError):
             value = None
     if not isinstance(value, list) or not all(isinstance(test, str) and not isinstance(test, Number) for test in value):
-        raise record.error(f"the {key} is no list of tests")
+        raise record.error(f"the {key} is not a list of tests")
     return [str(test) for test in value]
 
 
@@ -148,3 +153,54 @@ def _fixes(paths: Sequence[Path], known: dict[str, SourceRecord]) -> dict[str, l
     if not fixes:
         raise InputFileError(f"{', '.join(map(str, paths))}: there are no predictions")
     return fixes
+
+
+def _find_clone(folder: Path, names: Sequence[str]) -> Path:
+    """The first of these folders, with or without `.git` at the end, that is a git repository."""
+    for name in names:
+        for path in (folder / name, folder / f"{name}.git"):
+            if (path / ".git").exists() or (path / "HEAD").is_file():
+                return path
+    raise TouchstoneError(f"{folder}: there is no clone {' or '.join(names)}; clone the repository there")
+
+
+def _require_commit(clone: Path, commit: str) -> None:
+    """Raise an error of one line if the clone does not have the commit."""
+    if not _COMMIT.fullmatch(commit):
+        raise TouchstoneError(f"{commit[:100]!r} is not a commit (expected 7 to 64 hexadecimal digits)")
+    if _git(clone, "cat-file", "-e", f"{commit}^{{commit}}").returncode:
+        raise TouchstoneError(f"{clone}: has no commit {commit}; run `git fetch --all` there")
+
+
+def _copy_tree(clone: Path, commit: str, target: Path) -> None:
+    """Write the files of a commit into an empty folder, without `.git`.
+
+    `git archive` would leave out the files that `.gitattributes` marks as `export-ignore`, often the tests. So the
+    commit is checked out with an index of its own, which touches neither the clone's index nor its working tree.
+    """
+    index = target.with_name(f".{target.name}.index")
+    settings = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(target), "GIT_LFS_SKIP_SMUDGE": "1"}
+    try:
+        for arguments in (("read-tree", commit), ("checkout-index", "--all", "--quiet")):
+            done = _git(clone, *arguments, **settings)
+            if done.returncode:
+                said = " ".join(done.stderr.decode(errors="replace").split())[:_MAX_MESSAGE]
+                raise TouchstoneError(f"{clone}: commit {commit} cannot be copied ({said or 'git failed'})")
+    finally:
+        index.unlink(missing_ok=True)
+
+
+def _git(clone: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
+    folder = clone / ".git" if (clone / ".git").exists() else clone
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        return subprocess.run(
+            ["git", *_OPTIONS, f"--git-dir={folder}", *arguments],
+            cwd=settings.get("GIT_WORK_TREE", clone),
+            env=environment | settings,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise TouchstoneError("git is not on PATH; install it to import from clones") from None

@@ -24,7 +24,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from touchstone.errors import TouchstoneError
-from touchstone.ingest.fixes import sort_attempts
+from touchstone.ingest.attempts import sort_attempts
 from touchstone.publish.charts.theme import dark_style
 from touchstone.publish.dashboard import charting, comments, drill_down, figures, sql_cell
 from touchstone.publish.dashboard.address import Address, value_text

@@ -1,1 +1,0 @@
-"""Adapters for LiveCodeBench: its results and generations, and the tests of its problems."""

@@ -1,0 +1,314 @@
+"""Adapters for EleutherAI's lm-eval: the samples files, one line per document and filter, and the results file.
+
+A file is named `samples_<task>_<time>.jsonl` and is in the model's folder beside `results_<time>.json`, which names
+the model and has the aggregates. That file has no attempts, so alone it is not evaluated. The aggregate of a metric is
+its mean over the documents, unless the task says otherwise; then it is not recomputed here. The task is the suite, the
+problem is `<task>/<doc_id>`, and the files of one task in a folder are its attempts in order of time. The responses of
+one run to one document are judged together, so they are one attempt.
+
+A line has a value per metric. One metric under one filter is the verdict: the one that `score` names ("acc",
+"exact_match,strict-match"), else the first filter of the file and the first metric whose values are all 0 or 1. A
+metric with fractions says nothing about single attempts, so its rows are undecided, also where the value is 0 or 1:
+otherwise the pass rate would be that of the extreme cases. `pass@k` for k > 1 is about k attempts and is only read when
+`score` names it. Null and NaN are unscored, and undecided.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions, not_evaluated
+from touchstone.ingest.adapters.json_files import (
+    Number,
+    inside,
+    line_records,
+    list_of,
+    number_of,
+    raw_lines,
+    read_document,
+    text_of,
+)
+from touchstone.ingest.adapters.table import (
+    AdapterTable,
+    Cells,
+    RefusedRecordError,
+    ReportedFigure,
+    table_from_records,
+    words,
+)
+from touchstone.ingest.adapters.tool_figures import mean
+
+# lm-eval aggregates these over the whole corpus if the task does not say otherwise.
+_NOT_MEANS = {"f1", "mcc", "bleu", "chrf", "ter", "perplexity", "brier_score"}
+_NOT_MEANS |= {"word_perplexity", "byte_perplexity", "bits_per_byte"}
+# Of a results file with hundreds of tasks; a larger one is something else.
+_MAX_BYTES = 64 << 20
+
+# The filter of a row and the values of its metrics.
+Values = tuple[str, Mapping[str, str | None]]
+FORMAT = "lm-eval"
+COLUMNS = words(
+    "oid iteration_id llm_name suite run_id passed weighted_score metric filter responses doc_hash prompt_hash "
+    "target_hash"
+)
+_LEFT_OUT = ("doc", "target", "arguments", "resps", "filtered_resps")
+_NOT_METRICS = {"doc_id", "filter", "metrics", "doc_hash", "prompt_hash", "target_hash", *_LEFT_OUT}
+_HASHES = ("doc_hash", "prompt_hash", "target_hash")
+_NAME = re.compile(r"samples_(.+?)(?:_(\d{4}-\d\d-\d\dT[\d:.-]+))?")
+_SEVERAL_ATTEMPTS = re.compile(r"pass(@|\^|_at_|_hat_)0*([2-9]|[1-9]\d+)", re.IGNORECASE)
+_SHARE = re.compile(r"pass(@|_at_)0*1$", re.IGNORECASE)
+_NO_FILTER = "none"
+_NOT_SCORED = ("nan", "NaN", "-nan")
+_NO_VERDICT = "is not a verdict on one attempt: the rows are undecided and have it as their score"
+# More metrics or filters than any task has; each is a column, or named in a message.
+_MAX_METRICS = 200
+_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Run:
+    """The model of a samples file, and what the results file says about it."""
+
+    model: str
+    results: Mapping[str, object] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def settings(self, task: str) -> Cells:
+        """The settings of a task, by which runs may be grouped."""
+        named = {"n_shot": "n-shot", "task_version": "versions"}
+        cells = {name: text_of(inside(self.results, key).get(task)) for name, key in named.items()}
+        return cells | {"lm_eval_version": text_of(self.results.get("lm_eval_version"))}
+
+
+def run_of(samples: Path, time: str | None) -> Run:
+    """The run that a samples file belongs to; without a usable results file, the model is the folder's name."""
+    folder = samples.absolute().parent.name
+    beside = samples.parent / f"results_{time}.json"
+    if time is None or not beside.is_file():
+        return Run(folder, notes=(f"no results file of the same time: the model is the folder's name, {folder}",))
+    try:
+        results = _read_results(beside)
+    except InputFileError as error:
+        return Run(folder, notes=(f"the model is the folder's name, {folder}: {error}",))
+    name = text_of(results.get("model_name")) or _from_arguments(results)
+    if name is None or not name.strip():
+        note = f"{beside.name} names no model: it is the folder's name, {folder}"
+        return Run(folder, results, (beside,), (note,))
+    return Run(name, results, (beside,))
+
+
+def figures_of(run: Run, task: str, rows: Sequence[Values]) -> list[ReportedFigure]:
+    """Every aggregate of the task that lm-eval reports, and its mean over the rows."""
+    figures = []
+    for name, value in inside(run.results, "results", task).items():
+        metric, comma, chosen = name.partition(",")
+        if not comma or metric.endswith("_stderr") or not isinstance(value, Number):
+            continue
+        rule = _aggregation(run, task, metric)
+        scored = [values.get(metric) for each, values in rows if each == chosen]
+        numbers = [number for number in map(number_of, scored) if number is not None]
+        is_mean = rule == "mean" and len(numbers) == len(scored)
+        note = None if rule == "mean" else f"{metric} is aggregated by {rule}, which is not recomputed"
+        recomputed = mean(numbers) if is_mean else None
+        figures.append(ReportedFigure(run.model, name, number_of(value), recomputed, task, note))
+    return figures
+
+
+def _aggregation(run: Run, task: str, metric: str) -> str:
+    for each in list_of(inside(run.results, "configs", task).get("metric_list")):
+        if isinstance(each, dict) and each.get("metric") == metric and each.get("aggregation") is not None:
+            return str(each["aggregation"])[:50]
+    return "its own rule" if metric in _NOT_MEANS else "mean"
+
+
+def _from_arguments(results: Mapping[str, object]) -> str | None:
+    """The model in `config.model_args`, which older versions wrote as `pretrained=NAME,dtype=...`."""
+    arguments = inside(results, "config").get("model_args")
+    if isinstance(arguments, str):
+        pairs = (part.partition("=") for part in arguments.split(","))
+        arguments = {key.strip(): value for key, _, value in pairs}
+    given = arguments if isinstance(arguments, dict) else {}
+    return next((text_of(given[key]) for key in ("pretrained", "model") if given.get(key)), None)
+
+
+def _read_results(path: Path) -> dict[str, object]:
+    size = path.stat().st_size
+    if size > _MAX_BYTES:
+        raise InputFileError(f"{path}: {size:,} bytes are too many for a results file (at most {_MAX_BYTES:,})")
+    value = read_document(path)
+    if not isinstance(value, dict):
+        raise InputFileError(f"{path}: not an object")
+    return value
+
+
+def _recognizes_results(head: Head) -> bool:
+    if ("results", LIST) in head.key_paths or not head.has_keys("results"):
+        return False
+    return head.has_keys("configs", "versions") or (
+        head.path.name.startswith("results_") and (head.has_keys("configs") or head.has_keys("group_subtasks"))
+    )
+
+
+RESULTS = not_evaluated(
+    "lm-eval-results",
+    "lm-eval aggregates",
+    _recognizes_results,
+    "aggregates of lm-eval; the attempts are in the samples_*.jsonl files beside it",
+    "ignored",
+)
+
+
+@dataclass
+class Row:
+    """One line: its cells, its filter, and the value of every metric as text (None: not scored)."""
+
+    cells: Cells
+    filter: str
+    values: dict[str, str | None]
+
+
+def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable:
+    """Read the samples of one task into rows of text cells."""
+    task, time = _task_and_time(path)
+    run = run_of(path, time)
+    read: list[Row] = []
+    records = line_records(path, "sample", partial(_fill, task, read), {"llm_name": run.model})
+    metric, chosen = _choose(path, read, (options or ReadOptions()).score)
+    notes = [*run.notes, *_notes(read, metric, chosen)]
+    decisive = _judges_one(read, metric, chosen)
+    figures = figures_of(run, task, [(row.filter, row.values) for row in read])
+    if not decisive:
+        notes.append(f"{metric} {_NO_VERDICT}")
+        figures = [replace(each, note=_NO_VERDICT) if each.name == f"{metric},{chosen}" else each for each in figures]
+    common = {"iteration_id": _attempt(path, task, time), "suite": task, "run_id": time}
+    common |= run.settings(task) | {"metric": metric, "filter": chosen}
+    kept = {id(row.cells) for row in read if row.filter == chosen}
+    for row in read:
+        _judge(row, metric, decisive=decisive)
+        row.cells |= common
+    records = [record for record in records if record.kind is not None or id(record.cells) in kept]
+    return table_from_records(
+        path, FORMAT, COLUMNS, records, raw_lines, files=(path, *run.files), figures=figures, notes=notes
+    )
+
+
+def _recognizes(head: Head) -> bool:
+    named = head.path.name.startswith("samples_") or head.has_keys("resps") or head.has_keys("filtered_resps")
+    return named and head.has_keys("doc_id", "doc")
+
+
+ADAPTER = Adapter(FORMAT, "lm-eval samples", _recognizes, read_lm_eval)
+
+
+def _task_and_time(path: Path) -> tuple[str, str | None]:
+    """The task and the time in the file's name; without the usual form, the task is the whole name."""
+    match = _NAME.fullmatch(path.stem)
+    return (match[1], match[2]) if match else (path.stem, None)
+
+
+def _attempt(path: Path, task: str, time: str | None) -> str:
+    """The place of this file among those of its task in the folder, in order of time, from 1."""
+    if time is None:
+        return "1"
+    beside = (_task_and_time(each) for each in path.parent.glob("samples_*.jsonl"))
+    times = sorted({other for name, other in beside if name == task and other is not None} | {time})
+    return str(times.index(time) + 1)
+
+
+def _fill(task: str, rows: list[Row], cells: Cells, sample: Mapping[str, object]) -> None:
+    doc_id = text_of(sample.get("doc_id"))
+    if doc_id is None or isinstance(sample["doc_id"], dict | list):
+        raise RefusedRecordError("bad_id", "the doc_id is missing")
+    chosen = text_of(sample.get("filter")) or _NO_FILTER
+    values = {name: _value(name, sample[name]) for name in _metrics(sample) if name in sample}
+    cells |= {"oid": f"{task}/{doc_id}", "responses": _responses(sample.get("resps"))}
+    cells |= {name: text_of(sample.get(name)) for name in _HASHES}
+    cells |= {f"metric_{name}": value for name, value in values.items()}
+    rows.append(Row(cells, chosen, values))
+
+
+def _metrics(sample: Mapping[str, object]) -> list[str]:
+    """The names of the metrics: as listed, or every key that is nothing else in files from before they were."""
+    listed = sample.get("metrics")
+    names = listed if isinstance(listed, list) else [name for name in sample if name not in _NOT_METRICS]
+    found = [name for name in names if isinstance(name, str) and text_of(name) == name]
+    if len(found) > _MAX_METRICS:
+        raise RefusedRecordError("ragged", f"{len(found)} metrics; at most {_MAX_METRICS} are read")
+    return found
+
+
+def _value(name: str, value: object) -> str | None:
+    """A number or a boolean as text; other values, such as the parts of a perplexity, are not scores."""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, Number):
+        return None if value in _NOT_SCORED else str(value)
+    if value is None or isinstance(value, list | dict):
+        return None
+    raise RefusedRecordError("bad_number", f"{name}: {text_of(value)!r} is not a number")
+
+
+def _responses(resps: object) -> str | None:
+    """How many responses were generated for the document."""
+    first = resps[0] if isinstance(resps, list) and resps else None
+    return str(len(first)) if isinstance(first, list) else None
+
+
+def _choose(path: Path, rows: Sequence[Row], score: str | None) -> tuple[str, str]:
+    """The metric and the filter whose values are read."""
+    filters = list(dict.fromkeys(row.filter for row in rows))
+    metrics = list(dict.fromkeys(name for row in rows for name, value in row.values.items() if value is not None))
+    if score is None:
+        if not metrics:
+            raise InputFileError(f"{path}: no metric has a number; there is nothing to evaluate")
+        verdicts = [name for name in metrics if _is_default(rows, name, filters[0])]
+        numbers = [name for name in metrics if any(row.values.get(name) for row in rows if row.filter == filters[0])]
+        return next(iter([*verdicts, *numbers, *metrics])), filters[0]
+    metric, _, named = score.rpartition(",")
+    pair = (metric, named) if named in filters and metric in metrics else (score, filters[0] if filters else "")
+    if pair[0] not in metrics:
+        listed = [f"{metric},{each}" for each in filters for metric in metrics]
+        raise InputFileError(f"{path}: no score '{score}'; there are: {_listed(listed)}")
+    return pair
+
+
+def _is_default(rows: Sequence[Row], name: str, chosen: str) -> bool:
+    scored = any(row.values.get(name) is not None for row in rows if row.filter == chosen)
+    return scored and not _SEVERAL_ATTEMPTS.match(name) and _judges_one(rows, name, chosen)
+
+
+def _judges_one(rows: Sequence[Row], name: str, chosen: str) -> bool:
+    """Whether a metric is a verdict: always 0 or 1, and not the share of several responses, which may happen to be."""
+    of_filter = [row for row in rows if row.filter == chosen]
+    shares = _SHARE.match(name) and any(row.cells["responses"] not in (None, "1") for row in of_filter)
+    return not shares and all(_is_verdict(row.values.get(name)) for row in of_filter)
+
+
+def _is_verdict(value: str | None) -> bool:
+    return value is None or number_of(value) in (0.0, 1.0)
+
+
+def _judge(row: Row, metric: str, *, decisive: bool) -> None:
+    value = row.values.get(metric)
+    number = number_of(value)
+    row.cells["passed"] = None if value is None or not decisive else text_of(number == 1)
+    row.cells["weighted_score"] = value if number is not None and 0 <= number <= 1 else None
+
+
+def _notes(rows: Sequence[Row], metric: str, chosen: str) -> list[str]:
+    pairs = dict.fromkeys(f"{name},{row.filter}" for row in rows for name, value in row.values.items() if value)
+    others = [pair for pair in pairs if pair != f"{metric},{chosen}"]
+    notes = [f"left out: {', '.join(_LEFT_OUT)}"]
+    if others:
+        notes.insert(0, f"the score is {metric},{chosen}; others can be chosen: {_listed(others)}")
+    if _SEVERAL_ATTEMPTS.match(metric):
+        notes.append(f"{metric} is about several attempts: each row stands for all of them")
+    return notes
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")

@@ -1,1 +1,0 @@
-"""Adapters for lm-evaluation-harness: the logged samples, and the results file beside them."""

@@ -1,0 +1,318 @@
+"""Adapters for OpenHands: its `output.jsonl`, and the OpenHands Index.
+
+An output has one instance per line, with the patch, and the verdict after grading. The report in `test_result` decides.
+Without one the patch (`git_patch`) is an attempt without a verdict; verdicts that a later grading wrote to
+`<name>.swebench_eval.jsonl` are joined. A failed grading (`error_eval`) has no verdict, and nor has an empty patch
+after an error of the model's provider or of the runtime; any other empty patch is a failure. The model is in the
+metadata of the line, else in those of the output that was graded or in `metadata.json` beside the file, else it is the
+folder's name. Instructions and histories are left out.
+
+The index is `<model>/instance_results/<benchmark>.json`, by instance its cost and its outcome. The model is in
+`metadata.json` above the file, else it is the folder's name; the score that the index shows is in `scores.json`, in
+percent. The benchmark is the suite. Ids of SWE-bench stay as they are, so that its other files pair with these; those
+of other benchmarks get the benchmark's name, because some have SWE-bench's ids for another task.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import Adapter, Head
+from touchstone.ingest.adapters.folders import as_given, bounded_document, is_file, object_in
+from touchstone.ingest.adapters.json_files import (
+    identifier_of,
+    inside,
+    line_records,
+    list_of,
+    number_of,
+    numbered_lines,
+    object_of,
+    parse_line,
+    raw_lines,
+    raw_values,
+    scalar_of,
+    section_of,
+    text_of,
+)
+from touchstone.ingest.adapters.swebench import (
+    COLUMNS,
+    EMPTY_PATCH,
+    ERROR,
+    INFRA_FAILURE,
+    NOT_RUN,
+    PATCH_FAILED,
+    RESOLVED,
+    TIMEOUT,
+    UNRESOLVED,
+    attempt_cells,
+    outcome_of,
+)
+from touchstone.ingest.adapters.table import (
+    AdapterTable,
+    Cells,
+    Record,
+    RefusedRecordError,
+    ReportedFigure,
+    fill_records,
+    number_attempts,
+    table_from_records,
+)
+from touchstone.ingest.adapters.tool_figures import tokens_without_cache
+from touchstone.text import counted
+
+FORMAT = "openhands"
+_COLUMNS = (
+    *COLUMNS,
+    "suite",
+    "cost_usd",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "agent",
+    "model_patch",
+)
+_EVALUATED = ".swebench_eval.jsonl"
+# Errors of the provider, the network and the sandbox; the agent's own end otherwise, in a loop or at a limit.
+_INFRASTRUCTURE = re.compile(
+    r"litellm|RateLimit|APIConnection|APIError|InternalServerError|ServiceUnavailable|Authentication|Overloaded"
+    r"|AgentRuntime|ConnectionError|ConnectTimeout|ReadTimeout|docker",
+    re.IGNORECASE,
+)
+_OWN_END = re.compile(r"ContextWindowExceed|ContentPolicyViolation", re.IGNORECASE)
+
+INDEX_FORMAT = "openhands-index"
+_SWEBENCH = "swe-bench"
+
+
+def read_openhands(path: Path) -> AdapterTable:
+    """Read an output file into rows of text cells."""
+    model, model_note, files = _model_beside(path)
+    # An output and its grading have the same attempts.
+    place = hashlib.blake2b(os.fsencode(path.absolute().with_name(_output_name(path))), digest_size=8).hexdigest()
+    verdicts, evaluated = _verdicts_beside(path)
+    records = line_records(path, "instance", partial(_fill, verdicts), {"llm_name": model})
+    number_attempts(record for record in records if record.cells.get("iteration_id") is None)
+    for record in records:
+        if record.kind is None:
+            record.cells["sample_uuid"] = f"{place}/{record.cells['oid']}/{record.cells['iteration_id']}"
+    taken = any(record.cells["llm_name"] == model for record in records)
+    notes = ["instructions and histories are left out", *([model_note] if taken and model_note else [])]
+    return table_from_records(
+        path,
+        FORMAT,
+        _COLUMNS,
+        records,
+        raw_lines,
+        files=[path, *(as_given(path, files) if taken else []), *evaluated],
+        figures=_figures(records),
+        notes=notes,
+    )
+
+
+def _recognizes(head: Head) -> bool:
+    record = head.first_record
+    return "instance_id" in record and isinstance(record.get("test_result"), dict)
+
+
+ADAPTER = Adapter(FORMAT, "OpenHands output", _recognizes, lambda path, _: read_openhands(path))
+
+
+def _model_beside(path: Path) -> tuple[str, str | None, list[Path]]:
+    """The model for lines that do not name it: from the files beside this one, else the folder's name."""
+    folder = path.absolute().parent
+    output = folder / _output_name(path)
+    if output != path.absolute() and is_file(output):
+        try:
+            model = _model_of(section_of(Head(output).first_record, "metadata") or {})
+        except RefusedRecordError:
+            model = None
+        if model:
+            return model, None, [output]
+    file = folder / "metadata.json"
+    if is_file(file):
+        try:
+            model = _model_of(object_in(file, "metadata"))
+        except RefusedRecordError as refusal:
+            raise InputFileError(f"{file}: {refusal.reason}") from None
+        if model:
+            return model, None, [file]
+    return folder.name, f"the file does not name the model; its folder '{folder.name}' is taken for it", []
+
+
+def _output_name(path: Path) -> str:
+    """The name of the output that a grading belongs to; of an output its own."""
+    return path.name.removesuffix(_EVALUATED) + ".jsonl" if path.name.endswith(_EVALUATED) else path.name
+
+
+def _model_of(metadata: Mapping[str, object]) -> str | None:
+    """The model of a run: `llm_config` until 2025, then `llm`."""
+    for name in ("llm_config", "llm"):
+        model = (section_of(metadata, name) or {}).get("model")
+        if isinstance(model, str) and model.strip():
+            return text_of(model)
+    return None
+
+
+def _verdicts_beside(path: Path) -> tuple[dict[str, dict[str, object]], list[Path]]:
+    """The reports of a grading that wrote its own file, by instance."""
+    file = path.with_name(path.name.removesuffix(".jsonl") + _EVALUATED)
+    if path.name.endswith(_EVALUATED) or not is_file(file):
+        return {}, []
+    verdicts: dict[str, dict[str, object]] = {}
+    for line, text in numbered_lines(file):
+        try:
+            instance = parse_line(text, "instance")
+            report = section_of(section_of(instance, "test_result") or {}, "report")
+            if report is not None:
+                verdicts[identifier_of(instance, "instance_id")] = report
+        except RefusedRecordError as refusal:
+            raise InputFileError(f"{file}: line {line}: {refusal.reason}") from None
+    return verdicts, [file]
+
+
+def _fill(verdicts: Mapping[str, Mapping[str, object]], cells: Cells, instance: Mapping[str, object]) -> None:
+    metadata = section_of(instance, "metadata") or {}
+    cells["llm_name"] = model = _model_of(metadata) or cells["llm_name"] or ""
+    oid = identifier_of(instance, "instance_id")
+    result = section_of(instance, "test_result") or {}
+    report = section_of(result, "report") or verdicts.get(oid)
+    patch, error = text_of(result.get("git_patch")), text_of(instance.get("error"))
+    status = _status(report, bool(patch and patch.strip()), error)
+    cells |= attempt_cells(oid, model, None, status, error) | _usage(instance)
+    cells |= {
+        "iteration_id": text_of(instance.get("attempt")),
+        "suite": text_of(metadata.get("dataset")),
+        "agent": text_of(metadata.get("agent_class")),
+        "model_patch": patch,
+    }
+
+
+def _status(report: Mapping[str, object] | None, has_patch: bool, error: str | None) -> str:
+    if report is not None and report.get("resolved") is True:
+        return RESOLVED
+    is_empty = not has_patch if report is None else report.get("empty_generation") is True
+    if is_empty:
+        infrastructure = error is not None and _INFRASTRUCTURE.search(error) and not _OWN_END.search(error)
+        return INFRA_FAILURE if infrastructure else EMPTY_PATCH
+    if report is None:
+        return NOT_RUN
+    flags = {"failed_apply_patch": PATCH_FAILED, "test_timeout": TIMEOUT, "error_eval": ERROR}
+    found = next((status for flag, status in flags.items() if report.get(flag) is True), None)
+    if found is None and report.get("resolved") is not False:
+        raise RefusedRecordError("bad_boolean", "resolved is not true or false")
+    return found or UNRESOLVED
+
+
+def _usage(instance: Mapping[str, object]) -> Cells:
+    metrics = section_of(instance, "metrics") or {}
+    tokens = section_of(metrics, "accumulated_token_usage") or {}
+    read, write = (text_of(tokens.get(f"cache_{kind}_tokens")) for kind in ("read", "write"))
+    return {
+        "cost_usd": text_of(metrics.get("accumulated_cost")),
+        "input_tokens": tokens_without_cache(text_of(tokens.get("prompt_tokens")), read, write),
+        "output_tokens": text_of(tokens.get("completion_tokens")),
+        "cache_read_tokens": read,
+        "cache_write_tokens": write,
+    }
+
+
+def _figures(records: list[Record]) -> list[ReportedFigure]:
+    """The share that the grading script prints: resolved of all lines."""
+    by_model: dict[str, list[str | None]] = {}
+    for record in records:
+        if record.kind is None:
+            by_model.setdefault(record.cells["llm_name"] or "", []).append(record.cells["swebench_status"])
+    return [
+        ReportedFigure(
+            model,
+            "resolved / instances",
+            None,
+            statuses.count(RESOLVED) / len(statuses),
+            note=_note(sum(outcome_of(status or NOT_RUN) is None for status in statuses)),
+        )
+        for model, statuses in sorted(by_model.items())
+        if set(statuses) != {NOT_RUN}
+    ]
+
+
+def _note(undecided: int) -> str | None:
+    without = counted(undecided, "line without a verdict", "lines without a verdict")
+    return f"OpenHands counts {without} as not resolved; Touchstone leaves them out" if undecided else None
+
+
+def read_index(path: Path) -> AdapterTable:
+    """Read the instance results of the OpenHands Index into rows of text cells."""
+    benchmark = path.name.removesuffix(".json")
+    model, score, notes, files = _index_entry(path, benchmark)
+    records = fill_records(_instances(path), partial(_fill_index, model, benchmark), {"llm_name": model})
+    resolved = sum(record.cells.get("passed") == "true" for record in records)
+    share = 100 * resolved / len(records) if records else None
+    note = "in percent, rounded to one decimal; instances without a result count as failures in the index"
+    figures = [ReportedFigure(model, "accuracy", score, share, benchmark, note)]
+    raw = raw_values(_instances)
+    return table_from_records(
+        path,
+        INDEX_FORMAT,
+        (*COLUMNS, "suite", "cost_usd"),
+        records,
+        raw,
+        files=[path, *as_given(path, files)],
+        figures=figures,
+        notes=notes,
+    )
+
+
+def _recognizes_index(head: Head) -> bool:
+    paths = head.key_paths
+    return any(len(path) == 2 and path[1] == "resolved" and (path[0], "cost") in paths for path in paths)
+
+
+INDEX = Adapter(
+    INDEX_FORMAT, "instance results of the OpenHands Index", _recognizes_index, lambda path, _: read_index(path)
+)
+
+
+def _instances(path: Path) -> Iterator[tuple[int, tuple[str, object]]]:
+    document = bounded_document(path)
+    if not isinstance(document, dict):
+        raise InputFileError(f"{path}: the results of the OpenHands Index are an object by instance")
+    yield from enumerate(document.items(), start=1)
+
+
+def _index_entry(path: Path, benchmark: str) -> tuple[str, float | None, list[str], list[Path]]:
+    """The model and the score of the benchmark, in the files above `instance_results`."""
+    folder = path.absolute().parent
+    folder = folder.parent if folder.name == "instance_results" else folder
+    model, score, files = None, None, []
+    if is_file(folder / "metadata.json"):
+        document = bounded_document(folder / "metadata.json")
+        model = scalar_of(inside(document).get("model"))
+        files.append(folder / "metadata.json")
+    if is_file(folder / "scores.json"):
+        document = bounded_document(folder / "scores.json")
+        entries = [each for each in list_of(document) if isinstance(each, dict)]
+        # Other metrics leave out instances that nobody can solve.
+        stated = [each for each in entries if each.get("benchmark") == benchmark and each.get("metric") == "accuracy"]
+        score = number_of(stated[0].get("score")) if stated else None
+        files.append(folder / "scores.json")
+    if model is not None and model.strip():
+        return model, score, [], files
+    return folder.name, score, [f"no metadata.json names the model; its folder '{folder.name}' is taken for it"], files
+
+
+def _fill_index(model: str, benchmark: str, cells: Cells, instance: tuple[str, object]) -> None:
+    oid, value = instance
+    result = object_of(value, "result")
+    resolved = result.get("resolved")
+    if resolved is not None and not isinstance(resolved, bool):
+        raise RefusedRecordError("bad_boolean", "resolved is not true or false")
+    status = ERROR if resolved is None else RESOLVED if resolved else UNRESOLVED
+    name = identifier_of({"instance": oid}, "instance")
+    unique = name if benchmark == _SWEBENCH else f"{benchmark}/{name}"
+    cells |= attempt_cells(unique, model, None, status)
+    cells |= {"suite": benchmark, "cost_usd": text_of(result.get("cost"))}

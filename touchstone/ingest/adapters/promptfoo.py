@@ -1,0 +1,391 @@
+"""Adapter for the output of `promptfoo eval`: a JSON document with `results.results`, or the same rows as JSON Lines.
+
+A row is one test by one column, and a column is one prompt with one provider. The provider's label, else its id, is
+the model. With several prompts the prompt's label is the tier; a column whose model and tier another one has too (the
+same provider with other settings) gets a number behind its tier. Rows of equal tests in one column are repeats, which
+promptfoo does not number: they are the attempts in order of `testIdx`.
+
+Tests have no id either. A problem is named by its description, else by its variables, and a hash of the variables, so
+that it has the same name in every file; of tests that differ in their assertions only, a hash of these is added.
+
+An error (`failureReason` 2) is undecided: nothing was judged. Its cost, tokens and latency are unknown, although
+promptfoo writes zeros, and so are those of a response from promptfoo's cache.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
+from touchstone.ingest.adapters.json_files import (
+    Number,
+    encode,
+    inside,
+    line_records,
+    list_of,
+    number_of,
+    object_records,
+    raw_lines,
+    raw_values,
+    read_document,
+    section_of,
+    text_of,
+)
+from touchstone.ingest.adapters.table import (
+    AdapterTable,
+    Cells,
+    Record,
+    RefusedRecordError,
+    ReportedFigure,
+    number_attempts,
+    table_from_records,
+    words,
+)
+from touchstone.vocabulary import DEFAULT_TIER
+
+_SPACE = re.compile(r"\s+")
+_DIGITS = re.compile(r"[0-9]{1,9}")
+_NAME_LENGTH = 80
+_HASH_BYTES = 5
+ALL = "all providers"
+_ERRORS = "promptfoo counts errors as not passed; here they are undecided and left out of the pass rate"
+_KEYS = {"testPassCount": "passed", "testFailCount": "failed", "testErrorCount": "errors"}
+_STATS = {"successes": "passed", "failures": "failed", "errors": "errors"}
+FORMAT = "promptfoo"
+COLUMNS = words(
+    "oid iteration_id llm_name tier run_id passed classification weighted_score input_tokens output_tokens cost_usd "
+    "latency_ms cached error provider_id prompt_label prompt_id test_description eval_description"
+)
+_VERSIONS = ("1", "2", "3")
+# The document is parsed in memory, in which it takes several times its size.
+_MAX_BYTES = 1 << 30
+# Values that a person would group by; longer ones are texts.
+_MAX_CELL = 500
+_MAX_ERROR = 2000
+_LEFT_OUT = "left out: prompts, vars, outputs and the results of single assertions"
+
+
+def problem_of(description: str | None, variables: object) -> str:
+    """A test's name: its description, else its variables, and a hash of the variables.
+
+    >>> problem_of("off by one", {"bug": "n+1"}), problem_of(None, {"bug": "n+1"}), problem_of("no variables", {})
+    ('off by one #ea7aadba89', 'bug=n+1 #ea7aadba89', 'no variables')
+    """
+    given = variables if isinstance(variables, dict) else {}
+    shown = description or ", ".join(f"{key}={text_of(value)}" for key, value in sorted(given.items()))
+    text = _one_line(shown)
+    if not text:
+        raise RefusedRecordError("bad_id", "the test has no description and no variables")
+    if text != shown:  # another test may look the same when shortened
+        return f"{text} #{_digest([shown, given])}"
+    return f"{text} #{_digest(given)}" if given else text
+
+
+def assertions_of(test: Mapping[str, object]) -> str:
+    """A hash of what a test asserts."""
+    return _digest([test.get("assert"), test.get("threshold")])
+
+
+def name_columns(columns: Mapping[str, Cells]) -> dict[str, str | None]:
+    """The tier of each column: none for a single prompt, else the prompt's label, numbered where it is not unique.
+
+    >>> cells = {"llm_name": "m", "prompt_id": "1", "prompt_label": "plain"}
+    >>> name_columns({"0": cells, "1": cells, "2": cells | {"prompt_id": "2", "prompt_label": "long"}})
+    {'0': 'plain', '1': 'plain #2', '2': 'long'}
+    """
+    several = len({cells["prompt_id"] or cells["prompt_label"] for cells in columns.values()}) > 1
+    tiers: dict[str, str | None] = {}
+    taken: set[tuple[str | None, str | None]] = set()
+    for column in sorted(columns, key=lambda each: (whole_number(Number(each)) or 0, each)):
+        cells = columns[column]
+        label = _one_line(cells["prompt_label"] or cells["prompt_id"] or "") if several else ""
+        tier, number = label or None, 1
+        while (cells["llm_name"], tier) in taken:
+            number += 1
+            tier = f"{label or DEFAULT_TIER} #{number}"
+        taken.add((cells["llm_name"], tier))
+        tiers[column] = tier
+    return tiers
+
+
+def whole_number(value: object) -> int | None:
+    """A small whole number; None for anything else."""
+    fits = isinstance(value, Number) and _DIGITS.fullmatch(value)
+    return int(str(value)) if fits else None
+
+
+def _one_line(text: str) -> str:
+    line = _SPACE.sub(" ", text).strip()
+    return line if len(line) <= _NAME_LENGTH else f"{line[: _NAME_LENGTH - 1]}…"
+
+
+def _digest(value: object) -> str:
+    try:
+        text = encode(_ordered(value))
+    except RecursionError:
+        raise RefusedRecordError("ragged", "the JSON is nested too deeply") from None
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=_HASH_BYTES).hexdigest()
+
+
+def _ordered(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return [_ordered(each) for each in value] if isinstance(value, list) else value
+
+
+@dataclass
+class Counts:
+    """The rows of one column, or of all of them. The name is that of the column in reports."""
+
+    model: str
+    prompt: str | None
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    scores: list[float] = field(default_factory=list)
+
+    def add(self, cells: Cells) -> None:
+        """Count one row."""
+        outcome = cells.get("passed")
+        self.passed += outcome == "true"
+        self.failed += outcome == "false"
+        self.errors += outcome is None
+        score = cells.get("weighted_score")
+        self.scores += [] if score is None else [float(score)]
+
+
+def counts_of(rows: Iterable[tuple[str, Cells]]) -> dict[str, Counts]:
+    """The counts by column, and those of all rows under `ALL`."""
+    counts = {ALL: Counts(ALL, None)}
+    for column, cells in rows:
+        counts.setdefault(column, Counts(cells["llm_name"] or "", cells["tier"] or cells["prompt_label"])).add(cells)
+        counts[ALL].add(cells)
+    return counts
+
+
+def figures_of(results: Mapping[str, object], counts: Mapping[str, Counts]) -> list[ReportedFigure]:
+    """Everything that the file states about its columns (`prompts`) and its rows (`stats`)."""
+    figures = _figures(results.get("stats"), _STATS, counts[ALL])
+    for place, prompt in enumerate(list_of(results.get("prompts"))):
+        metrics = inside(prompt).get("metrics")
+        if str(place) in counts and isinstance(metrics, dict):
+            column = counts[str(place)]
+            figures += _figures(metrics, _KEYS, column)
+            figures += _rate(metrics, column)
+            reported = number_of(metrics.get("score"))
+            if reported is not None:
+                figures.append(
+                    ReportedFigure(column.model, _named("score", column), reported, math.fsum(column.scores))
+                )
+    return figures
+
+
+def _figures(stated: object, keys: Mapping[str, str], counts: Counts) -> list[ReportedFigure]:
+    return [
+        ReportedFigure(counts.model, _named(key, counts), reported, getattr(counts, attribute))
+        for key, attribute in keys.items()
+        if (reported := number_of(inside(stated).get(key))) is not None
+    ]
+
+
+def _rate(metrics: Mapping[str, object], counts: Counts) -> list[ReportedFigure]:
+    """The pass rate that promptfoo prints: errors are part of the denominator."""
+    passed, failed, errors = (number_of(metrics.get(key)) or 0 for key in _KEYS)
+    total, read = passed + failed + errors, counts.passed + counts.failed + counts.errors
+    reported = passed / total if total else None
+    note = _ERRORS if counts.errors else None
+    return [ReportedFigure(counts.model, _named("pass rate", counts), reported, counts.passed / read, note=note)]
+
+
+def _named(key: str, counts: Counts) -> str:
+    return key if counts.prompt is None else f"{key} ({counts.prompt})"
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The parts of a row that name and number it."""
+
+    column: str
+    test: str
+    assertions: str
+    order: int
+
+
+def read_promptfoo(path: Path) -> AdapterTable:
+    """Read the rows of one evaluation into rows of text cells."""
+    is_lines = _is_lines(path)
+    document = {} if is_lines else _document(path)
+    results = inside(document, "results")
+    description = _short(inside(document, "config").get("description"))
+    shared = {"run_id": text_of(document.get("evalId")), "eval_description": description}
+    rows: list[_Row] = []
+
+    def fill(cells: Cells, result: Mapping[str, object]) -> None:
+        rows.append(_fill(cells, result))
+
+    if is_lines:
+        records = line_records(path, "row", fill, shared)
+    else:
+        records = object_records(enumerate(list_of(results.get("results")), start=1), "row", fill, shared)
+    if not records:
+        raise InputFileError(f"{path}: the file holds no results")
+    accepted = [record for record in records if record.kind is None]
+    _name(accepted, rows)
+    counts = counts_of((row.column, record.cells) for row, record in zip(rows, accepted, strict=True))
+    return table_from_records(
+        path,
+        FORMAT,
+        COLUMNS,
+        records,
+        raw_lines if is_lines else raw_values(_elements),
+        figures=figures_of(results, counts),
+        notes=[_LEFT_OUT, *_notes([record.cells for record in accepted])],
+    )
+
+
+def _recognizes(head: Head) -> bool:
+    if {"provider", "success", "latencyMs"}.issubset(head.first_record):
+        return "prompt" in head.first_record and "namedScores" in head.first_record
+    paths = head.key_paths
+    in_results = ("results", "results", LIST) in paths and ("results", "version") in paths
+    return in_results or (head.has_keys("evalId") and ("results", "prompts", LIST) in paths)
+
+
+ADAPTER = Adapter(FORMAT, "promptfoo results", _recognizes, lambda path, _: read_promptfoo(path))
+
+
+def _is_lines(path: Path) -> bool:
+    return "success" in Head(path).first_record
+
+
+def _document(path: Path) -> dict[str, object]:
+    size = path.stat().st_size
+    if size > _MAX_BYTES:
+        raise InputFileError(f"{path}: {size:,} bytes are too many (at most {_MAX_BYTES:,}); write JSON Lines instead")
+    value = read_document(path)
+    document = inside(value)
+    results = inside(document, "results")
+    if not isinstance(results.get("results"), list):
+        raise InputFileError(f"{path}: there is no list results.results")
+    version = text_of(results.get("version"))
+    if version not in _VERSIONS:
+        raise InputFileError(f"{path}: results.version is {version}; versions {', '.join(_VERSIONS)} are read")
+    return document
+
+
+def _elements(path: Path) -> Iterator[tuple[int, object]]:
+    return enumerate(list_of(inside(_document(path), "results").get("results")), start=1)
+
+
+def _fill(cells: Cells, result: Mapping[str, object]) -> _Row:
+    cells["provider_id"], cells["llm_name"] = _provider(result.get("provider"))
+    prompt = inside(result, "prompt")
+    cells["prompt_label"] = text_of(prompt.get("label") or prompt.get("display"))
+    cells["prompt_id"] = text_of(result.get("promptId"))
+    place = whole_number(result.get("promptIdx"))
+    column = (cells["llm_name"], cells["prompt_id"] or cells["prompt_label"]) if place is None else place
+    test = section_of(result, "testCase") or {}
+    cells["test_description"] = text_of(test.get("description") or result.get("description"))
+    problem = problem_of(cells["test_description"], test.get("vars", result.get("vars")))
+    row = _Row(str(column), problem, assertions_of(test), whole_number(result.get("testIdx")) or 0)
+    cells |= _outcome(result)
+    cells |= _carried("metadata", inside(test, "metadata")) | _carried("named_score", inside(result, "namedScores"))
+    return row
+
+
+def _provider(value: object) -> tuple[str, str]:
+    """The id of the provider and the name of the model; older files have the id alone."""
+    given = value if isinstance(value, dict) else {"id": value}
+    name = given.get("id")
+    if not isinstance(name, str) or isinstance(name, Number) or not name.strip():
+        raise RefusedRecordError("bad_id", "the provider has no id")
+    label = text_of(given.get("label"))
+    return str(text_of(name)), label if label and label.strip() else str(text_of(name))
+
+
+def _outcome(result: Mapping[str, object]) -> Cells:
+    """The verdict of a row; an error has none, and no score, cost, tokens or latency either."""
+    success = result.get("success")
+    if not isinstance(success, bool):
+        raise RefusedRecordError("bad_boolean", f"success: {text_of(success)!r} is not a boolean")
+    response = inside(result, "response")
+    reason = text_of(result.get("failureReason"))
+    if success and reason not in (None, "0"):
+        raise RefusedRecordError("contradiction", f"success is true but failureReason is {reason}")
+    message = text_of(result.get("error")) or (text_of(response.get("error")) if not success else None)
+    cells: Cells = {"cached": text_of(response.get("cached")), "error": message and message[:_MAX_ERROR]}
+    # Older files have no reason; there, only an error has no grades.
+    is_error = reason == "2" or (reason is None and not success and not result.get("gradingResult"))
+    if is_error:
+        return cells | {"error": cells["error"] or "an error without a message"}
+    refusal = response.get("isRefusal") is True
+    cells |= {
+        "passed": text_of(success),
+        "classification": "pass" if success else "refusal" if refusal else "fail",
+        "weighted_score": _share(result.get("score")),
+    }
+    return cells if response.get("cached") is True else cells | _usage(result, response)
+
+
+def _usage(result: Mapping[str, object], response: Mapping[str, object]) -> Cells:
+    """Tokens, cost and latency. promptfoo writes 0 for what a provider does not report."""
+    usage = inside(response, "tokenUsage") or inside(result, "tokenUsage")
+    tokens = {"input_tokens": usage.get("prompt"), "output_tokens": usage.get("completion")}
+    known = any(whole_number(value) for value in tokens.values())
+    cells = {name: text_of(value) if known else None for name, value in tokens.items()}
+    cost = result.get("cost")
+    return cells | {
+        "cost_usd": None if _is_zero(cost) else text_of(cost),
+        "latency_ms": text_of(result.get("latencyMs")),
+    }
+
+
+def _is_zero(value: object) -> bool:
+    return isinstance(value, Number) and not value.strip("-0.")
+
+
+def _share(value: object) -> str | None:
+    """A score from 0 to 1; assertions may also return others, which are not shares."""
+    try:
+        return str(value) if isinstance(value, Number) and 0 <= float(value) <= 1 else None
+    except ValueError:
+        return None
+
+
+def _carried(prefix: str, values: Mapping[str, object]) -> Cells:
+    """Short values of a nested object, each in a column of its own; `_` marks promptfoo's internal ones."""
+    named = {f"{prefix}_{key}": _short(value) for key, value in values.items() if not key.startswith("_")}
+    return {str(text_of(name)): value for name, value in named.items() if value is not None}
+
+
+def _short(value: object) -> str | None:
+    text = text_of(value)
+    return None if text is None or len(text) > _MAX_CELL else text
+
+
+def _name(records: Sequence[Record], rows: Sequence[_Row]) -> None:
+    """Name the tier, the problem and the attempt of every row."""
+    tiers = name_columns({row.column: record.cells for row, record in zip(rows, records, strict=True)})
+    versions: dict[str, set[str]] = {}
+    for row in rows:
+        versions.setdefault(row.test, set()).add(row.assertions)
+    for row, record in zip(rows, records, strict=True):
+        oid = f"{row.test}-{row.assertions}" if len(versions[row.test]) > 1 else row.test
+        record.cells |= {"oid": oid, "tier": tiers[row.column]}
+    order = {id(record): (row.order, record.line) for row, record in zip(rows, records, strict=True)}
+    number_attempts(sorted(records, key=lambda record: order[id(record)]))
+
+
+def _notes(cells: Sequence[Cells]) -> Iterator[str]:
+    errors = sum(each.get("passed") is None for each in cells)
+    cached = sum(each.get("cached") == "true" for each in cells)
+    if errors:
+        yield f"{errors} of {len(cells)} rows are errors and undecided"
+    if cached:
+        yield f"{cached} of {len(cells)} responses came from promptfoo's cache: as repeats they tell nothing new"
+    if any(" #" in (each.get("tier") or "") for each in cells):
+        yield "columns with the same provider and prompt label are numbered in the tier; label the providers"

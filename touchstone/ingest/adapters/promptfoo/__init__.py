@@ -1,1 +1,0 @@
-"""Adapter for promptfoo: `results` reads its output, `names` and `stats` hold its names of tests and its totals."""

@@ -1,0 +1,275 @@
+"""Adapter for the logs of SWE-bench's harness: `logs/run_evaluation/<run>/<model>/<instance>/report.json`.
+
+Any folder from `logs` (or the one that holds it) down to one instance is read as one source, and so is a single
+`report.json` in its place: model and run are only in the names of the folders. Several runs of a model are several
+attempts, `<run>:1` each. In a submission the instances are directly in `<submission>/logs`, which is then the model.
+Run reports beside `logs` add the attempts that left no logs, such as empty patches.
+
+An instance without `report.json` has no verdict, unless its log says that the patch did not apply or the tests timed
+out. `patch.diff` is the fix. Lists of tests become counts: passed are those that had to pass and did.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import Adapter, Head
+from touchstone.ingest.adapters.folders import (
+    MAX_SUBFOLDERS,
+    as_given,
+    files_in,
+    is_file,
+    is_folder,
+    object_in,
+    raw_from_files,
+    some_subfolders,
+    subfolders,
+    text_in,
+)
+from touchstone.ingest.adapters.json_files import list_of, object_of, section_of, text_of
+from touchstone.ingest.adapters.swebench import (
+    COLUMNS,
+    EMPTY_PATCH,
+    ERROR,
+    LOG,
+    RESOLVED,
+    RUNS,
+    TEST_OUTPUT,
+    UNRESOLVED,
+    RunReport,
+    attempt_cells,
+    cause_of_error,
+    is_run_report,
+    model_of_folder,
+    parse_report,
+    status_of_failure,
+)
+from touchstone.ingest.adapters.table import (
+    AdapterTable,
+    Cells,
+    Record,
+    RefusedRecordError,
+    ReportedFigure,
+    fill_records,
+    table_from_records,
+)
+
+FORMAT = "swebench-logs"
+_REPORT, _PATCH = "report.json", "patch.diff"
+_COLUMNS = (*COLUMNS, "tests_passed", "tests_failed", "patch_successfully_applied", "model_patch")
+_TESTS_THAT_MUST_PASS = ("FAIL_TO_PASS", "PASS_TO_PASS")
+# A patch of a human or a model is far smaller; generated files are not.
+_PATCH_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """The folder of one instance, and the model and run that the folders above it name."""
+
+    folder: Path
+    model: str
+    run: str | None
+
+    @property
+    def oid(self) -> str:
+        return self.folder.name
+
+
+@dataclass(frozen=True)
+class _Logs:
+    """The folder `depth` levels above the instances."""
+
+    root: Path
+    depth: int
+
+
+def read_instances(path: Path) -> AdapterTable:
+    """Read the logs of all instances in a folder, or a single report, into rows of text cells."""
+    folder = path.absolute()
+    if path.is_dir():
+        logs = _find_logs(folder)
+    else:
+        logs = _Logs(folder.parent, 0)
+        _require_place(path)
+    if logs is None:
+        raise InputFileError(f"{path}: there are no logs of SWE-bench instances in this folder")
+    instances = [_instance(each) for each in _folders_at(logs) if _is_instance(each)]
+    records = fill_records(enumerate(instances, start=1), _fill)
+    files = {line: instance.folder / _REPORT for line, instance in enumerate(instances, start=1)}
+    reports = _run_reports(folder) if logs.root != folder and logs.depth == 3 else {}
+    for file, report in reports.items():
+        _merge(records, files, file, report)
+    _number_runs(records)
+    return table_from_records(
+        path,
+        FORMAT,
+        _COLUMNS,
+        records,
+        raw_from_files(files),
+        files=as_given(path, sorted({*_files_of(instances), *reports})),
+        figures=[figure for report in reports.values() for figure in report.figures] or _figures(records),
+        notes=[note for report in reports.values() for note in report.notes],
+    )
+
+
+def _recognizes(head: Head) -> bool:
+    if head.is_folder:
+        return _find_logs(head.path.absolute()) is not None
+    paths = head.key_paths
+    return any(len(path) == 2 and path[1] == "resolved" and (path[0], "patch_exists") in paths for path in paths)
+
+
+ADAPTER = Adapter(FORMAT, "logs of SWE-bench's harness", _recognizes, lambda path, _: read_instances(path))
+
+
+def _find_logs(folder: Path) -> _Logs | None:
+    """The folder of the instances in this one; None if it holds none."""
+    runs = next((folder / each for each in (RUNS, RUNS.name) if is_folder(folder / each)), None)
+    if folder.name == RUNS.name or runs is not None:
+        candidates = [_Logs(runs or folder, 3)]
+    else:
+        candidates = [*(_Logs(folder, depth) for depth in range(3)), _Logs(folder / RUNS.parent, 1)]
+    return next((logs for logs in candidates if is_folder(logs.root) and _holds_instance(logs.root, logs.depth)), None)
+
+
+def _holds_instance(folder: Path, depth: int) -> bool:
+    if depth == 0:
+        return _is_instance(folder)
+    return any(_holds_instance(below, depth - 1) for below in some_subfolders(folder))
+
+
+def _is_instance(folder: Path) -> bool:
+    # The log alone is there if the harness failed; a report alone if somebody kept nothing else.
+    return is_file(folder / LOG) or (is_file(folder / _REPORT) and _recognizes(Head(folder / _REPORT)))
+
+
+def _require_place(path: Path) -> None:
+    """A single report must be where the harness put it."""
+    try:
+        known = path.absolute().parent.name in object_in(path, "report")
+    except RefusedRecordError as refusal:
+        raise InputFileError(f"{path}: {refusal.reason}") from None
+    if not known:
+        raise InputFileError(
+            f"{path}: the model is only in the names of the harness's folders; keep the file in <model>/<instance>/"
+        )
+
+
+def _folders_at(logs: _Logs) -> Iterator[Path]:
+    """The folders of instances in order; a folder that cannot be read fails the source."""
+    level = [logs.root]
+    for _ in range(logs.depth):
+        level = [below for each in level for below in subfolders(each)]
+        if len(level) > MAX_SUBFOLDERS:
+            raise InputFileError(f"{logs.root}: more than {MAX_SUBFOLDERS:,} instances; read fewer runs at a time")
+    yield from level
+
+
+def _instance(folder: Path) -> _Instance:
+    above = folder.parent
+    if above.name == RUNS.parent.name:
+        return _Instance(folder, above.parent.name, None)
+    return _Instance(folder, model_of_folder(above.name), above.parent.name)
+
+
+def _fill(cells: Cells, instance: _Instance) -> None:
+    cells |= {"oid": instance.oid, "llm_name": instance.model}
+    status, error, details = _verdict(instance)
+    cells |= attempt_cells(instance.oid, instance.model, instance.run, status, error) | details
+    patch = text_in(instance.folder / _PATCH, _PATCH_BYTES + 1)
+    cells["model_patch"] = patch if patch and len(patch) <= _PATCH_BYTES else None
+
+
+def _verdict(instance: _Instance) -> tuple[str, str | None, Cells]:
+    """The status of an instance, the harness's reason, and details."""
+    file = instance.folder / _REPORT
+    if not text_in(file, 1):
+        status, error = cause_of_error(instance.folder)
+        return status, error, {}
+    document = object_in(file, "report")
+    if instance.oid not in document:
+        raise RefusedRecordError("bad_id", f"{instance.oid}/{_REPORT}: it is about another instance")
+    report = object_of(document[instance.oid], "report")
+    resolved = report.get("resolved")
+    if not isinstance(resolved, bool):
+        raise RefusedRecordError("bad_boolean", f"{instance.oid}/{_REPORT}: resolved is not true or false")
+    details = _test_counts(section_of(report, "tests_status") or {})
+    details["patch_successfully_applied"] = text_of(report.get("patch_successfully_applied"))
+    if resolved:
+        return RESOLVED, None, details
+    if report.get("patch_is_None") is True or report.get("patch_exists") is False:
+        return EMPTY_PATCH, None, details
+    reason = text_of(report.get("infra_failure_reason"))
+    return status_of_failure(UNRESOLVED, report.get("infra_failure") is True, reason), reason, details
+
+
+def _test_counts(tests: Mapping[str, object]) -> Cells:
+    counts = {"success": 0, "failure": 0}
+    found = False
+    for name in _TESTS_THAT_MUST_PASS:
+        section = section_of(tests, name) or {}
+        for outcome in counts:
+            found = found or isinstance(section.get(outcome), list)
+            counts[outcome] += len(list_of(section.get(outcome)))
+    if not found:
+        return {}
+    return {"tests_passed": str(counts["success"]), "tests_failed": str(counts["failure"])}
+
+
+def _run_reports(folder: Path) -> dict[Path, RunReport]:
+    """The run reports beside `logs`, which the harness writes into its working folder."""
+    return {file: parse_report(file) for file in files_in(folder, ".json") if is_run_report(Head(file))}
+
+
+def _merge(records: list[Record], files: dict[int, Path], file: Path, report: RunReport) -> None:
+    """Add what a run report knows: attempts without logs, and infrastructure failures found in all logs."""
+    known = {
+        record.cells["oid"]: record
+        for record in records
+        if record.cells["llm_name"] == report.model and record.cells.get("run_id") in (report.run, None)
+    }
+    for oid, (status, error) in report.attempts.items():
+        record = known.get(oid)
+        if record is None:
+            line = len(records) + 1
+            records.append(Record(line, attempt_cells(oid, report.model, report.run, status, error)))
+            files[line] = file
+        elif record.kind is None and record.cells["swebench_status"] != status:
+            _reconcile(record, report, status, error)
+
+
+def _reconcile(record: Record, report: RunReport, status: str, error: str | None) -> None:
+    """Two statements about one instance: the logs tell more about an error, the report about infrastructure."""
+    own, oid = record.cells["swebench_status"], record.cells["oid"]
+    if RESOLVED in (own, status) or EMPTY_PATCH in (own, status):
+        reason = f"{oid}: its log says {own} and the run report says {status}; evaluate it again"
+        record.refuse(RefusedRecordError("contradiction", reason))
+    elif status not in (ERROR, UNRESOLVED):
+        record.cells |= attempt_cells(str(oid), report.model, report.run, status, error)
+
+
+def _number_runs(records: list[Record]) -> None:
+    """Tell the attempts of several runs of one model apart by the run; their order is unknown."""
+    runs: dict[str | None, set[str | None]] = {}
+    for record in records:
+        runs.setdefault(record.cells["llm_name"], set()).add(record.cells.get("run_id"))
+    for record in records:
+        if len(runs[record.cells["llm_name"]]) > 1 and record.kind is None:
+            record.cells["iteration_id"] = f"{record.cells['run_id']}:1"
+
+
+def _files_of(instances: list[_Instance]) -> Iterator[Path]:
+    """The files that can change an attempt."""
+    for instance in instances:
+        names = (_REPORT, _PATCH) if is_file(instance.folder / _REPORT) else (LOG, TEST_OUTPUT, _PATCH)
+        yield from (file for name in names if is_file(file := instance.folder / name))
+
+
+def _figures(records: list[Record]) -> list[ReportedFigure]:
+    """The count that a run report would state."""
+    counts: dict[str, int] = {}
+    for record in records:
+        model = record.cells["llm_name"] or ""
+        counts[model] = counts.get(model, 0) + (record.cells.get("swebench_status") == RESOLVED)
+    return [ReportedFigure(model, "resolved_instances", None, float(count)) for model, count in sorted(counts.items())]
