@@ -157,7 +157,6 @@ class PublishSettings(_Section):
     # Attempts that the report shows in full: the diff of a fix, diagnostics and the model's answer take space.
     report_cases_kb: int = Field(500, ge=0, le=100_000)
     """How many kB of the report are attempts in full: regressed, flipping and hard ones. 0 leaves them out."""
-    # A file for Prometheus's textfile collector.
     metrics: Path | None = None
     """File that every `touchstone run` writes for Prometheus's textfile collector."""
     # For the Dagster UI: pictures on the pages of assets, who answers for them, and when the summary counts as old.
@@ -179,7 +178,6 @@ class EvaluationConfig(_Section):
     output_dir: Path
     """Folder for the results, or its address in object storage; `touchstone run --output-dir` overrides it. Links
     inside it other than Touchstone's own are refused, and so are system folders and the home folder itself."""
-    # What the report calls it; no figure depends on it.
     name: str | None = Field(None, min_length=1, max_length=200)
     """Title of the report. By default the name of the output folder."""
     inputs: list[str] = []
