@@ -80,7 +80,7 @@ postgres: ## install Postgres, for the tests of a deployment, where it is missin
 test-services: $(READY) sandbox postgres chromium ## against real servers: a deployment on Postgres, object storage, a Dask cluster
 	@$(BIN)/pytest -m 'services and not nightly' -n 0 -x -rs tests # one deployment for all tests: after a failure it is in an unknown state
 
-screenshots: $(READY) sandbox chromium ## take the pictures of docs/ui.md and README.md anew
+screenshots: $(READY) sandbox chromium ## take the pictures of README.md and docs/ again
 	@$(BIN)/python -m tests.browser.screenshots
 
 check: $(READY) ## format, lint, types, generated files
@@ -88,14 +88,14 @@ check: $(READY) ## format, lint, types, generated files
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/mypy action
-	@$(BIN)/python -m touchstone.publish.data_dictionary --check docs/tables.md
+	@$(BIN)/python -m touchstone.publish.data_dictionary --check docs
 
 format: $(READY) ## format the code
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-docs: $(READY) ## write the generated docs anew
-	@$(BIN)/python -m touchstone.publish.data_dictionary --write docs/tables.md
+docs: $(READY) ## write the generated docs: docs/tables and docs/configuration.md
+	@$(BIN)/python -m touchstone.publish.data_dictionary --write docs
 
 sample: $(READY) ## write data/sample anew
 	@$(BIN)/python data/sample/make_sample.py

@@ -1,30 +1,15 @@
-"""The docs name what there is."""
+"""The docs name what there is, and their links lead somewhere."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from tests.conftest import PROJECT
-from touchstone.config import EvaluationConfig
 from touchstone.vocabulary import CI_METHODS
 
-
-def keys(model: type[BaseModel], prefix: str = "") -> list[str]:
-    found = []
-    for name, field in model.model_fields.items():
-        nested = field.annotation
-        if isinstance(nested, type) and issubclass(nested, BaseModel):
-            found += keys(nested, f"{prefix}{name}.")
-        else:
-            found.append(prefix + name)
-    return found
-
-
-def test_every_configuration_key_is_documented() -> None:
-    documented = re.findall(r"^\| `([\w.]+)` \|", (PROJECT / "docs" / "configuration.md").read_text(), re.MULTILINE)
-    assert sorted(documented) == sorted(keys(EvaluationConfig))
+PAGES = [*sorted(PROJECT.glob("*.md")), *sorted((PROJECT / "docs").rglob("*.md"))]
 
 
 def test_every_kind_of_refusal_is_documented() -> None:
@@ -47,19 +32,31 @@ def test_every_interval_method_is_documented() -> None:
     assert {method.removesuffix("-cluster") for method in CI_METHODS} <= documented
 
 
-PAGES = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").glob("*.md"))]
-TOOLS = sorted((PROJECT / "docs" / "tools").glob("*.md"))
+def links(page: Path) -> list[tuple[Path, str]]:
+    """The files that a page links to, each with its anchor."""
+    found = re.findall(r"\]\(([^):#]*)(?:#([^)]*))?\)", page.read_text())
+    return [((page.parent / file).resolve() if file else page, anchor) for file, anchor in found]
 
 
-@pytest.mark.parametrize("page", [*PAGES, *TOOLS], ids=lambda page: str(page.relative_to(PROJECT)))
+@cache
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_links_and_paths_lead_somewhere(page: Path) -> None:
-    text = page.read_text()
-    links = [page.parent / link for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)]
-    paths = [PROJECT / path for path in re.findall(r"^(touchstone/[\w/]+\.py)", text, re.MULTILINE)]
-    assert [str(path) for path in links + paths if not path.exists()] == []
+    broken = [f"{file}#{anchor}" for file, anchor in links(page) if not file.exists()]
+    broken += [f"{file.name}#{anchor}" for file, anchor in links(page) if anchor and anchor not in anchors(file)]
+    named = re.findall(r"`((?:touchstone|assets|pipelines|tests|benchmarks|deploy)/\w+[/.][\w/.]+)`", page.read_text())
+    assert broken + [path for path in named if not (PROJECT / path).exists()] == []
 
 
 def test_every_page_is_reachable_from_the_readme() -> None:
-    readme = (PROJECT / "README.md").read_text()
-    pages = [*PAGES[1:], PROJECT / "docs" / "tools" / "README.md"]
-    assert [page.name for page in pages if f"{page.relative_to(PROJECT)})" not in readme] == []
+    reached, waiting = set[Path](), [PROJECT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        reached.add(page)
+        waiting += [file for file, _ in links(page) if file.suffix == ".md" and file not in reached]
+    assert [page for page in PAGES if page not in reached] == []

@@ -10,6 +10,7 @@ from tests.conftest import PROJECT, call_here
 
 PAGE = (PROJECT / "docs" / "ci.md").read_text()
 EXAMPLES = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+EXAMPLES += [yaml.safe_load((ACTION / "example" / "evaluation.yml").read_text())]
 GITLAB = yaml.safe_load((ACTION / "gitlab.yml").read_text())
 RUN_STEPS = [step for step in STEPS if "run" in step]
 # Every variable that a script reads.

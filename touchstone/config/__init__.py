@@ -59,34 +59,58 @@ class CheckLimits(_Section):
     """Thresholds of the asset checks."""
 
     max_quarantine_share: float = Field(0.05, ge=0, le=1)
+    """Share of refused rows in a file above which the run fails."""
     max_unknown_oid_share: float = Field(0.01, ge=0, le=1)
+    """Share of rows with an unknown oid above which a check warns."""
     min_coverage: float = Field(1.0, ge=0, le=1)
+    """Share of the problems that a model attempted below which a check warns."""
     max_undecided_share: float = Field(0.1, ge=0, le=1)
+    """Share of fixes that validators could not decide above which nothing is scored."""
     max_untrusted_share: float = Field(0.0, ge=0, le=1)
+    """Share of problems whose unmodified files do not fail, or whose reference fix does not pass, above which
+    nothing is scored."""
 
 
 class IntervalSettings(_Section):
     """How confidence intervals are computed."""
 
     confidence: float = Field(0.95, gt=0, lt=1)
+    """Confidence level."""
     replicates: int = Field(10_000, ge=100, le=_MAX_REPLICATES)
+    """Bootstrap replicates."""
     seed: int = Field(7, ge=0, le=_MAX_SEED)
+    """Seed of the bootstrap."""
 
 
 class ComparisonConfig(_Section):
     """How models are compared with each other, and a run with its baseline snapshot."""
 
     baseline: str = Field("baseline", min_length=1)
+    """Snapshot that a run is compared with before it is published: a pinned name, an id, or `latest`. No comparison
+    until it exists."""
     on_worse: Literal["ignore", "warn", "fail"] = "warn"
+    """Whether a worse model is ignored, warned about, or blocks publishing."""
     on_regression: Literal["ignore", "warn", "fail"] = "warn"
+    """The same for a case that regressed or was lost (judged in the baseline, no decided attempt now)."""
     threshold: float = Field(0.05, ge=0, le=_MAX_WEIGHT)
+    """Drop in a case's score above which it is a regression."""
     score: Literal["best", "mean", "composite", "code", "pass_rate"] = "best"
+    """The score of a case: `best` or `mean` of its attempts, or the mean `composite`, `code` or `pass_rate`. A case
+    without it on one side is compared by pass rate."""
     alpha: float = Field(0.05, gt=0, lt=1)
+    """Error rate of `better` and `worse` over the whole `family`."""
     relevant: float = Field(0.05, gt=0, le=1)
+    """Smallest difference in pass@1 that matters: the margin of `no relevant difference`. Data that could have
+    missed it is `underpowered`."""
     power: float = Field(0.8, gt=0, lt=1)
+    """Probability of detecting the minimum detectable effect."""
     permutations: int = Field(20_000, ge=100, le=_MAX_REPLICATES)
+    """Random sign flips when there are too many to enumerate."""
     family: Literal["all", "baseline", "fdr"] = "all"
+    """`all`: probability of any false verdict over all pairs (Holm). `baseline`: the same over pairs with
+    `baseline_model`. `fdr`: expected share of false verdicts over all pairs (Benjamini-Yekutieli)."""
     baseline_model: str | None = Field(None, min_length=1)
+    """Model that family `baseline` compares the others with."""
 
     @model_validator(mode="after")
     def _names_its_baseline(self) -> Self:
@@ -108,47 +132,81 @@ class SyntheticSettings(_Section):
     """What `generate_synthetic_data` writes into `fixes_dir`."""
 
     problems: int = Field(10, ge=1, le=_MAX_ROWS)
+    """Number of problems."""
     iterations: int = Field(20, ge=1, le=_MAX_ROWS)
+    """Attempts per problem."""
     seed: int = Field(7, ge=0, le=_MAX_SEED)
+    """Random seed; the same seed gives the same bytes."""
     models: dict[str, float] = {"gemini": 0.77, "chatgpt4.1": 0.6, "claude": 0.7}
+    """Names of models and their mean pass rates."""
 
 
 class PublishSettings(_Section):
     """What is written in addition to the tables, for other programs and for people."""
 
     warehouse: bool = True
+    """Write `warehouse.duckdb`. `touchstone sql` and `explore` do without it."""
     # DuckDB takes 2 s of CPU per table and million rows, more than everything else that is done with an attempt.
     warehouse_max_rows: int = Field(500_000, ge=0, le=_MAX_SEED)
+    """Tables with more rows are left out of `warehouse.duckdb`, where querying them is an error; `touchstone sql`
+    still reads them."""
     csv: Literal["auto", True, False] = "auto"
+    """Write `csv/<model>_outcomes.csv` and `csv/<model>_pass_at_k.csv`; `auto`: up to 1,000,000 attempts."""
     report: bool = True
+    """Draw `report.html` in every run."""
     # Attempts that the report shows in full: the diff of a fix, diagnostics and the model's answer take space.
     report_cases_kb: int = Field(500, ge=0, le=100_000)
-    # A file for Prometheus's textfile collector.
+    """How many kB of the report are attempts in full: regressed, flipping and hard ones. 0 leaves them out."""
     metrics: Path | None = None
+    """File that every `touchstone run` writes for Prometheus's textfile collector."""
     # For the Dagster UI: pictures on the pages of assets, who answers for them, and when the summary counts as old.
     charts: bool = True
+    """Show charts on the pages of assets in the Dagster UI."""
     owners: list[Annotated[str, Field(pattern=r"^(team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]] = ["team:evaluation"]
+    """Owners of all assets in the Dagster UI: `team:<name>` or e-mail addresses."""
     fresh_days: float | None = Field(14, gt=0.01, le=36_500)
+    """Days without a new summary after which Dagster calls it out of date; it warns after half of them. `null`:
+    never."""
 
 
 class EvaluationConfig(_Section):
     """One evaluation: what to read, what to compute, and where to write the results."""
 
     fixes_dir: Path
+    """Folder with the fixes files, or its address in [object storage](object_storage.md); see
+    [which files are read](inputs.md#which-files-are-read)."""
     output_dir: Path
-    # What the report calls it; no figure depends on it.
+    """Folder for the results, or its address in object storage; `touchstone run --output-dir` overrides it. Links
+    inside it other than Touchstone's own are refused, and so are system folders and the home folder itself."""
     name: str | None = Field(None, min_length=1, max_length=200)
+    """Title of the report. By default the name of the output folder."""
     inputs: list[str] = []
+    """Files and folders below `fixes_dir`; only these are read, and folders among them are searched. By default
+    everything directly in `fixes_dir`."""
     score: str | None = Field(None, min_length=1)
+    """Which score decides in files that have several, such as Inspect logs."""
     junit_pattern: str | None = Field(None, min_length=1)
+    """Which parts of a JUnit file's path are model, tier and attempt: `{model}/{attempt}.xml`."""
     problems_csv: Path | None = None
+    """The problems file, or its address; JSON Lines only if named here. By default `problems.csv` (else `.csv.gz`,
+    `.csv.zst`, `.parquet`) in `fixes_dir`, in `output_dir`, or in a folder `problems` in or beside `fixes_dir`.
+    Without one, CSVs with outcomes name the problems."""
     problem_key: str = Field("oid", min_length=1)
+    """Column that identifies a problem in the problems and fixes files; unique in the problems file."""
     columns: dict[str, str] = {}
+    """Renames columns of CSV, JSON Lines and Parquet inputs, theirs to ours: `{"task": "oid", "ok": "passed"}`.
+    Other names become further columns."""
     clones_dir: Path | None = None
+    """Folder with the broken files; without it no fix is validated. `touchstone run PATH…` takes `clones` beside the
+    files."""
     k_values: list[StrictInt] = [1, 5, 10]
+    """The k of pass@k: at most 100 values, each up to 1,000,000."""
     models: list[str] = []
+    """Keep models whose names contain one of these strings; empty keeps all."""
     data_type: Literal["all", "synthetic", "real"] = "all"
+    """`synthetic`: only files with "synthetic" in the name. `real`: only files without."""
     generate_synthetic_data: bool = False
+    """Write synthetic files into `fixes_dir` before the run, unless it already has some."""
     synthetic: SyntheticSettings = SyntheticSettings()
     input_limits: InputLimits = InputLimits()
     validation: ValidationSettings = ValidationSettings()
@@ -157,6 +215,8 @@ class EvaluationConfig(_Section):
     comparison: ComparisonConfig = ComparisonConfig()
     scoring: Scoring = Scoring()
     slices: list[SliceSettings] = []
+    """Columns of the problems by which pass@1 is split: a name, `{"column": "loc", "bins": [0, 100]}`, or
+    `{"column": "created", "cutoff": {"model-a": "2025-06-01"}}`. See [slices](metrics.md#slices)."""
     checks: CheckLimits = CheckLimits()
     publish: PublishSettings = PublishSettings()
     retention: RetentionSettings = RetentionSettings()

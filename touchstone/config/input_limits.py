@@ -16,11 +16,16 @@ class InputLimits(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     file_mb: int = Field(262_144, ge=1, le=_MAX_MB)
+    """MiB of text in one file, after decompression; a larger file is refused."""
     row_mb: int = Field(64, ge=1, le=2_047)
+    """MiB of one row or line; a longer line of JSON is refused, a longer CSV row refuses its file."""
     cell_mb: int = Field(32, ge=1, le=2_047)
+    """MiB of one cell; a row with a longer one is refused."""
     # Results repeat themselves and shrink to a fiftieth; a bomb shrinks to a thousandth or less.
     unpack_ratio: int = Field(250, ge=1, le=100_000)
+    """How many times its size a compressed file or log may unpack to."""
     unpack_free_mb: int = Field(256, ge=1, le=_MAX_MB)
+    """MiB that it may unpack to whatever its size."""
 
     @property
     def file_bytes(self) -> int:

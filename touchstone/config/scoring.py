@@ -34,8 +34,12 @@ class CompositeWeights(_Section):
     """Weights of the pass rate and the judge's score in the composite score; how a missing judge's score counts."""
 
     pass_rate: float = Field(0.5, ge=0, le=_MAX_WEIGHT)
+    """Weight of passing."""
     impl_rate: float = Field(0.5, ge=0, le=_MAX_WEIGHT)
+    """Weight of the judge's score; the two cannot both be 0."""
     missing: Literal["exclude", "zero"] = "exclude"
+    """Attempts without a judge's score: `exclude` omits them from the composite score, grade and uplift; `zero`
+    counts the missing score as 0, for data in which every attempt should have been judged."""
 
     @model_validator(mode="after")
     def _something_counts(self) -> Self:
@@ -48,10 +52,15 @@ class CodeWeights(_Section):
     """Weights of the components of the code score, 0 for one that does not count, and the deduction per warning."""
 
     compilation: float = Field(0.4, ge=0, le=1)
+    """Weight of compiling. The four weights add up to 1."""
     tests: float = Field(0.5, ge=0, le=1)
+    """Weight of the share of tests passed."""
     lint: float = Field(0.1, ge=0, le=1)
+    """Weight of the lint score."""
     structure: float = Field(0.0, ge=0, le=1)
+    """Weight of `structure_score`: the share of expected functions and types that the code has."""
     per_warning: float = Field(0.1, ge=0, le=1)
+    """Deduction from the lint score per warning."""
 
     @model_validator(mode="after")
     def _a_whole(self) -> Self:
@@ -65,8 +74,11 @@ class SuiteSettings(_Section):
     """Optional settings of suite scores: weights of suites, credit per class, and the latency that scores 0."""
 
     weights: dict[str, float] = {}
+    """Weight of a suite in the overall weighted score, at most 1,000,000; 1 for suites without one."""
     class_credit: dict[str, float] = {}
+    """Credit for a failure class in the weighted score, such as `{"refusal": 0.5}`."""
     latency_limit_ms: float | None = Field(None, gt=0, le=1e12)
+    """Latency at which the latency score is 0."""
 
     @field_validator("weights")
     @classmethod
@@ -93,9 +105,15 @@ class Scoring(_Section):
     composite: CompositeWeights = CompositeWeights()
     code: CodeWeights = CodeWeights()
     grades: dict[str, float] = {"A": 0.95, "B": 0.85, "C": 0.75, "D": 0.65}
+    """Lowest composite score of each grade."""
     failing_grade: str = "F"
+    """Grade below all of these."""
     baseline_tier: str = DEFAULT_TIER
+    """Tier that uplift is relative to."""
     prices: dict[str, Price] = {}
+    """US dollars per million tokens by model, such as `{"my-model": {"input": 3, "output": 15, "cache_read": 0.3}}`;
+    `cache_write` defaults to 1.25 times `input`. Claude Opus 4.5, Claude Sonnet 4 and GPT-4o have a price. See
+    [which price a model gets](metrics.md#which-price-a-model-gets)."""
     suites: SuiteSettings = SuiteSettings()
 
     @field_validator("grades")

@@ -27,9 +27,14 @@ class WorkerSettings(_Section):
     """Who does the work. `auto` starts processes where that pays; `count` is their number, or the most of a cluster."""
 
     kind: Literal["auto", "in_process", "processes", "dask"] = "auto"
+    """`in_process`, `processes`, or a `dask` cluster; `auto` starts processes where that pays."""
     count: int | None = Field(None, ge=1, le=100_000)
+    """Number of processes, or the most workers of a cluster that are used. By default one per core."""
     address: str | None = None
+    """Address of a Dask scheduler: `tcp://host:port` or `tls://host:port`."""
     tls: TlsFiles | None = None
+    """For `tls://`: the PEM files `ca_file`, `cert_file` and `key_file`; for `tls://127.0.0.1:port` by default those
+    of `touchstone workers start`."""
 
     @model_validator(mode="after")
     def _an_address_for_a_cluster(self) -> Self:

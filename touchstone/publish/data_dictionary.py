@@ -1,27 +1,47 @@
-"""Generate `docs/tables.md` from the tables' declarations. Run as a module with `--write FILE` or `--check FILE`."""
+"""Generate the docs that follow from declarations: `docs/tables/`, an index and a page per group, and the settings.
+
+Run as a module with `--write docs` or `--check docs`.
+"""
 
 import sys
+from itertools import groupby
 from pathlib import Path
 
 from touchstone.contracts import Table
+from touchstone.publish.settings_page import settings_page
 from touchstone.tables import TABLES
 
 _HEAD = """# Tables
 
-Made from `touchstone/tables.py` and `touchstone/contracts.py` by `make docs`; do not edit. Each table is a Parquet
-dataset under `tables/` in the output folder and a table of the same name in `warehouse.duckdb`. Key columns are
-**bold**.
+Made from the declarations in `touchstone/tables.py` by `make docs`; do not edit. Each table is a Parquet
+dataset under `tables/` in the output folder and a table of the same name in `warehouse.duckdb`. On the pages, key
+columns are **bold**.
+
+| table | one row per | page |
+|---|---|---|
 """
 
 
-def data_dictionary() -> str:
-    """Every table and column with its type and description, as Markdown."""
-    return "\n".join([_HEAD, *(_section(table) for table in TABLES.values())])
+def generated_pages() -> dict[str, str]:
+    """Every generated page by its path in `docs`, as Markdown."""
+    index = "".join(f"| [{t.name}]({_link(t)}) | {t.grain} | [{t.group}]({t.group}.md) |\n" for t in TABLES.values())
+    by_group = groupby(sorted(TABLES.values(), key=lambda table: table.group), key=lambda table: table.group)
+    pages = {f"tables/{group}.md": _page(group, list(tables)) for group, tables in by_group}
+    return {"configuration.md": settings_page(), "tables/README.md": _HEAD + index, **pages}
+
+
+def _page(group: str, tables: list[Table]) -> str:
+    return "\n".join([f"# Tables of the group {group}\n", "[All tables](README.md)\n", *map(_section, tables)])
 
 
 def _section(table: Table) -> str:
+    """A table with its columns, their types and descriptions, and the tables and settings that it reads."""
     extras = f" {table.extras}" if table.extras else ""
-    lines = [f"## {table.name}", "", table.description, f"One row per {table.grain}.{extras}", "", _lineage(table), ""]
+    reads = ", ".join(f"[{name}]({_link(TABLES[name])})" for name in table.reads)
+    settings = ", ".join(f"`{key}`" for key in table.settings)
+    sources = [f"Reads {reads}."] if reads else [] if settings else ["Reads the input files."]
+    sources += [f"Settings: {settings}."] if settings else []
+    lines = [f"## {table.name}", "", f"{table.description} One row per {table.grain}.{extras} {' '.join(sources)}", ""]
     lines += ["| column | type | nullable | meaning |", "|---|---|---|---|"]
     for name, column in table.schema.columns().items():
         shown = f"**{name}**" if name in table.key else name
@@ -30,28 +50,26 @@ def _section(table: Table) -> str:
     return "\n".join([*lines, ""])
 
 
-def _lineage(table: Table) -> str:
-    """Where a table comes from: its group, its function, and the tables and settings that it reads."""
-    module, _, name = table.made_by.partition(":")
-    path = f"`{module.replace('.', '/')}.py`"
-    reads = ", ".join(f"[{read}](#{read})" for read in table.reads) or "the input files"
-    settings = f" Settings: {', '.join(f'`{key}`' for key in table.settings)}." if table.settings else ""
-    if not table.reads and table.settings:
-        return f"Group `{table.group}`, `{name}` in {path}.{settings}"
-    return f"Group `{table.group}`, `{name}` in {path}. Reads {reads}.{settings}"
+def _link(table: Table) -> str:
+    return f"{table.group}.md#{table.name}"
 
 
 def main(arguments: list[str]) -> int:
-    """Write the file, or check that it is up to date."""
-    action, target = arguments[0], Path(arguments[1])
+    """Write the pages into a folder, or check that those in it are up to date."""
+    action, docs = arguments[0], Path(arguments[1])
+    pages = {docs / name: text for name, text in generated_pages().items()}
+    left_over = set((docs / "tables").glob("*.md")) - set(pages)
     if action == "--write":
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(data_dictionary())
+        (docs / "tables").mkdir(parents=True, exist_ok=True)
+        for page, text in pages.items():
+            page.write_text(text)
+        for page in left_over:
+            page.unlink()
         return 0
-    if target.exists() and target.read_text() == data_dictionary():
-        return 0
-    print(f"error: {target} is out of date; run `make docs`", file=sys.stderr)
-    return 1
+    stale = [page for page, text in pages.items() if not page.exists() or page.read_text() != text]
+    for page in [*stale, *left_over]:
+        print(f"error: {page} is out of date; run `make docs`", file=sys.stderr)
+    return 1 if stale or left_over else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """`git apply` is the reference for patches: what it applies, we apply with the same files and modes.
 
 Real diffs between two small trees, written by git in many ways, some damaged, are applied to a tree that may have
-changed in between. The differences that are intended are listed here and in docs/validation.md, each with its reason.
+changed in between. The intended differences are listed here and in docs/validators/fixes.md, each with its reason.
 """
 
 import os

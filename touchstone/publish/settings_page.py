@@ -1,0 +1,111 @@
+"""Generate `docs/configuration.md` from the models in `touchstone.config`: the string below a field describes it."""
+
+import ast
+import inspect
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from touchstone.config import EvaluationConfig
+
+_HEAD = """# Configuration
+
+Made from `touchstone/config` by `make docs`; do not edit.
+
+One JSON or TOML file. `touchstone init DIR` writes both: a short JSON file, and the same settings as TOML with
+comments. Paths are relative to the file; a leading `~` is your home folder. An unknown key, a key given twice, or a
+value that is invalid or out of bounds stops the run with one line that names it.
+"""
+# Pages that say more about a section.
+_MORE = {
+    "input_limits": "inputs.md#large-files-and-files-that-are-being-written",
+    "validation": "validation.md",
+    "validation.terraform": "validators/terraform.md",
+    "validation.python": "validators/python.md",
+    "validation.rust": "validators/rust.md",
+    "validation.command": "validators/command.md",
+    "workers": "scale.md",
+    "intervals": "statistics.md#confidence-intervals",
+    "comparison": "ci.md#a-pinned-baseline",
+    "scoring": "metrics.md#scores",
+    "publish": "looking.md",
+    "retention": "deployment.md#retention",
+}
+_KINDS: dict[Any, str] = {int: "integer", float: "number", str: "text", Path: "path", list: "list", dict: "object"}
+_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+# A bound of this size is a technical one.
+_ENDLESS = 2**63 - 1
+
+
+def settings_page() -> str:
+    """Every key with its default, the values it accepts and its meaning, as Markdown."""
+    return "\n".join([_HEAD, *_sections(EvaluationConfig, "")])
+
+
+def _sections(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    """The keys of a model, then its nested sections."""
+    meanings = _meanings(model)
+    nested = {name: kind for name, field in model.model_fields.items() if (kind := _section_of(field)) is not None}
+    if prefix:
+        more = f" More: [{_MORE[prefix].partition('#')[0]}]({_MORE[prefix]})." if prefix in _MORE else ""
+        yield f"## `{prefix}`\n\n{_summary(model)}{more}\n"
+    rows = [
+        f"| `{'.'.join(filter(None, (prefix, name)))}` | {_default(field)} | {_values(field)} | {meanings[name]} |"
+        for name, field in model.model_fields.items()
+        if name not in nested
+    ]
+    if rows:
+        yield "\n".join(["| key | default | values | meaning |", "|---|---|---|---|", *rows, ""])
+    for name, section in nested.items():
+        yield from _sections(section, ".".join(filter(None, (prefix, name))))
+
+
+def _summary(model: type[BaseModel]) -> str:
+    paragraph, *_ = (inspect.getdoc(model) or "").partition("\n\n")
+    return " ".join(paragraph.split())
+
+
+def _meanings(model: type[BaseModel]) -> dict[str, str]:
+    """The string below each field. Pydantic's `use_attribute_docstrings` would read it at every start, in 40 ms."""
+    (definition,) = ast.parse(inspect.getsource(model)).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: " ".join(str(text.value).split())
+        for field, below in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(text := below.value, ast.Constant)
+    }
+
+
+def _section_of(field: FieldInfo) -> type[BaseModel] | None:
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default is PydanticUndefined:
+        return "required"
+    return "" if field.default is None else f"`{json.dumps(field.default)}`"
+
+
+def _values(field: FieldInfo) -> str:
+    """What a field accepts: its choices, or its kind with the bounds."""
+    kind = field.annotation
+    if get_origin(kind) is UnionType:
+        kind = next(one for one in get_args(kind) if one is not NoneType)
+    if get_origin(kind) is Literal:
+        return ", ".join(f"`{json.dumps(one)}`" for one in get_args(kind))
+    if kind is bool:
+        return "`true`, `false`"
+    bounds = {
+        name: getattr(rule, name) for rule in field.metadata for name in ("gt", "ge", "lt", "le") if hasattr(rule, name)
+    }
+    shown = [f"{sign} {bounds[name]:,.15g}" for name, sign in _SIGNS.items() if bounds.get(name, _ENDLESS) < _ENDLESS]
+    return " ".join([_KINDS.get(get_origin(kind) or kind, "object"), ", ".join(shown)]).strip()
