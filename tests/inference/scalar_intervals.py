@@ -7,9 +7,10 @@ import numpy as np
 
 from touchstone.config import IntervalSettings
 from touchstone.inference import uncertainty
-from touchstone.inference.difference_limits import difference_limits
+from touchstone.inference.arrays import Floats, Integers
+from touchstone.inference.paired_intervals import difference_limits
 from touchstone.inference.quantiles import t_critical
-from touchstone.inference.uncertainty import Floats, Integers, Interval, UnitHistogram
+from touchstone.inference.uncertainty import Interval, UnitHistogram
 
 
 def paired_interval(
@@ -22,7 +23,7 @@ def paired_interval(
 
 def difference_interval(units: UnitHistogram, confidence: float) -> Interval:
     """Interval for the mean of differences that are grouped in units; see `difference_limits`."""
-    low, high, methods = difference_limits(
+    found = difference_limits(
         np.array([units.mean]),
         np.array([units.standard_error or 0.0]),
         np.array([units.degrees_of_freedom or math.nan]),
@@ -30,7 +31,7 @@ def difference_interval(units: UnitHistogram, confidence: float) -> Interval:
         np.array([math.fsum(np.minimum(np.abs(units.sums), 1) * units.counts)]),
         confidence,
     )
-    return Interval(float(low[0]), float(high[0]), units.method_name(str(methods[0])), units.units)
+    return Interval(float(found.low[0]), float(found.high[0]), str(found.methods[0]), units.units)
 
 
 def t_interval(units: UnitHistogram, confidence: float) -> Interval:
@@ -45,7 +46,7 @@ def t_interval(units: UnitHistogram, confidence: float) -> Interval:
         return Interval(None, None, None, units.units)
     half_width = t_critical(units.degrees_of_freedom, confidence) * units.standard_error
     low, high = max(-1.0, units.mean - half_width), min(1.0, units.mean + half_width)
-    return Interval(low, high, units.method_name("t"), units.units)
+    return Interval(low, high, "t", units.units)
 
 
 def difference_units(differences: Floats, weights: Integers, clusters: Sequence[str | None]) -> UnitHistogram | None:

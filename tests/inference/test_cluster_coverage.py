@@ -65,7 +65,7 @@ def shown_differences(population: Population, runs: int) -> Iterator[Interval]:
 def medians(population: Population, runs: int) -> Iterator[Interval]:
     once = np.ones(len(population.clusters), dtype=np.int64)
     for scores in population.score_runs(runs, 3):
-        yield median_interval(Sample(scores, population.clusters, once, has_clusters=True), SETTINGS)
+        yield median_interval(Sample(scores, population.clusters, once), SETTINGS)
 
 
 def costs(population: Population, runs: int, log_standard_deviation: float) -> Iterator[Interval]:

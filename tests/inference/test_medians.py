@@ -30,7 +30,7 @@ def test_worked_example_of_ten_attempts_at_each_of_ten_problems() -> None:
     found = interval_of(*([place / 10] * 10 for place in range(10)))
     least = 0.5 - special.stdtrit(9, 0.975) / (2 * np.sqrt(9))
     assert 0.1 < least < 0.2
-    assert found == Interval(0.1, 0.8, "woodruff-cluster", 10)
+    assert found == Interval(0.1, 0.8, "woodruff", 10)
 
 
 def test_attempts_that_differ_within_problems_say_more_than_such_that_do_not() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import more_examples, nightly_but
 from touchstone.inference import paired_tests, tails
-from touchstone.inference.paired_moments import PairChunk, pair_chunk
+from touchstone.inference.paired_moments import Integers, PairChunk, PairedUnits, outcome_matrix, pair_chunk
 from touchstone.inference.paired_tests import (
     MAX_LATTICE_SUM,
     exact_permutation_p,
@@ -19,14 +19,13 @@ from touchstone.inference.paired_tests import (
     monte_carlo_p,
     sign_permutation_test,
 )
-from touchstone.inference.paired_units import Integers, PairedUnits, outcome_matrix
 
 NONZERO = st.integers(-12, 12).filter(bool)
 
 
 def units(differences: list[int] | Integers, *, exact: bool = True) -> PairedUnits:
     sums = np.asarray(differences, dtype=np.int64)
-    return PairedUnits(sums, np.ones_like(sums), len(sums), clustered=False, exact=exact)
+    return PairedUnits(sums, np.ones_like(sums), len(sums), exact)
 
 
 def p_of(differences: list[int] | Integers) -> float:

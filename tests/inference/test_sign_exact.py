@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from tests.conftest import more_examples, nightly_but
 from tests.inference.test_paired_tests import whole_tail
-from touchstone.inference import sign_exact
-from touchstone.inference.sign_exact import sign_exact_p
+from touchstone.inference import paired_tests
+from touchstone.inference.arrays import Integers
+from touchstone.inference.paired_tests import sign_exact_p
 from touchstone.inference.tails import DiscreteTerms, lattice_tail, two_sided
-
-Integers = NDArray[np.int64]
 
 DIFFERENCES = st.lists(st.integers(-9, 9) | st.sampled_from([-60, 24, 61]), max_size=40)
 
@@ -42,7 +40,7 @@ def test_every_row_is_the_exact_tail(rows: list[list[int]]) -> None:
 @more_examples
 def test_other_rows_and_the_size_of_blocks_do_not_change_the_last_digit(rows: list[list[int]], block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sign_exact, "_BLOCK", block)
+        patch.setattr(paired_tests, "_BLOCK", block)
         together = p_of_rows(*rows)
     assert together == [p_of_rows(row)[0] for row in rows]
 

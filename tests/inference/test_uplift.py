@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.config import IntervalSettings
-from touchstone.inference import bootstrap, uplift
-from touchstone.inference.medians import Sample
+from touchstone.inference import bootstrap, medians
+from touchstone.inference.medians import Sample, uplift_intervals
 from touchstone.inference.uncertainty import Interval
-from touchstone.inference.uplift import uplift_intervals
 
 SETTINGS = IntervalSettings(replicates=2000)
 
 
-def sample(values: object, units: object | None = None, has_clusters: bool = False) -> Sample:
+def sample(values: object, units: object | None = None) -> Sample:
     scores = np.asarray(values, dtype=float)
     codes = np.arange(len(scores)) if units is None else np.asarray(units, dtype=np.int64)
-    return Sample(scores, codes, np.ones(len(scores), dtype=np.int64), has_clusters)
+    return Sample(scores, codes, np.ones(len(scores), dtype=np.int64))
 
 
 def uplift_of(baseline: Sample, tier: Sample, settings: IntervalSettings = SETTINGS) -> Interval:
@@ -42,11 +41,11 @@ def test_agrees_with_resampling_problems_one_by_one() -> None:
     generator = np.random.default_rng(2)
     before, after = baseline.values.reshape(40, 3), tier.values.reshape(40, 3)
     drawn = generator.integers(0, 40, (20_000, 40))
-    medians = [np.median(side[drawn].reshape(len(drawn), -1), axis=1) for side in (before, after)]
-    expected = np.quantile(medians[1] / medians[0] - 1, [0.025, 0.975])
+    drawn_medians = [np.median(side[drawn].reshape(len(drawn), -1), axis=1) for side in (before, after)]
+    expected = np.quantile(drawn_medians[1] / drawn_medians[0] - 1, [0.025, 0.975])
     found = uplift_of(baseline, tier, IntervalSettings(replicates=20_000))
     assert (found.low, found.high) == pytest.approx(tuple(expected), abs=0.01)
-    assert (found.method, found.units) == ("paired-bootstrap", 40)
+    assert (found.method, found.units) == ("bootstrap", 40)
 
 
 @pytest.mark.parametrize(("units", "values"), [(7, 3), (20, 1), (50, 40), (164, 900), (30, 2)])
@@ -55,7 +54,7 @@ def test_medians_of_replicates_are_medians(units: int, values: int) -> None:
     codes = np.repeat(np.arange(units), generator.integers(0, 9, units))
     scores = generator.integers(0, values, len(codes)) / values
     draws = bootstrap.bootstrap_counts(units, 200, 7)
-    found = uplift._bootstrap_medians(sample(scores, codes), codes, draws)
+    found = medians._bootstrap_medians(sample(scores, codes), codes, draws)
     for times, median in zip(draws, found, strict=True):
         drawn = np.repeat(scores, times[codes].astype(int))
         assert median == np.median(drawn) if len(drawn) else np.isnan(median)
@@ -94,15 +93,8 @@ def test_an_infinite_end_is_infinite_and_not_unknown() -> None:
 
 def test_replicates_of_nothing_by_nothing_are_left_out() -> None:
     both = sample([0.0] * 9 + [0.5] * 11)
-    assert uplift_of(both, both) == Interval(0.0, 0.0, "paired-bootstrap", 20)
+    assert uplift_of(both, both) == Interval(0.0, 0.0, "bootstrap", 20)
     assert uplift_of(sample([0.0] * 9), sample([0.0] * 9)) == Interval(None, None, None, 9)
-
-
-def test_shared_clusters_are_named() -> None:
-    codes = np.repeat(np.arange(10), 4)
-    baseline, tier = sample(np.full(40, 0.5), codes, has_clusters=True), sample(np.full(40, 0.75), codes)
-    assert uplift_of(baseline, tier).method == "paired-bootstrap-cluster"
-    assert uplift_of(baseline, tier).units == 10
 
 
 def test_tiers_are_compared_as_if_each_were_alone() -> None:
@@ -141,7 +133,7 @@ def test_neither_order_nor_grouping_of_rows_shows(random: object) -> None:
 def test_groups_and_bins_change_little() -> None:
     baseline, tier = attempts(9, 600, 5, easier=0.1, steps=100_000)
     exact = uplift_of(baseline, tier)
-    with patch.object(bootstrap, "MAX_GROUPS", 200), patch.object(uplift, "MAX_VALUES", 300):
+    with patch.object(bootstrap, "MAX_GROUPS", 200), patch.object(medians, "MAX_VALUES", 300):
         rough = uplift_of(baseline, tier)
     assert (rough.low, rough.high) == pytest.approx((exact.low, exact.high), abs=0.02)
     assert rough.units == 600
@@ -149,7 +141,7 @@ def test_groups_and_bins_change_little() -> None:
 
 def test_working_in_pieces_changes_nothing() -> None:
     baseline, tier = attempts(11, 40, 3, easier=0.1)
-    with patch.object(uplift, "_CHUNK", 40 * 7):
+    with patch.object(medians, "_CHUNK", 40 * 7):
         pieces = uplift_of(baseline, tier)
     assert pieces == uplift_of(baseline, tier)
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from touchstone.config.scoring import CodeWeights, CompositeWeights, Price, Scoring
 from touchstone.metrics import attempts as metric
-from touchstone.metrics.prices import cost_at, price_name
+from touchstone.metrics.attempts import cost_at, price_name
 from touchstone.tables import TABLES
 
 SCORING = Scoring()

@@ -157,14 +157,14 @@ def test_clusters_are_resampled_whole() -> None:
     attempts = solid("m", [1.0, 1.0, 0.0, 0.0] * 10, 1.0)
     paired = {f"p{i:02}": f"c{i // 2}" for i in range(40)}
     alone, together = economics(attempts)["m"], economics(attempts, paired)["m"]
-    assert (together["ci_method"], together["ci_units"]) == ("fieller-cluster", 20)
+    assert (together["ci_method"], together["ci_units"]) == ("fieller", 20)
     assert alone["cost_of_pass"] == together["cost_of_pass"]
     assert together["ci_high"] - together["ci_low"] > alone["ci_high"] - alone["ci_low"]
 
 
 def test_many_problems_in_few_clusters_have_no_probabilities() -> None:
     row = economics(solid("m", [1.0, 0.0] * 10, 1.0), {f"p{i:02}": f"c{i % 5}" for i in range(20)})["m"]
-    assert (row["ci_units"], row["ci_method"], row["pareto_probability"]) == (5, "fieller-cluster", None)
+    assert (row["ci_units"], row["ci_method"], row["pareto_probability"]) == (5, "fieller", None)
 
 
 def test_a_cluster_of_one_problem_is_a_problem() -> None:

@@ -8,7 +8,7 @@ import pytest
 from touchstone.config import load_config
 from touchstone.config.scoring import Price, Scoring
 from touchstone.errors import TouchstoneError
-from touchstone.metrics.prices import price_name
+from touchstone.metrics.attempts import price_name
 
 PRICES = Scoring(
     prices={

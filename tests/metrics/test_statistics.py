@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.metrics.statistics import STATISTICS, population_variance, statistics
+from touchstone.metrics.tiers import STATISTICS, population_variance, statistics
 
 TEN_RUNS = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]
 

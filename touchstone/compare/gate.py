@@ -2,7 +2,7 @@
 
 It makes the tables `baseline_verdicts`, `regressions` and `regression_counts` and the report `comparison.md`, and
 decides by the configuration whether a worse model or a regressed or lost case is ignored, warned about, or blocks
-publishing. ScoreMethod two evaluations are compared belongs in `compare`.
+publishing. How evaluations are compared is in `compare`.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,18 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.checks import CheckResult, GateResult
-from touchstone.compare.compare import CompareOptions, changed_cases, compare_models, verdict_lines, verdict_row
+from touchstone.compare.compare import (
+    CompareOptions,
+    changed_cases,
+    compare_models,
+    validation_differences,
+    verdict_lines,
+    verdict_row,
+)
 from touchstone.compare.inputs import ComparisonInput, open_input
 from touchstone.compare.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.compare.regressions import KINDS, ScoreMethod
 from touchstone.compare.report import ComparisonReport, format_report
-from touchstone.compare.validation_differences import validation_differences
 from touchstone.config import ComparisonConfig
 from touchstone.inference.exact import exact_sum
 from touchstone.locations import shown

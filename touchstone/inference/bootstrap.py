@@ -21,10 +21,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.quantiles import t_critical
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MAX_GROUPS = 1_000
 # Fewer units have too few distinct resamples for their percentiles to mean anything.

@@ -28,11 +28,10 @@ from functools import lru_cache, partial
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from touchstone.inference.difference_limits import Texts, each_once, unseen_share
+from touchstone.inference.arrays import Booleans, Floats, Texts
+from touchstone.inference.paired_intervals import each_once, unseen_share
 from touchstone.inference.paired_moments import PairMoments
-from touchstone.inference.paired_units import Floats
 from touchstone.inference.quantiles import t_critical
 from touchstone.inference.uncertainty import wilson
 
@@ -181,7 +180,7 @@ def _solve_effects(pairs: PairMoments, rates: PassRateMoments, floor: Floats, mu
         squared, plain = (part / pairs.problems for part in rates.added_variance())
     step, error = pairs.step / pairs.problems, pairs.standard_error**2
 
-    def too_small(effect: Floats) -> NDArray[np.bool_]:
+    def too_small(effect: Floats) -> Booleans:
         variance = np.maximum(0.0, error + (squared * effect + plain) * effect)
         return step + multiple * np.maximum(floor, np.sqrt(variance)) > effect
 

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from touchstone.inference.arrays import Floats
 
 Family = Literal["all", "baseline", "fdr"]
 

@@ -8,7 +8,7 @@ B is the variance between problems of the true difference, W the sum over both m
 attempt, E p (1 - p), and d the design effect of clusters, 1 + (s - 1) c for s problems per cluster, of whose variance
 the share c belongs to the cluster. More attempts shrink only the second term. What such a design can detect follows
 from the same equation as the minimum detectable effect of a finished comparison, `detectable`: only the moments are
-those of the design instead of the data. Estimating them from data belongs in `touchstone.compare.plan_data`.
+those of the design instead of the data. Estimating them from data belongs in `touchstone.compare.planning`.
 """
 
 import math
@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from touchstone.errors import TouchstoneError
+from touchstone.inference.arrays import Booleans, Floats, Integers
 from touchstone.inference.detectable import minimum_detectable_effects, units_needed
 from touchstone.inference.paired_moments import PairMoments
-from touchstone.inference.paired_units import Booleans, Floats, Integers
 
 # With fewer problems, or clusters of them, a permutation test has too few possible p-values for the formula to hold.
 FEWEST_UNITS = 10
@@ -66,7 +66,6 @@ class Population:
         return PairMoments(
             problems=problems,
             units=units,
-            clustered=size > 1,
             wins=units,
             losses=units,
             rate_a=rates,

@@ -10,7 +10,7 @@ from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits
 from touchstone.config.scoring import Scoring
 from touchstone.inference.hypergeometric import fisher_p
-from touchstone.metrics.prices import price_name
+from touchstone.metrics.attempts import price_name
 from touchstone.metrics.suites import empty_suites
 from touchstone.storage.batches import batches
 from touchstone.tables import TABLES

@@ -22,18 +22,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.cluster_robust import ClusterRobustSE, cluster_robust_se
 from touchstone.inference.quantiles import t_critical
 from touchstone.metrics.keys import MODEL_TIER
 from touchstone.metrics.pass_at_k import counts_by_group
 from touchstone.metrics.problem_scores import mean_score
 from touchstone.tables import TABLES
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Plans whose expected widths differ by less than this share are equally good.
 TIE_TOLERANCE = 0.05
