@@ -72,16 +72,12 @@ EQUAL_ROWS = st.integers(1, 5).flatmap(
 )
 
 
-@given(st.lists(EQUAL_ROWS, min_size=1, max_size=9))
-def test_exact_permutation_is_brute_force(counts: Counts) -> None:
-    result = compare_pair(frame(counts), SETTINGS)
-    assert result.test in ("mcnemar", "permutation-exact")
-    assert result.p_value == pytest.approx(brute_force([d / m - b / n for n, b, m, d in counts]), rel=1e-12)
-
-
 @given(st.lists(st.tuples(EQUAL_ROWS, st.sampled_from(["x", "y", "z", None])), min_size=1, max_size=9))
-def test_clustered_permutation_is_brute_force_on_sums(rows: list[tuple[tuple[int, int, int, int], str | None]]) -> None:
+def test_permutation_is_brute_force_on_sums_over_clusters(
+    rows: list[tuple[tuple[int, int, int, int], str | None]],
+) -> None:
     result = compare_pair(frame([counts for counts, _ in rows], [cluster for _, cluster in rows]), SETTINGS)
+    assert result.test in ("mcnemar", "permutation-exact")
     sums: dict[object, list[float]] = {}
     for place, ((n, b, m, d), cluster) in enumerate(rows):
         sums.setdefault(place if cluster is None else cluster, []).append(d / m - b / n)
@@ -194,26 +190,19 @@ def test_one_problem_says_nothing() -> None:
     assert sentence(result, "atlas", "cedar").endswith("; 1 problem cannot reach p ≤ 0.05; at least 6 are needed")
 
 
-def test_interval_and_effect_size_are_those_of_a_paired_t() -> None:
-    generator = np.random.default_rng(5)
-    c_a, c_b = generator.binomial(5, 0.4, 50), generator.binomial(5, 0.6, 50)
-    result = compare_pair(frame([(5, int(a), 5, int(b)) for a, b in zip(c_a, c_b, strict=True)]), SETTINGS)
-    d = (c_b - c_a) / 5
-    ends = scipy.stats.ttest_1samp(d, 0).confidence_interval(0.95)
-    assert (result.ci_low, result.ci_high) == pytest.approx((ends.low, ends.high), rel=1e-9)
-    assert result.effect_size == pytest.approx(d.mean() / d.std(ddof=1), rel=1e-12)
-
-
-def test_a_large_suite_has_an_interval_that_mirrors_and_is_that_of_a_paired_t() -> None:
+@pytest.mark.parametrize("problems", [50, 600])
+def test_interval_and_effect_size_are_those_of_a_paired_t_and_mirror(problems: int) -> None:
     generator = np.random.default_rng(6)
-    c_a, c_b = generator.binomial(5, 0.5, 600), generator.binomial(5, 0.55, 600)
+    c_a, c_b = generator.binomial(5, 0.5, problems), generator.binomial(5, 0.6, problems)
     counts = frame([(5, int(a), 5, int(b)) for a, b in zip(c_a, c_b, strict=True)])
     there, back = compare_pair(counts, SETTINGS), compare_pair(swapped(counts), SETTINGS)
     assert there.method == "t"
     assert back.ci_low is not None and back.ci_high is not None
     assert (there.ci_low, there.ci_high) == (-back.ci_high, -back.ci_low)
-    ends = scipy.stats.ttest_1samp((c_b - c_a) / 5, 0).confidence_interval(0.95)
+    d = (c_b - c_a) / 5
+    ends = scipy.stats.ttest_1samp(d, 0).confidence_interval(0.95)
     assert (there.ci_low, there.ci_high) == pytest.approx((ends.low, ends.high), rel=1e-9)
+    assert there.effect_size == pytest.approx(d.mean() / d.std(ddof=1), rel=1e-12)
 
 
 def test_detectable_effect_grows_with_power_and_falls_with_alpha() -> None:
