@@ -7,12 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.compare.test_pairs import SETTINGS
+from tests.compare.test_pairs import SETTINGS, compare_pair
 from touchstone.cli.live import LineDisplay
-from touchstone.compare.pairs import (
-    compare_counts,
-    compare_pair,
-)
+from touchstone.compare.pairs import compare_counts
 from touchstone.inference.multiplicity import adjust_p_values
 from touchstone.tables import TABLES
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from touchstone.compare.pairs import (
     ComparisonSettings,
+    PairResult,
     compare_counts,
-    compare_pair,
+    compare_pairs,
     sentence,
 )
 from touchstone.inference import paired_tests
@@ -40,6 +41,10 @@ def flips(wins: int, losses: int, both: int = 0, neither: int = 0) -> pl.DataFra
 
 def swapped(counts: pl.DataFrame) -> pl.DataFrame:
     return counts.select("oid", "cluster", n_a="n_b", c_a="c_b", n_b="n_a", c_b="c_a")
+
+
+def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings) -> PairResult:
+    return compare_pairs([counts], settings)[0]
 
 
 # Tests

@@ -104,11 +104,6 @@ def test_only_attempts_that_count_make_an_interval() -> None:
     assert nothing["avg_lint_score_ci_units"] == 0
 
 
-def test_all_that_compile_are_not_certain_to() -> None:
-    row = model(*({"oid": f"p{place}"} for place in range(20)))
-    assert (row["avg_compilation_rate_ci_low"], row["avg_compilation_rate_ci_high"]) == wilson(1.0, 20, 0.95)
-
-
 def test_problems_that_share_a_cluster_are_one_unit() -> None:
     shared = pl.LazyFrame({"oid": ["a", "b", "c"], "cluster": ["x", "x", "y"]})
     made = [{"oid": oid, "code_score": score} for oid, score in (("a", 0.25), ("b", 0.75), ("c", 1.0))]

@@ -157,12 +157,6 @@ def attempts(*rows: tuple[str, str, int, int]) -> pl.LazyFrame:
     )
 
 
-def test_a_suite_of_one_attempt_per_problem_has_wilsons_interval() -> None:
-    row = suites_of(cases(("json_api", 10, 7))).collect().row(0, named=True)
-    assert (row["ci_low"], row["ci_high"]) == wilson(0.7, 10, 0.95)
-    assert (row["ci_method"], row["ci_units"]) == ("wilson", 10)
-
-
 def test_attempts_at_one_problem_are_one_unit() -> None:
     made = attempts(("s", "a", 4, 2), ("s", "b", 4, 3), ("s", "c", 8, 8), ("t", "d", 2, 1))
     first, second = suites_of(made).collect().rows(named=True)

@@ -1,7 +1,7 @@
 """Compare two evaluations: which cases changed, and whether a model got better or worse.
 
-Used by `touchstone compare` and by the gate. What can be compared is in `inputs`, the cases that changed in
-`regressions`, the statistics in `pairs`, and the output formats in `report`.
+Used by `touchstone compare` and by the gate. The inputs are opened in `inputs`, cases compared in `regressions`, the
+statistics computed in `pairs`, and the output formats written in `report`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -114,7 +114,7 @@ def compare_family(
 
 
 def pair_results(results: pl.DataFrame) -> Iterator[PairResult]:
-    """The rows of `compare_family` one after the other."""
+    """The rows of `compare_family` as objects, made one at a time."""
     return (PairResult(**row) for row in results.iter_rows(named=True))
 
 

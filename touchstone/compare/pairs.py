@@ -32,7 +32,7 @@ from touchstone.progress import track
 from touchstone.tables import TABLES
 
 __all__ = [
-    "ComparisonSettings", "PairResult", "compare_counts", "compare_pair", "compare_pairs", "sentence",
+    "ComparisonSettings", "PairResult", "compare_counts", "compare_pairs", "sentence",
 ]  # fmt: skip
 
 # From this many pairs on, progress is shown.
@@ -43,22 +43,18 @@ _SENTENCES = 4096
 _RENAMED = {"problems_only_a": "only_a", "problems_only_b": "only_b", "method": "ci_method", "units": "ci_units"}
 
 
-def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings) -> PairResult:
-    """Compare b with a, given attempts n and passes c per problem: oid, n_a, c_a, n_b, c_b, cluster.
+def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -> list[PairResult]:
+    """Compare b with a in each pair, corrected for their number.
 
-    A problem without a decided attempt of a or of b (null or 0) is left out and counted.
+    A pair has attempts n and passes c per problem: oid, n_a, c_a, n_b, c_b, cluster. A problem without a decided
+    attempt of a or of b (null or 0) is left out and counted.
 
     >>> flips = pl.DataFrame({"oid": list("abcdefghij"), "n_a": 1, "c_a": [0] * 9 + [1], "n_b": 1,
     ...                       "c_b": [1] * 9 + [0], "cluster": None})
-    >>> result = compare_pair(flips, ComparisonSettings())
+    >>> [result] = compare_pairs([flips], ComparisonSettings())
     >>> result.difference, result.test, result.p_value, result.verdict
     (0.8, 'mcnemar', 0.021484375, 'better')
     """
-    return compare_pairs([counts], settings)[0]
-
-
-def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -> list[PairResult]:
-    """The same for several pairs, corrected for their number."""
     if not pairs:
         return []
     first, second = np.array([0]), np.array([1])
@@ -156,7 +152,7 @@ def count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tupl
 
 
 def pair_matrix(counts: pl.DataFrame) -> OutcomeMatrix:
-    """The counts of one pair, given as to `compare_pair`."""
+    """The counts of one pair, given as to `compare_pairs`."""
     counts = counts.sort("oid")
     columns = [[f"{count}_a", f"{count}_b"] for count in ("n", "c")]
     n, c = (counts.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy().T for names in columns)

@@ -98,8 +98,8 @@ def _message(better: Sequence[_Pair], higher: Sequence[_Pair], compared: int) ->
         return f"the best model overall is not the best in every slice: {'; '.join(shown)}{more}"
     slices = len({each.where for each in higher})
     if slices:
-        told = counted_of(slices, compared, "slice")
-        return f"the best model overall is beaten in no slice; another scores higher in {told}, within noise"
+        where = counted_of(slices, compared, "slice")
+        return f"the best model overall is beaten in no slice; another scores higher in {where}, within noise"
     return (
         f"the best model overall is the best in each of {counted(compared, 'slice')}"
         if compared
@@ -114,5 +114,5 @@ def _without_cutoff(counts: pl.DataFrame, slices: Sequence[SliceSettings]) -> st
         for each in slices
         if each.cutoff is not None
     }
-    told = [f"{column} has no cutoff for {', '.join(names)}" for column, names in missing.items() if names]
-    return f"left out: {'; '.join(told)}" if told else ""
+    parts = [f"{column} has no cutoff for {', '.join(names)}" for column, names in missing.items() if names]
+    return f"left out: {'; '.join(parts)}" if parts else ""

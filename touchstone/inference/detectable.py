@@ -62,7 +62,7 @@ class PassRateMoments:
         return replace(self, mean=1 - self.mean, mean_square=mean_square)
 
     def added_variance(self) -> tuple[Floats, Floats]:
-        """What a proportional drop adds to the variance of a problem's difference: per drop squared, and per drop.
+        """The variance that a proportional drop adds to a problem's difference: per drop squared, and per drop.
 
         Losing the share f of each rate on one side, whose variance between units is S + v with S shared by the other
         side, turns 2 v into 2 v + f^2 (S + v) - 2 f v, and E p (1 - p) into (1 - f) E p - (1 - f)^2 E p^2. The drop
@@ -77,8 +77,8 @@ def pass_rate_moments(pairs: PairMoments) -> PassRateMoments:
     """Moments of the pass rates of each pair, from its problems and from the units that they form."""
     mean = (pairs.rate_a + pairs.rate_b) / 2
     mean_square = np.maximum(pairs.product, mean**2)
-    # What is left of the variance of the differences after that of the attempts; below 0 only by chance, and then
-    # kept, so that it is right on average.
+    # The variance of the differences less that of the attempts; below 0 only by chance, and then kept, so that it is
+    # right on average.
     attempts = (mean - mean_square) * (pairs.inverse_a + pairs.inverse_b)
     one_sided = (pairs.problems * pairs.standard_error**2 - attempts) / 2
     fewer = np.maximum(pairs.inverse_a, pairs.inverse_b)

@@ -160,7 +160,7 @@ def _interval(baseline: Sample, tier: Sample, before: Floats, after: Floats, set
         low, high = expanded_percentiles(uplifts, fewer, settings.confidence)
     else:
         tail = (1 - settings.confidence) / 2
-        # Nothing lies between a number and infinity, so the limits are replicates, never interpolated.
+        # There is nothing between a number and infinity, so the limits are replicates, never interpolated.
         low = float(np.quantile(uplifts, tail, method="lower"))
         high = float(np.quantile(uplifts, 1 - tail, method="higher"))
     return Interval(low, high, "bootstrap", units)

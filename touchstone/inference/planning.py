@@ -34,7 +34,7 @@ class Population:
 
     `rate` is the mean pass rate of both. `between` is B, and `covariance` that of the two models' rates over problems.
     `between` and `unit_covariance`, the covariance between clusters per problem, include what the problems of a cluster
-    share. `attempt_variance` is W; None if it cannot be told from B, of which it then is part: one attempt per problem.
+    share. `attempt_variance` is W; None if B includes it, because each problem has one attempt.
     `unit_size` is the number of problems per degree of freedom, `cluster_size` that per cluster. In `clusters` of a
     fixed number, more problems are more problems per cluster. `estimated_from` so many units; infinitely many if all
     this is assumed.
@@ -118,7 +118,7 @@ def assumed_population(
 ) -> Population:
     """Two models with the same mean pass rate, about which only assumptions exist.
 
-    `icc` is the intraclass correlation of attempts at a problem: the share of the variance of an attempt that lies
+    `icc` is the intraclass correlation of attempts at a problem: the share of the variance of an attempt that is
     between problems. `correlation` is that of the two models' pass rates over problems.
 
     >>> assumed_population(0.6, 0.4, 0.5).between, round(assumed_population(0.6, 0.4, 0.5).attempt_variance, 3)
@@ -164,7 +164,7 @@ def attempts_needed(population: Population, problems: int, goal: Goal) -> int | 
 
 
 def detectable_at_best(population: Population, problems: int, goal: Goal) -> float | None:
-    """What so many problems could detect if every attempt at them were known; None if nothing."""
+    """The difference that so many problems detect with unlimited attempts; None if there is none."""
     (effect,) = detectable(population, np.array([problems]), np.array([MOST_ATTEMPTS]), goal)
     return None if math.isnan(effect) else float(effect)
 
@@ -177,7 +177,7 @@ class Costs:
     problem: float = 0.0
 
     def of(self, problems: int, attempts: int) -> float | None:
-        """What a design costs.
+        """The cost of a design.
 
         >>> Costs((0.25, 0.5), problem=2.0).of(problems=100, attempts=5)
         575.0

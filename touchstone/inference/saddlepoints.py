@@ -214,7 +214,7 @@ def _newton_p(kinds: Integers, counts: Integers, observed: Integers, spans: Inte
 
 
 def _width(tilt: Floats, step: Floats) -> Floats:
-    """What u is in multiples of the standard deviation: the tilt, corrected for the lattice."""
+    """u in multiples of the standard deviation: the tilt, corrected for the lattice."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(step > 0, np.sinh(step * tilt) / step, tilt)
 

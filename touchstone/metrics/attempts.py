@@ -20,7 +20,7 @@ TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tok
 _MILLION = 1_000_000
 _CACHE_WRITE_FACTOR = 1.25
 _RELEASE = r"-(20\d\d-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])|latest)$"
-# What is read of an attempt and of its outcome, apart from their key.
+# The columns that are read of an attempt and of its outcome, apart from their key.
 _GIVEN = (
     "run_id",
     "suite",

@@ -76,7 +76,7 @@ def _has_classes(attempt_scores: pl.LazyFrame) -> bool:
 
 
 def _unclassified(problem_scores: pl.LazyFrame) -> pl.DataFrame:
-    """What `_by_class` makes of attempts without any class or latency score, without reading them."""
+    """The result of `_by_class` for attempts without any class or latency score, without reading them."""
     passed = pl.col("accuracy_sum")
     sums = problem_scores.group_by(SUITE_KEY).agg(
         cases=pl.col("attempts").sum(),

@@ -70,7 +70,7 @@ def statistics(frame: pl.LazyFrame, group: Sequence[str], metrics: Sequence[str]
     (1.5, 1.0, 0.5)
     """
     counts = frame.select(pl.col(metrics).count()).collect(engine="streaming").row(0, named=True)
-    # What nobody recorded need not be read again; but one histogram is needed for the groups.
+    # A metric without values need not be read again; but one histogram is needed for the groups.
     read = [metric for metric in metrics if counts[metric]] or metrics[:1]
     described = {}
     for metric in read:
