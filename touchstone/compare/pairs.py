@@ -2,7 +2,7 @@
 
 Both attempt the same problems, so the statistic is the difference of pass@1 within each problem, b - a. Pairing
 removes the difficulty of the problems and detects differences that two separate intervals would hide. The unit is the
-problem, or the cluster if compared problems share one (`inference.paired_units`).
+problem, or the cluster if compared problems share one (`inference.paired_moments`).
 
 - Test, two-sided and named in every result: `mcnemar` for one attempt per problem in both, a sign-flip permutation
   test for equal numbers of attempts, else the larger p of two permutation tests; see `inference.paired_tests`.

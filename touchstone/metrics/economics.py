@@ -203,7 +203,7 @@ def economics(problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
     intervals = _intervals(outcomes, cluster, settings)
     point = Estimates.from_sums(sums.sum(axis=0))
     frontier, pareto = cheapest(point.cost_of_pass), pareto_optimal(point.cost, point.rate)
-    probabilities = _Probabilities.from_sums(sums, unit_counts(outcomes, cluster), settings)
+    is_cheapest, is_pareto = _probabilities(sums, unit_counts(outcomes, cluster), settings)
     attempted = np.bincount(outcomes.entry, minlength=outcomes.entries.height)
     rows = []
     for entry, (model, tier) in enumerate(outcomes.entries.iter_rows()):
@@ -223,9 +223,9 @@ def economics(problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
                 "ci_method": interval.method,
                 "ci_units": interval.units,
                 "on_frontier": bool(frontier[entry]) if known else None,
-                "frontier_probability": float(probabilities.frontier[entry]) if enough else None,
+                "frontier_probability": float(is_cheapest[entry]) if enough else None,
                 "pareto": bool(pareto[entry]) if known else None,
-                "pareto_probability": float(probabilities.pareto[entry]) if enough else None,
+                "pareto_probability": float(is_pareto[entry]) if enough else None,
             }
         )
     return pl.LazyFrame(rows, schema=TABLES["economics"].dtypes)
@@ -249,20 +249,13 @@ def _sums(
     return outcomes, indexed["cluster"], resampling_sums(outcomes, indexed["cluster"], settings)
 
 
-@dataclass(frozen=True)
-class _Probabilities:
-    """The share of replicates in which an entry is cheapest, and in which it is Pareto optimal."""
-
-    frontier: Floats
-    pareto: Floats
-
-    @classmethod
-    def from_sums(cls, sums: Floats, units: Integers, settings: IntervalSettings) -> "_Probabilities":
-        frontier, pareto = np.zeros(len(units)), np.zeros(len(units))
-        for replicates in bootstrap_estimates(sums, units, settings):
-            frontier += cheapest(replicates.cost_of_pass).sum(axis=0)
-            pareto += pareto_optimal(replicates.cost, replicates.rate).sum(axis=0)
-        return cls(frontier / settings.replicates, pareto / settings.replicates)
+def _probabilities(sums: Floats, units: Integers, settings: IntervalSettings) -> tuple[Floats, Floats]:
+    """The share of replicates in which each entry is cheapest, and in which it is Pareto optimal."""
+    frontier, pareto = np.zeros(len(units)), np.zeros(len(units))
+    for replicates in bootstrap_estimates(sums, units, settings):
+        frontier += cheapest(replicates.cost_of_pass).sum(axis=0)
+        pareto += pareto_optimal(replicates.cost, replicates.rate).sum(axis=0)
+    return frontier / settings.replicates, pareto / settings.replicates
 
 
 def _intervals(outcomes: ProblemOutcomes, clusters: pl.Series, settings: IntervalSettings) -> list[Interval]:
