@@ -58,14 +58,15 @@ def check(results: Path, *rivals: Path) -> str:
 
 def pairs_alone(config: Path, results: Path) -> str:
     """CPU seconds of the table `model_comparison` alone, and its pairs, as JSON."""
-    from touchstone.compare.pairs import compare_all, comparison_settings
+    from touchstone.compare.pairs import compare_counts, comparison_settings
+    from touchstone.metrics.pass_at_k import problem_counts
 
     counts, problems = (
         pl.scan_parquet(results / "tables" / name / "*.parquet") for name in ("problem_pass_at_k", "problems")
     )
     settings = comparison_settings(load_config(config))
     start = time.process_time()
-    made = compare_all(counts, problems, settings).collect()
+    made = compare_counts(problem_counts(counts), problems, settings)
     return json.dumps({"cpu": time.process_time() - start, "pairs": made.height})
 
 

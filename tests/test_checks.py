@@ -11,7 +11,7 @@ from touchstone.config import CheckLimits
 from touchstone.config.scoring import Price, Scoring
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks
-from touchstone.metrics.prices import cost_at, price_name
+from touchstone.metrics.attempts import cost_at, price_name
 from touchstone.validation import checks as validation_checks
 from touchstone.validation.protocol import RETRIED
 from touchstone.vocabulary import STATUSES, WARNING_NOT_SHOWN

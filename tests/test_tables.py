@@ -126,7 +126,7 @@ def test_an_edit_changes_the_version_of_the_tables_behind_it_alone(monkeypatch: 
     before = {name: table_code_version(name) for name in TABLES}
     table_code_version.cache_clear()
     original = code_version._content
-    edited = "touchstone.compare.chance"
+    edited = "touchstone.compare.regressions"
     monkeypatch.setattr(code_version, "_content", lambda module: "edited" if module == edited else original(module))
     changed = {name for name in TABLES if table_code_version(name) != before[name]}
     table_code_version.cache_clear()

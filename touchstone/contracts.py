@@ -15,11 +15,16 @@ from touchstone.columns import Bool, Float64, Int64, Schema, String
 from touchstone.vocabulary import (
     CI_METHODS,
     CLASSES,
+    COST_CI_METHODS,
     DEFAULT_SUITE,
     DEFAULT_TIER,
+    DIFFERENCE_CI_METHODS,
     FILE_STATUSES,
     MAX_AMOUNT,
     MAX_ID_LENGTH,
+    MEAN_CI_METHODS,
+    MEDIAN_CI_METHODS,
+    RATIO_CI_METHODS,
     SHARE_CI_METHODS,
     STATUSES,
     TESTS,
@@ -82,11 +87,12 @@ def _attempt_amount(description: str) -> Float64:
     return Float64(nullable=True, min=0, max=MAX_AMOUNT, description=description)
 
 
-def _ci_method(of: str, methods: tuple[str, ...] = CI_METHODS) -> String:
+def _ci_method(of: str, methods: tuple[str, ...] = MEAN_CI_METHODS) -> String:
+    described = "; ".join(f"`{method}`: {CI_METHODS[method]}" for method in methods)
     return String(
         nullable=True,
         check=lambda column: column.is_in(methods),
-        description=f"Method of the confidence interval of {of}: " + ", ".join(methods) + ".",
+        description=f"Method of the confidence interval of {of}. {described}.",
     )
 
 
@@ -439,7 +445,7 @@ class Tiers(Schema):
     composite_median = _share("Median composite score.")
     ci_low = _share("Lower end of the confidence interval of composite_median; 0 with fewer than six units.")
     ci_high = _share("Upper end of the confidence interval of composite_median; 1 with fewer than six units.")
-    ci_method = _ci_method("composite_median")
+    ci_method = _ci_method("composite_median", MEDIAN_CI_METHODS)
     ci_units = _count("Independent units behind the interval: problems, each cluster counted once.")
     grade = _letter()
     grade_low = _text("Letter grade of ci_low.")
@@ -453,7 +459,7 @@ class Tiers(Schema):
     )
     cost_of_pass_ci_low = _amount("Lower end of the confidence interval of cost_of_pass.")
     cost_of_pass_ci_high = _cost_of_pass("Upper end of the confidence interval of cost_of_pass; may be infinity.")
-    cost_of_pass_ci_method = _ci_method("cost_of_pass")
+    cost_of_pass_ci_method = _ci_method("cost_of_pass", COST_CI_METHODS)
     uplift = _figure("(composite_median - baseline) / baseline; null if the baseline tier's median is missing or 0.")
     uplift_ci_low = _figure(
         "Lower end of the confidence interval of uplift; null for the baseline tier or below six units on either side.",
@@ -462,7 +468,7 @@ class Tiers(Schema):
     uplift_ci_high = _figure(
         "Upper end of the confidence interval of uplift; infinity if the baseline's median may be 0.", infinite=True
     )
-    uplift_ci_method = _ci_method("uplift")
+    uplift_ci_method = _ci_method("uplift", RATIO_CI_METHODS)
     cliffs_delta = _figure(
         "Cliff's delta of the tier's composite scores against the baseline tier's: the share of pairs of attempts in "
         "which the tier's scores higher, minus that in which it scores lower; null if either has no score."
@@ -703,7 +709,7 @@ class Economics(Schema):
     cost_of_pass = _cost_of_pass("cost_per_attempt / pass_rate, as in tiers; infinity if nothing passes.")
     ci_low = _amount("Lower end of the confidence interval of cost_of_pass.")
     ci_high = _cost_of_pass("Upper end of the confidence interval of cost_of_pass; may be infinity.")
-    ci_method = _ci_method("cost_of_pass")
+    ci_method = _ci_method("cost_of_pass", COST_CI_METHODS)
     ci_units = _count("Independent units behind the interval.")
     on_frontier = Bool(
         nullable=True, description="Whether it has the lowest cost of pass; null if its cost is unknown."
@@ -748,7 +754,7 @@ class RoutingPolicies(Schema):
     saving = _figure("Share of the single model's cost of pass that the policy saves; negative if it costs more.")
     ci_low = _figure("Lower end of the confidence interval of saving.")
     ci_high = _figure("Upper end of the confidence interval of saving.")
-    ci_method = _ci_method("saving")
+    ci_method = _ci_method("saving", RATIO_CI_METHODS)
     ci_units = _count("Independent units behind the interval.")
 
 
@@ -787,7 +793,7 @@ class ModelComparison(Schema):
     difference = _difference("Mean over shared problems of b minus a.")
     ci_low = _difference("Lower end of the confidence interval of difference, not adjusted for multiple comparisons.")
     ci_high = _difference("Upper end of the confidence interval of difference.")
-    ci_method = _ci_method("difference")
+    ci_method = _ci_method("difference", DIFFERENCE_CI_METHODS)
     ci_units = _count("Independent units behind the intervals and the test.")
     test = _test()
     p_value = _share("Two-sided p-value of the test, not adjusted.")
@@ -796,7 +802,7 @@ class ModelComparison(Schema):
     pairs = _count("Number of comparisons adjusted for.")
     adjusted_ci_low = _difference("Lower end of the confidence interval of difference, adjusted for these comparisons.")
     adjusted_ci_high = _difference("Upper end of the adjusted confidence interval of difference.")
-    adjusted_ci_method = _ci_method("difference")
+    adjusted_ci_method = _ci_method("difference", DIFFERENCE_CI_METHODS)
     adjusted_confidence = _share("Confidence level of the adjusted interval considered alone.")
     wins = _count("Shared problems on which b passes more often.")
     losses = _count("Shared problems on which b passes less often.")
@@ -828,7 +834,7 @@ class BaselineVerdicts(Schema):
     difference = _difference("Mean over shared problems of this run minus the baseline.")
     ci_low = _difference("Lower end of the confidence interval of difference, not adjusted for multiple comparisons.")
     ci_high = _difference("Upper end of the confidence interval of difference.")
-    ci_method = _ci_method("difference")
+    ci_method = _ci_method("difference", DIFFERENCE_CI_METHODS)
     ci_units = _count("Independent units behind the intervals and the test.")
     test = _test()
     p_value = _share("Two-sided p-value of the test, not adjusted.")
@@ -837,7 +843,7 @@ class BaselineVerdicts(Schema):
     pairs = _count("Number of comparisons adjusted for.")
     adjusted_ci_low = _difference("Lower end of the confidence interval of difference, adjusted for these comparisons.")
     adjusted_ci_high = _difference("Upper end of the adjusted confidence interval of difference.")
-    adjusted_ci_method = _ci_method("difference")
+    adjusted_ci_method = _ci_method("difference", DIFFERENCE_CI_METHODS)
     adjusted_confidence = _share("Confidence level of the adjusted interval considered alone.")
     wins = _count("Shared problems on which this run passes more often.")
     losses = _count("Shared problems on which this run passes less often.")

@@ -342,7 +342,6 @@ def _comparison() -> Iterator[Table]:
         "touchstone.compare.pairs:model_comparison",
         reads=("problem_pass_at_k", "problems"),
         settings=PAIR_SETTINGS,
-        keeps_results=True,
     )
     by_case = ("comparison.threshold", "comparison.score")
     for name, schema, grain, settings in (

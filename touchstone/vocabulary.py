@@ -72,33 +72,26 @@ Success = Literal["plausible", "clean", "fixed", "strict_block", "strict_module"
 # What happens to changes of the judge's files in a fix (`validation.test_edits`): "ignore" puts them back.
 TestEdits = Literal["refuse", "ignore", "allow"]
 
-CI_METHODS = (
-    "wilson",
-    "wilson-t",
-    "bootstrap",
-    "paired-bootstrap",
-    "woodruff",
-    "fieller",
-    "fieller-widened",
-    "bootstrap-t-log",
-    "t",
-    "t-widened",
-    "wilson-bound",
-    "wilson-cluster",
-    "wilson-t-cluster",
-    "t-cluster",
-    "t-widened-cluster",
-    "wilson-bound-cluster",
-    "bootstrap-cluster",
-    "paired-bootstrap-cluster",
-    "woodruff-cluster",
-    "fieller-cluster",
-    "fieller-widened-cluster",
-    "bootstrap-t-log-cluster",
-)
-
-# Of a share of a variance; see `inference.ratios`.
-SHARE_CI_METHODS = ("mover", "mover-cluster")
+# How a confidence interval was computed, in a line each; docs/statistics.md has when each is used.
+CI_METHODS = {
+    "wilson": "Wilson's score interval of a proportion",
+    "wilson-t": "Wilson's interval with Student's t and the effective number of units",
+    "bootstrap": "percentile bootstrap over units",
+    "woodruff": "Woodruff's interval of a median",
+    "fieller": "Fieller's interval of a ratio",
+    "fieller-widened": "Fieller's interval with a higher upper end, because costs are skewed",
+    "bootstrap-t-log": "studentised bootstrap of the log of the ratio, because costs are skewed",
+    "mover": "MOVER-R interval of a ratio, from the intervals of its two parts",
+    "t": "Student's t",
+    "t-widened": "Student's t, widened because hardly any unit differs",
+}
+# The methods for each kind of figure; ratios are uplift and savings.
+MEAN_CI_METHODS = ("wilson", "wilson-t", "bootstrap")
+MEDIAN_CI_METHODS = ("woodruff",)
+RATIO_CI_METHODS = ("bootstrap",)
+COST_CI_METHODS = ("fieller", "fieller-widened", "bootstrap-t-log")
+SHARE_CI_METHODS = ("mover",)
+DIFFERENCE_CI_METHODS = ("t", "t-widened")
 
 # Tests of "no difference" between two sides; see `inference.paired_tests`.
 TESTS = (
@@ -110,13 +103,6 @@ TESTS = (
     "permutation-hypergeometric",
     "permutation-hypergeometric-rounded",
     "permutation-hypergeometric-saddlepoint",
-    "permutation-exact-cluster",
-    "permutation-saddlepoint-cluster",
-    "permutation-cluster",
-    "permutation-rounded-cluster",
-    "permutation-hypergeometric-cluster",
-    "permutation-hypergeometric-rounded-cluster",
-    "permutation-hypergeometric-saddlepoint-cluster",
 )
 
 # Verdicts on one side compared with another, most urgent first.

@@ -44,7 +44,7 @@ def pass_at_k(models: list[str], tiers: int = 1, known: bool = True) -> pl.DataF
         {
             "model": model, "tier": f"T{tier}", "k": k, "pass_at_k": 0.576 if known else None,
             "ci_low": 0.483 if known else None, "ci_high": 0.663 if known else None,
-            "ci_method": "wilson-t-cluster" if known else None, "attempted": 40, "problems": 40,
+            "ci_method": "wilson-t" if known else None, "attempted": 40, "problems": 40,
         }
         for model in models
         for tier in range(tiers)
@@ -95,7 +95,7 @@ def test_verdicts_fit_and_are_whole(width: int, names: str) -> None:
                 "model_a": LONG[names](0), "model_b": LONG[names](1), "tier_a": "T0", "tier_b": "T0", "difference": 0.1,
                 "ci_low": None, "ci_high": None, "adjusted_ci_low": -0.123, "adjusted_ci_high": 0.456, "p_value": 1e-9,
                 "p_adjusted": 1e-8, "verdict": verdict, "minimum_detectable_effect": None, "pairs": 3,
-                "correction": "holm", "units_needed": None, "ci_units": 40, "ci_method": "t",
+                "correction": "holm", "units_needed": None, "problems": 40, "ci_units": 40, "ci_method": "t",
             }
             for verdict in ("better", "no relevant difference", "underpowered")
         ]

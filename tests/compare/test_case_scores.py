@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from tests.compare.test_regressions import share
 from touchstone.compare.regressions import (
-    CASE_KEY,
     ScoreMethod,
     case_scores,
     compare_cases,
 )
 from touchstone.errors import TouchstoneError
+from touchstone.metrics.keys import PROBLEM_KEY
 
 ATTEMPTS = {
-    **dict.fromkeys([*CASE_KEY, "iteration_id"], pl.String),
+    **dict.fromkeys([*PROBLEM_KEY, "iteration_id"], pl.String),
     **dict.fromkeys(
         ["pass_rate", "composite_score", "code_score", "compilation_score", "test_score", "lint_score"], pl.Float64
     ),

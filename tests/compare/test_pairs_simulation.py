@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from touchstone.compare.pairs import ComparisonSettings, compare_counts, compare_pair
+from tests.compare.test_pairs import compare_pair
+from touchstone.compare.pairs import ComparisonSettings, compare_counts
 
 SETTINGS = ComparisonSettings(permutations=2000)
 

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from touchstone.compare.inputs import open_input
 from touchstone.compare.regressions import (
-    CASE_KEY,
     CATEGORIES,
     KINDS,
     case_scores,
     regressions,
 )
 from touchstone.errors import TouchstoneError
+from touchstone.metrics.keys import PROBLEM_KEY
 
 COLUMNS = ["model", "tier", "oid", "baseline_score", "current_score", "delta", "category", "kind", "basis", "fallback"]
 CASES = {
-    **dict.fromkeys(CASE_KEY, pl.String),
+    **dict.fromkeys(PROBLEM_KEY, pl.String),
     **dict.fromkeys(["score", "compilation", "tests", "lint", "outcome"], pl.Float64),
 }
 # The seed's examples, from its own reports
@@ -281,7 +281,7 @@ def test_swapping_the_sides_turns_regressions_into_improvements(before: Cases, a
 @given(side, side)
 def test_every_case_is_in_exactly_one_row_and_the_counts_add_up(before: Cases, after: Cases) -> None:
     rows = regressions(frame_of(before), frame_of(after)).collect()
-    assert sorted(rows.select(CASE_KEY).rows()) == sorted(before.keys() | after.keys())
+    assert sorted(rows.select(PROBLEM_KEY).rows()) == sorted(before.keys() | after.keys())
     assert rows["kind"].is_in(KINDS).all()
     counts = dict(rows["kind"].value_counts().iter_rows())
     assert counts.get("new", 0) == len(after.keys() - before.keys())

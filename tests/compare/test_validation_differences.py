@@ -8,10 +8,9 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
-from touchstone.compare.compare import CompareOptions, compare
+from touchstone.compare.compare import CompareOptions, compare, validation_differences
 from touchstone.compare.inputs import open_input
 from touchstone.compare.pairs import ComparisonSettings
-from touchstone.compare.validation_differences import validation_differences
 from touchstone.storage.snapshots import list_snapshots, pin
 from touchstone.validation.validators_used import SCHEMA
 

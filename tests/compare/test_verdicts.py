@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from touchstone.compare.sentences import sentence
-from touchstone.compare.verdicts import PairResult, units_shortage, verdicts
+from touchstone.compare.verdicts import PairResult, sentence, verdicts
 
 
 def result_with(**figures: object) -> PairResult:
@@ -84,7 +83,7 @@ ADJUSTED = {"pairs": 3, "p_value": 0.002, "adjusted_ci_low": -0.222, "adjusted_c
             "(95% CI -1.1 to 2.0, p = 0.600, 40 problems), within 5 points either way",
         ),
         (
-            {"verdict": "underpowered", "ci_high": 0.1, "p_value": 0.3, "method": "t-cluster", "units": 9},
+            {"verdict": "underpowered", "ci_high": 0.1, "p_value": 0.3, "method": "t", "units": 9},
             "too little data to tell cedar from atlas: difference -12.1 points "
             "(95% CI -20.3 to 10.0, p = 0.300, 40 problems in 9 clusters); minimum detectable effect 14 points",
         ),
@@ -103,9 +102,3 @@ ADJUSTED = {"pairs": 3, "p_value": 0.002, "adjusted_ci_low": -0.222, "adjusted_c
 )  # fmt: skip
 def test_sentences(figures: dict[str, object], words: str) -> None:
     assert sentence(result_with(**figures), "atlas", "cedar") == words
-
-
-def test_a_shortage_of_units_is_told_with_the_number_needed() -> None:
-    short = result_with(units=6, method="t-cluster", pairs=3, units_needed=7)
-    assert units_shortage(short) == "6 clusters cannot reach p ≤ 0.05 over 3 pairs; at least 7 are needed"
-    assert units_shortage(result_with()) is None

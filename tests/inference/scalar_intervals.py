@@ -7,9 +7,9 @@ import numpy as np
 
 from touchstone.config import IntervalSettings
 from touchstone.inference import uncertainty
-from touchstone.inference.difference_limits import difference_limits
-from touchstone.inference.quantiles import t_critical
-from touchstone.inference.uncertainty import Floats, Integers, Interval, UnitHistogram
+from touchstone.inference.arrays import Floats, Integers
+from touchstone.inference.paired_intervals import difference_limits
+from touchstone.inference.uncertainty import Interval, UnitHistogram
 
 
 def paired_interval(
@@ -22,7 +22,7 @@ def paired_interval(
 
 def difference_interval(units: UnitHistogram, confidence: float) -> Interval:
     """Interval for the mean of differences that are grouped in units; see `difference_limits`."""
-    low, high, methods = difference_limits(
+    found = difference_limits(
         np.array([units.mean]),
         np.array([units.standard_error or 0.0]),
         np.array([units.degrees_of_freedom or math.nan]),
@@ -30,22 +30,7 @@ def difference_interval(units: UnitHistogram, confidence: float) -> Interval:
         np.array([math.fsum(np.minimum(np.abs(units.sums), 1) * units.counts)]),
         confidence,
     )
-    return Interval(float(low[0]), float(high[0]), units.method_name(str(methods[0])), units.units)
-
-
-def t_interval(units: UnitHistogram, confidence: float) -> Interval:
-    """Student's t interval for a mean of differences in [-1, 1]; undefined if all units agree.
-
-    >>> ones = np.ones(4, dtype=np.int64)
-    >>> found = t_interval(difference_units(np.array([0.0, 0.5, 0.5, 1.0]), ones, [None] * 4), 0.9)
-    >>> round(found.low, 3), round(found.high, 3), found.method
-    (0.02, 0.98, 't')
-    """
-    if units.standard_error is None or units.degrees_of_freedom is None:
-        return Interval(None, None, None, units.units)
-    half_width = t_critical(units.degrees_of_freedom, confidence) * units.standard_error
-    low, high = max(-1.0, units.mean - half_width), min(1.0, units.mean + half_width)
-    return Interval(low, high, units.method_name("t"), units.units)
+    return Interval(float(found.low[0]), float(found.high[0]), str(found.methods[0]), units.units)
 
 
 def difference_units(differences: Floats, weights: Integers, clusters: Sequence[str | None]) -> UnitHistogram | None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import nightly_but
 from tests.inference.cluster_simulation import SIZES, Population
-from tests.inference.scalar_intervals import paired_interval, t_interval
+from tests.inference.scalar_intervals import difference_interval
 from touchstone.config import IntervalSettings
 from touchstone.inference.medians import Sample, median_interval
 from touchstone.inference.ratios import cost_of_pass_interval
@@ -52,20 +52,13 @@ def differences(population: Population, runs: int) -> Iterator[Interval]:
     for each in population.difference_runs(runs, 2):
         units = UnitHistogram.of(np.add.reduceat(each, population.starts), population.sizes, once)
         assert units is not None
-        yield t_interval(units, 0.95)
-
-
-def shown_differences(population: Population, runs: int) -> Iterator[Interval]:
-    names = [str(cluster) for cluster in population.clusters]
-    once = np.ones(len(names), dtype=np.int64)
-    for each in population.difference_runs(runs, 2):
-        yield paired_interval(each, once, names, SETTINGS)
+        yield difference_interval(units, 0.95)
 
 
 def medians(population: Population, runs: int) -> Iterator[Interval]:
     once = np.ones(len(population.clusters), dtype=np.int64)
     for scores in population.score_runs(runs, 3):
-        yield median_interval(Sample(scores, population.clusters, once, has_clusters=True), SETTINGS)
+        yield median_interval(Sample(scores, population.clusters, once), SETTINGS)
 
 
 def costs(population: Population, runs: int, log_standard_deviation: float) -> Iterator[Interval]:
@@ -85,7 +78,6 @@ def test_means_over_unequal_clusters(name: str) -> None:
 def test_differences_over_unequal_clusters(name: str) -> None:
     population = Population(SIZES[name], correlation=0.3)
     assert_covered(differences(population, QUICK_RUNS), population.true_difference)
-    assert_covered(shown_differences(population, QUICK_RUNS), population.true_difference)
 
 
 @pytest.mark.parametrize("name", UNEQUAL)
@@ -122,7 +114,6 @@ def test_one_cluster_with_most_of_the_problems_makes_the_interval_wide() -> None
 FIGURES = {
     "mean": (means, "true_mean"),
     "difference": (differences, "true_difference"),
-    "shown difference": (shown_differences, "true_difference"),
     "median": (medians, "true_median"),
 }
 

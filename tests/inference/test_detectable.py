@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import NDArray
 
 from tests.conftest import nightly_but
-from touchstone.compare.families import ComparisonSettings, PairList, compare_family
+from touchstone.compare.families import ComparisonSettings, PairList, compare_family, pair_results
 from touchstone.compare.verdicts import PairResult
 from touchstone.inference.detectable import (
     PassRateMoments,
@@ -23,8 +23,7 @@ from touchstone.inference.detectable import (
     minimum_detectable_effects,
     pass_rate_moments,
 )
-from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_moments
-from touchstone.inference.paired_units import OutcomeMatrix, outcome_matrix
+from touchstone.inference.paired_moments import OutcomeMatrix, PairMoments, outcome_matrix, pair_chunk, pair_moments
 
 SETTINGS = ComparisonSettings()
 QUICK_RUNS, NIGHTLY_RUNS = 60, 500
@@ -45,7 +44,8 @@ def matrix_of(attempts: int | Integers, passed: list[Integers] | Integers, clust
 
 
 def judged(attempts: int | Integers, passed: list[Integers], clusters: Integers | None = None) -> PairResult:
-    return next(compare_family([PairList(matrix_of(attempts, passed, clusters), FIRST, SECOND)], SETTINGS).rows())
+    lists = [PairList(matrix_of(attempts, passed, clusters), FIRST, SECOND)]
+    return next(pair_results(compare_family(lists, SETTINGS)))
 
 
 def moments_of(attempts: int, passed: Integers, clusters: Integers | None = None) -> PairMoments:

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from tests.conftest import more_examples
 from touchstone.inference import hypergeometric as module
 from touchstone.inference.hypergeometric import fisher_p, hypergeometric_test
-from touchstone.inference.paired_moments import PairChunk, pair_chunk
+from touchstone.inference.paired_moments import PairChunk, PairedOutcomes, outcome_matrix, pair_chunk
 from touchstone.inference.paired_tests import paired_tests, sign_permutation_test
-from touchstone.inference.paired_units import PairedOutcomes, outcome_matrix
 from touchstone.vocabulary import TESTS
 
 Integers = NDArray[np.int64]
@@ -141,7 +140,7 @@ def test_what_is_not_exact_is_near(problems: int, name: str, lift: float, monkey
     generator = np.random.default_rng([problems, int(10 * lift)])
     tables = [some_table(generator, problems, 4, 6, lift) for _ in range(5)]
     monkeypatch.setattr(module, "_WORK", 0)
-    monkeypatch.setattr(module, "SADDLEPOINT_FROM", 0 if name == "saddlepoint" else math.inf)
+    monkeypatch.setattr(module, "MIN_VARIANCE", 0 if name == "saddlepoint" else math.inf)
     near = [hypergeometric_test(table) for table in tables]
     monkeypatch.setattr(module, "_WORK", 2**30)
     exact = [hypergeometric_test(table)[1] for table in tables]

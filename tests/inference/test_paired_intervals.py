@@ -14,8 +14,7 @@ from touchstone.inference.paired_intervals import (
     difference_intervals,
     widen_to_margins,
 )
-from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_moments
-from touchstone.inference.paired_units import outcome_matrix
+from touchstone.inference.paired_moments import PairMoments, outcome_matrix, pair_chunk, pair_moments
 
 ENDS = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted)
 

@@ -2,19 +2,21 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.conftest import nightly_but
 from touchstone.compare.families import ComparisonSettings, PairList, compare_family
 from touchstone.inference import paired_tests as module
+from touchstone.inference.arrays import Integers
 from touchstone.inference.hypergeometric import hypergeometric_test
-from touchstone.inference.hypergeometric_saddlepoint import attempt_kinds, hypergeometric_saddlepoint_p
-from touchstone.inference.paired_moments import PairChunk, pair_chunk
+from touchstone.inference.paired_moments import PairChunk, outcome_matrix, pair_chunk
 from touchstone.inference.paired_tests import exact_permutation_p, exact_tests, paired_tests
-from touchstone.inference.paired_units import outcome_matrix
-from touchstone.inference.sign_saddlepoint import SADDLEPOINT_FROM, sign_saddlepoint_p
+from touchstone.inference.saddlepoints import (
+    MIN_DIFFERING_UNITS,
+    attempt_kinds,
+    hypergeometric_saddlepoint_p,
+    sign_saddlepoint_p,
+)
 
-Integers = NDArray[np.int64]
 ALL_EXACT = np.array([True])
 
 
@@ -46,7 +48,7 @@ def test_signs_are_within_one_percent_of_the_exact_test(units: int, attempts: in
 
 
 def test_fewer_units_are_left_to_the_exact_test() -> None:
-    case = differences_of(SADDLEPOINT_FROM - 1, 10, 0.1, 1)
+    case = differences_of(MIN_DIFFERING_UNITS - 1, 10, 0.1, 1)
     assert np.isnan(sign_saddlepoint_p(case[None], ALL_EXACT)).all()
     padded = np.append(case, np.zeros(50, dtype=np.int64))
     assert np.isnan(sign_saddlepoint_p(padded[None], ALL_EXACT)).all()
@@ -126,11 +128,11 @@ def test_the_exact_test_decides_near_the_level() -> None:
     for rank, place in enumerate(order.tolist()):
         alpha = exact[place] * (len(order) - rank)
         if alpha < 0.5:
-            found = compare_family([pairs], ComparisonSettings(alpha=alpha)).columns
+            found = compare_family([pairs], ComparisonSettings(alpha=alpha))
             assert found["test"][place] == "permutation-exact" and found["p_value"][place] == exact[place]
             assert found["p_adjusted"][place] >= alpha
             rest = np.array(exact) * (1 + 0.1) < alpha / len(order)
-            assert (found["p_adjusted"][rest] <= alpha).all()
+            assert (found["p_adjusted"].filter(rest) <= alpha).all()
 
 
 def test_a_p_value_does_not_depend_on_the_other_pairs_unless_it_is_near_their_level(
@@ -141,9 +143,9 @@ def test_a_p_value_does_not_depend_on_the_other_pairs_unless_it_is_near_their_le
     c = generator.binomial(8, generator.beta(1, 1, 300), (5, 300))
     matrix = outcome_matrix(np.full(c.shape, 8), c, np.zeros(300, dtype=np.int64))
     first, second = np.triu_indices(5, 1)
-    together = compare_family([PairList(matrix, first, second)], ComparisonSettings()).columns["p_value"]
+    together = compare_family([PairList(matrix, first, second)], ComparisonSettings())["p_value"]
     alone = [
-        compare_family([PairList(matrix, first[[place]], second[[place]])], ComparisonSettings()).columns["p_value"][0]
+        compare_family([PairList(matrix, first[[place]], second[[place]])], ComparisonSettings())["p_value"][0]
         for place in range(len(first))
     ]
-    assert together.tolist() == alone
+    assert together.to_list() == alone

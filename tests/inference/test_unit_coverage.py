@@ -15,10 +15,9 @@ from scipy import special
 
 from tests.conftest import nightly_but
 from touchstone.config import IntervalSettings
-from touchstone.inference.medians import Sample, median_interval
+from touchstone.inference.medians import Sample, median_interval, uplift_intervals
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval, unit_interval
-from touchstone.inference.uplift import uplift_intervals
 from touchstone.metrics.suites import overall_interval
 
 Floats = NDArray[np.float64]

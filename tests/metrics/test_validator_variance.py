@@ -95,7 +95,7 @@ def test_problems_of_a_cluster_are_one_unit_and_the_order_of_rows_does_not_matte
     repeated = noise(("a", "1", 4, 3), ("a", "2", 4, 1), ("b", "1", 4, 2), ("c", "1", 4, 0))
     attempted, known = counts((4, 1), (4, 2), (4, 3)), problems({"a": "x", "b": "x", "c": "y"})
     row = figures(repeated, attempted, known)
-    assert (row["ci_units"], row["ci_method"]) == (2, "mover-cluster")
+    assert (row["ci_units"], row["ci_method"]) == (2, "mover")
     shuffled = (frame.collect().reverse().lazy() for frame in (repeated, attempted, known))
     assert figures(*shuffled) == row
 

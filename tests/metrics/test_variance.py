@@ -16,7 +16,6 @@ from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
 from touchstone.contracts import conform, violations
 from touchstone.metrics import variance as metric
-from touchstone.metrics.variance import VarianceParts
 from touchstone.tables import TABLES
 
 SETTINGS = IntervalSettings(replicates=300)
@@ -137,28 +136,6 @@ def test_models_and_tiers_stand_apart() -> None:
     table = metric.variance_split(pl.concat([second, counts, other]), problems).collect()
     assert table.select("model", "tier").rows() == [("a", "T0"), ("m", "T0"), ("m", "T1")]
     assert table["variance_of_mean"].to_list() == [0.0, *[pytest.approx(35 / 768)] * 2]
-
-
-def test_parts_that_do_not_add_up_do_not_come_to_be() -> None:
-    assert VarianceParts(0.04, 0.01, 0.03).share_from_problems == pytest.approx(0.25)
-    assert VarianceParts(0.02, -0.01, 0.03).share_from_problems == 0.0
-    assert VarianceParts(1e-12, 1 / 3 - 0.5, 1 / 6).from_samples == 1 / 6
-    for parts in [(0.04, 0.02, 0.03), (0.04, 0.01 + 1e-9, 0.03), (1e-20, 2e-20, 0.0), (0.0, -0.1, 0.2)]:
-        with pytest.raises(ValueError, match="do not add up"):
-            VarianceParts(*parts)
-
-
-@pytest.mark.parametrize("parts", [(-0.01, -0.02, 0.01), (0.01, 0.02, -0.01), (math.nan, 0.0, 0.0)])
-def test_a_variance_is_not_negative(parts: tuple[float, float, float]) -> None:
-    with pytest.raises(ValueError, match="cannot be"):
-        VarianceParts(*parts)
-
-
-def test_a_part_is_not_known_without_the_others() -> None:
-    for parts in [(0.01, None, 0.01), (None, 0.01, 0.01), (0.01, 0.01, None)]:
-        with pytest.raises(ValueError, match="known exactly where"):
-            VarianceParts(*parts)
-    assert VarianceParts(0.01, None, None).share_from_problems is None
 
 
 pairs = st.integers(0, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))

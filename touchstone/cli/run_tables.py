@@ -355,7 +355,7 @@ def _comparison_caption(pairs: pl.DataFrame, alpha: float) -> str:
         rate = "false discovery rate, Benjamini-Yekutieli" if pairs["correction"][0] != "holm" else "Holm"
         lines.append(f"adjusted for {count:,} pairs ({rate})")
     short = pairs.filter(pl.col("units_needed").is_not_null()).select(
-        "ci_units", "units_needed", clustered=pl.col("ci_method").str.ends_with("-cluster")
+        "ci_units", "units_needed", clustered=pl.col("ci_units") < pl.col("problems")
     )
     for units, needed, clustered in short.unique().sort(pl.all()).head(_MAX_SHORTAGES).iter_rows():
         lines.append(describe_shortage(units, needed, pairs=count, alpha=alpha, clustered=clustered))

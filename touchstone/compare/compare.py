@@ -1,7 +1,7 @@
 """Compare two evaluations: which cases changed, and whether a model got better or worse.
 
-Used by `touchstone compare` and by the gate. What can be compared is in `inputs`, the cases that changed in
-`regressions`, the statistics in `pairs`, and the output formats in `report`.
+Used by `touchstone compare` and by the gate. The inputs are opened in `inputs`, cases compared in `regressions`, the
+statistics computed in `pairs`, and the output formats written in `report`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from touchstone.compare.inputs import ComparisonInput, open_input
-from touchstone.compare.keys import MODEL_TIER, ModelTier
 from touchstone.compare.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
 from touchstone.compare.regressions import ScoreMethod, compare_cases
 from touchstone.compare.report import ComparisonReport
-from touchstone.compare.validation_differences import validation_differences
 from touchstone.compare.verdicts import Ends
 from touchstone.config import IntervalSettings
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.quarantine import explain_refusals
 from touchstone.locations import address
+from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY, ModelTier
 from touchstone.metrics.pass_at_k import outcome_histogram, summarise
 from touchstone.storage.output_folders import find_snapshot, of_snapshot_list, results_folder
 from touchstone.storage.snapshots import explain_unreadable
 from touchstone.tables import TABLES
 from touchstone.text import some_of
+from touchstone.validation.validators_used import SCHEMA
 from touchstone.vocabulary import VERDICTS
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _rate_intervals(
     intervals = IntervalSettings(confidence=settings.confidence, seed=settings.seed)
 
     def of(side: str) -> list[Ends]:
-        own = counts.lazy().select(*MODEL_TIER, "oid", n=f"n_{side}", c=f"c_{side}")
+        own = counts.lazy().select(*PROBLEM_KEY, n=f"n_{side}", c=f"c_{side}")
         histogram = outcome_histogram(own, clusters.unique("oid")).collect()
         rows = summarise(histogram, groups, counts.height, [1], intervals)
         return [(low, high) for low, high in rows.select("ci_low", "ci_high").iter_rows()]
@@ -256,14 +256,14 @@ def _paired_counts(
     old: pl.LazyFrame, new: pl.LazyFrame, problems: pl.LazyFrame | None
 ) -> dict[ModelTier, pl.DataFrame]:
     """Attempts n and passes c per problem, baseline as a and current as b, per model and tier that both have."""
-    joined = _counts(old, "a").join(_counts(new, "b"), on=[*MODEL_TIER, "oid"], how="full", coalesce=True)
+    joined = _counts(old, "a").join(_counts(new, "b"), on=PROBLEM_KEY, how="full", coalesce=True)
     clusters = problems.select("oid", "cluster") if problems is not None else None
     clustered = (
         joined.join(clusters, on="oid", how="left")
         if clusters is not None
         else joined.with_columns(cluster=pl.lit(None, pl.String))
     )
-    both = clustered.sort(*MODEL_TIER, "oid").collect()
+    both = clustered.sort(*PROBLEM_KEY).collect()
     found = {}
     for key, rows in both.group_by(MODEL_TIER, maintain_order=True):
         if rows["n_a"].count() and rows["n_b"].count():
@@ -273,7 +273,7 @@ def _paired_counts(
 
 
 def _counts(scores: pl.LazyFrame, side: str) -> pl.LazyFrame:
-    decided = scores.filter(pl.col("pass_rate").is_not_null()).group_by(*MODEL_TIER, "oid")
+    decided = scores.filter(pl.col("pass_rate").is_not_null()).group_by(*PROBLEM_KEY)
     return decided.agg(
         pl.len().cast(pl.Int64).alias(f"n_{side}"), pl.col("pass_rate").sum().cast(pl.Int64).alias(f"c_{side}")
     )
@@ -285,3 +285,59 @@ def _same_outcomes(old: pl.LazyFrame, new: pl.LazyFrame) -> set[ModelTier]:
     both = [each.group_by(MODEL_TIER).agg(attempts=pl.len(), outcomes=attempt.sum()) for each in (old, new)]
     same = both[0].join(both[1], on=[*MODEL_TIER, "attempts", "outcomes"], how="inner").select(MODEL_TIER).collect()
     return {(str(model), str(tier)) for model, tier in same.iter_rows()}
+
+
+# Differences in validation: these can change a figure without any change in the model.
+
+_MOST_NAMED = 3
+
+
+def validation_differences(
+    before: pl.DataFrame | None, after: pl.DataFrame | None, current: str = "current"
+) -> list[str]:
+    """One line per distinct difference, for models and tiers in both evaluations; none if validators are unknown.
+
+    >>> sides = [pl.DataFrame({"model": "m", "tier": "T0", "validator": name, "validator_version": version,
+    ...     "fidelity": fidelity, "sandbox": sandbox}) for name, version, fidelity, sandbox in
+    ...     (("hcl", "1", "static", None), ("terraform", "1.9", "full", "bubblewrap"))]
+    >>> validation_differences(*sides)
+    ['validated differently: baseline by hcl 1 (static), current by terraform 1.9 (full, bubblewrap)']
+    """
+    if before is None or after is None:
+        return []
+    old, new = _by_group(before), _by_group(after)
+    both = sorted(old.keys() & new.keys())
+    found: dict[tuple[str, str], list[str]] = {}
+    for group in both:
+        if old[group] != new[group]:
+            found.setdefault((_describe(old[group]), _describe(new[group])), []).append(" ".join(group))
+    return [
+        f"validated differently: baseline by {was}, {current} by {now}" + _affected(names, len(both))
+        for (was, now), names in found.items()
+    ]
+
+
+def _by_group(rows: pl.DataFrame) -> dict[tuple[str, str], set[tuple[str | None, ...]]]:
+    grouped: dict[tuple[str, str], set[tuple[str | None, ...]]] = {}
+    for model, tier, *details in rows.select(list(SCHEMA)).iter_rows():
+        grouped.setdefault((model, tier), set()).add(tuple(details))
+    return grouped
+
+
+def _describe(validators: set[tuple[str | None, ...]]) -> str:
+    return " and ".join(sorted(_describe_validator(*details) for details in validators))
+
+
+def _describe_validator(validator: str | None, version: str | None, fidelity: str | None, sandbox: str | None) -> str:
+    if validator == "recorded":
+        return "recorded outcomes"
+    name = " ".join(part for part in (validator, version) if part)
+    details = ", ".join(part for part in (fidelity, sandbox) if part)
+    return f"{name} ({details})" if details else name
+
+
+def _affected(groups: Sequence[str], of: int) -> str:
+    if len(groups) == of:
+        return ""
+    more = f" and {len(groups) - _MOST_NAMED:,} more" if len(groups) > _MOST_NAMED else ""
+    return f" ({', '.join(groups[:_MOST_NAMED])}{more})"

@@ -1,9 +1,9 @@
 """A family of pairs compared at once: figures of each pair, then what depends on all p-values of the family.
 
-The pairs are rows and columns of matrices (`inference.paired_units`), compared in chunks of bounded memory. Results are
-columns, an entry per pair; only `FamilyResults.rows` makes an object of each pair, one after the other.
+The pairs are rows and columns of matrices (`inference.paired_moments`), compared in chunks of bounded memory. The
+result is a frame with the columns of `PairResult` and a row per pair.
 
-p-values of many differing units are approximate (`inference.sign_saddlepoint`), a few percent off at most. Wherever a
+p-values of many differing units are approximate (`inference.saddlepoints`), a few percent off at most. Wherever a
 decision could turn on that, the exact test replaces them: near `alpha` once corrected, and near the level of the pair's
 own interval.
 """
@@ -11,14 +11,14 @@ own interval.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
-from touchstone.compare.measured_pairs import PairList, measure
 from touchstone.compare.verdicts import PairResult, verdicts
+from touchstone.inference.arrays import Booleans, Floats, Integers, Texts
 from touchstone.inference.detectable import effect_sizes, minimum_detectable_effects, units_needed
-from touchstone.inference.difference_limits import Texts, each_once
 from touchstone.inference.multiplicity import (
     Correction,
     Family,
@@ -27,16 +27,16 @@ from touchstone.inference.multiplicity import (
     correction_for,
     count_rejections,
 )
-from touchstone.inference.paired_intervals import consistent_with_test, difference_intervals, widen_to_margins
-from touchstone.inference.paired_moments import PairMoments, pair_chunks
-from touchstone.inference.paired_tests import PairedTests, exact_tests, smallest_p
-from touchstone.inference.paired_units import Booleans, Floats
+from touchstone.inference.paired_intervals import (
+    consistent_with_test,
+    difference_intervals,
+    each_once,
+    widen_to_margins,
+)
+from touchstone.inference.paired_moments import OutcomeMatrix, PairMoments, pair_chunks, pair_moments
+from touchstone.inference.paired_tests import PairedTests, exact_tests, paired_tests, smallest_p
+from touchstone.inference.saddlepoints import attempt_kinds
 
-if TYPE_CHECKING:
-    from touchstone.storage.kept_results import KeptResults
-
-# Pairs whose figures are Python objects at a time.
-_ROWS = 4096
 # With many pairs the correction requires a small p, which too few random sign flips could never reach.
 _DRAWS_PER_LEVEL = 10
 
@@ -56,37 +56,36 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True)
-class FamilyResults:
-    """The columns of all pairs, named as in `PairResult`. Undefined is None, or NaN in a column of floats."""
+class PairList:
+    """Pairs of sides of one matrix, by their rows."""
 
-    columns: dict[str, Any]
+    matrix: OutcomeMatrix
+    first: Integers
+    second: Integers
 
-    def rows(self) -> Iterator[PairResult]:
-        """The result of each pair."""
-        for start in range(0, len(self.columns["difference"]), _ROWS):
-            for row in zip(*self.part(slice(start, start + _ROWS)).values(), strict=True):
-                yield PairResult(*row)
+    def overlaps(self) -> tuple[Integers, Integers, Integers]:
+        """For each pair, how many problems both have attempted, only the first, and only the second."""
+        decided = self.matrix.decided.astype(np.float64)
+        shared = (decided @ decided.T)[self.first, self.second].astype(np.int64)
+        each = np.count_nonzero(self.matrix.decided, axis=1)
+        return shared, each[self.first] - shared, each[self.second] - shared
 
-    def part(self, here: slice) -> dict[str, list[Any]]:
-        """The columns of some pairs in the order of `PairResult`, with None for what is undefined."""
-        # All fields but the last two, which no pair has by itself.
-        return {field.name: _with_nulls(self.columns[field.name][here]) for field in fields(PairResult)[:-2]}
+    def selected(self, here: Booleans) -> "PairList":
+        """Some of the pairs."""
+        return self if here.all() else PairList(self.matrix, self.first[here], self.second[here])
 
 
 def compare_family(
-    lists: Sequence[PairList],
-    settings: ComparisonSettings,
-    advance: Callable[[int], None] | None = None,
-    kept: "KeptResults | None" = None,
-) -> FamilyResults:
-    """Compare all these pairs, corrected for their number. What `kept` has of them is not computed again."""
+    lists: Sequence[PairList], settings: ComparisonSettings, advance: Callable[[int], None] | None = None
+) -> pl.DataFrame:
+    """Compare all these pairs, corrected for their number: the columns of `PairResult`, a row per pair."""
     problems, only_a, only_b = (np.concatenate(part) for part in zip(*(each.overlaps() for each in lists), strict=True))
     testable = problems > 0
     lists = [each.selected(here) for each, here in _split(lists, testable)]
     rule = correction_for(int(testable.sum()), settings.alpha, settings.family)
     draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / rule.test_level))
-    measured_pairs = measure(lists, draws, settings.seed, advance, kept)
-    moments, tests, p_values = measured_pairs.moments, *_decided_tests(lists, measured_pairs.tests, settings, draws)
+    moments, approximate = _measure(lists, draws, settings.seed, advance)
+    tests, p_values = _decided_tests(lists, approximate, settings, draws)
     if settings.family == "fdr":
         # The level that this correction requires of a pair depends on the p-values of the others.
         found = count_rejections(p_values, settings.alpha, settings.family)
@@ -102,10 +101,37 @@ def compare_family(
         settings.alpha,
         settings.relevant,
     )
-    same = {"confidence": settings.confidence, "correction": rule.name, "pairs": max(1, rule.pairs)}
-    same |= {"alpha": settings.alpha, "relevant": settings.relevant}
-    columns |= {name: np.full(len(testable), value) for name, value in same.items()}
-    return FamilyResults(columns | {"problems": problems, "problems_only_a": only_a, "problems_only_b": only_b})
+    columns |= {"problems": problems, "problems_only_a": only_a, "problems_only_b": only_b}
+    # Polars takes an array of objects for a column of objects, unless it is a list.
+    values = {name: column.tolist() if column.dtype == np.object_ else column for name, column in columns.items()}
+    return pl.DataFrame(values, nan_to_null=True).with_columns(
+        confidence=pl.lit(settings.confidence),
+        correction=pl.lit(rule.name),
+        pairs=pl.lit(max(1, rule.pairs)),
+        alpha=pl.lit(settings.alpha),
+        relevant=pl.lit(settings.relevant),
+    )
+
+
+def pair_results(results: pl.DataFrame) -> Iterator[PairResult]:
+    """The rows of `compare_family` as objects, made one at a time."""
+    return (PairResult(**row) for row in results.iter_rows(named=True))
+
+
+def _measure(
+    lists: Sequence[PairList], draws: int, seed: int, advance: Callable[[int], None] | None
+) -> tuple[PairMoments, PairedTests]:
+    """The moments and the tests of pairs, in their order: all that does not depend on other pairs."""
+    moments, tests = [], []
+    for each in lists:
+        kinds = attempt_kinds(each.matrix)
+        for chunk in pair_chunks(each.matrix, each.first, each.second):
+            moments.append(pair_moments(chunk))
+            tests.append(paired_tests(chunk, kinds, draws, seed))
+            if advance:
+                advance(len(chunk.first))
+    joined = (np.concatenate([getattr(test, part.name) for test in tests]) for part in fields(PairedTests))
+    return PairMoments.joined(moments), PairedTests(*joined)
 
 
 def _spread(column: Any, testable: Booleans) -> Any:
@@ -116,15 +142,6 @@ def _spread(column: Any, testable: Booleans) -> Any:
     whole = np.full(len(testable), undefined, dtype=column.dtype)
     whole[testable] = column
     return whole
-
-
-def _with_nulls(column: Any) -> list[Any]:
-    """The values of a column, with None for NaN."""
-    values: list[Any] = column.tolist()
-    if column.dtype.kind == "f":
-        for place in np.flatnonzero(np.isnan(column)).tolist():
-            values[place] = None
-    return values
 
 
 def _split(lists: Sequence[PairList], column: Booleans) -> Iterator[tuple[PairList, Booleans]]:

@@ -2,7 +2,7 @@
 
 It makes the tables `baseline_verdicts`, `regressions` and `regression_counts` and the report `comparison.md`, and
 decides by the configuration whether a worse model or a regressed or lost case is ignored, warned about, or blocks
-publishing. ScoreMethod two evaluations are compared belongs in `compare`.
+publishing. How evaluations are compared is in `compare`.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,18 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.checks import CheckResult, GateResult
-from touchstone.compare.compare import CompareOptions, changed_cases, compare_models, verdict_lines, verdict_row
+from touchstone.compare.compare import (
+    CompareOptions,
+    changed_cases,
+    compare_models,
+    validation_differences,
+    verdict_lines,
+    verdict_row,
+)
 from touchstone.compare.inputs import ComparisonInput, open_input
 from touchstone.compare.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.compare.regressions import KINDS, ScoreMethod
 from touchstone.compare.report import ComparisonReport, format_report
-from touchstone.compare.validation_differences import validation_differences
 from touchstone.config import ComparisonConfig
 from touchstone.inference.exact import exact_sum
 from touchstone.locations import shown
@@ -50,7 +56,7 @@ class Gate:
 
     @property
     def version(self) -> str | None:
-        """What the gate's tables depend on besides what they read: the baseline."""
+        """The version of the baseline, on which the gate's tables depend besides what they read."""
         return self.baseline.id if self.baseline is not None else None
 
     @property
@@ -138,7 +144,7 @@ class Gate:
     def _write_report(
         self, baseline: Snapshot, verdicts: pl.DataFrame, cases: pl.DataFrame, remarks: list[str]
     ) -> None:
-        """Write the comparison as it may stand in a pull request."""
+        """Write the comparison as Markdown for a pull request."""
         lines = verdict_lines(verdicts.select("verdict", "model", "tier", "sentence").iter_rows())
         label, wanted = f"{self.config.baseline} ({baseline.id})", self.config
         comparison = ComparisonReport(
@@ -170,7 +176,7 @@ def counts_by_model(cases: pl.DataFrame) -> pl.DataFrame:
 def judge_changes(
     verdicts: pl.DataFrame, cases: pl.DataFrame, counted_cases: pl.DataFrame, wanted: ComparisonConfig
 ) -> CheckResult:
-    """What the verdicts and the changed cases mean by the configuration: all well, a warning or an error.
+    """The verdicts and the changed cases judged by the configuration: all well, a warning or an error.
 
     A case that was judged in the baseline and has no decided attempt now cannot be shown to hold, so it counts like a
     regression.
@@ -186,22 +192,22 @@ def judge_changes(
     holds_not = counts["regressions"] + counts["lost"] > 0
     answers[wanted.on_regression] = answers.get(wanted.on_regression, False) or holds_not
     fails, warns = answers.get("fail", False), answers.get("warn", False)
-    told = [f"{model} {tier}: {words}" for model, tier, words in worse.select("model", "tier", "sentence").iter_rows()]
-    more_worse = counted(len(told) - _MOST_NAMED, "more model and tier is worse", "more models and tiers are worse")
-    more = [more_worse] if len(told) > _MOST_NAMED else []
-    parts = [*told[:_MOST_NAMED], *more] or ["no model is worse than the baseline"]
-    parts += [_changes_told(counts), *_lost_told(cases.filter(pl.col("kind") == "lost"))]
+    named = [f"{model} {tier}: {words}" for model, tier, words in worse.select("model", "tier", "sentence").iter_rows()]
+    more_worse = counted(len(named) - _MOST_NAMED, "more model and tier is worse", "more models and tiers are worse")
+    more = [more_worse] if len(named) > _MOST_NAMED else []
+    parts = [*named[:_MOST_NAMED], *more] or ["no model is worse than the baseline"]
+    parts += [_describe_changes(counts), *_describe_lost(cases.filter(pl.col("kind") == "lost"))]
     return CheckResult(not (fails or warns), "; ".join(parts), error=fails, figures=counts)
 
 
-def _changes_told(counts: Mapping[str, int | float]) -> str:
+def _describe_changes(counts: Mapping[str, int | float]) -> str:
     regressed = counted(int(counts["regressions"]), "case regressed", "cases regressed")
     chance = f" ({counts['expected_by_chance']:,.1f} expected by chance alone)" if counts["regressions"] else ""
     removed = f", {counts['removed']:,} removed" if counts["removed"] else ""
     return f"{regressed}{chance}, {counts['improvements']:,} improved{removed}"
 
 
-def _lost_told(lost: pl.DataFrame) -> list[str]:
+def _describe_lost(lost: pl.DataFrame) -> list[str]:
     if lost.is_empty():
         return []
     named = lost.sort("model", "tier", "oid").head(_MOST_NAMED).select("oid", "model", "tier").iter_rows()

@@ -1,4 +1,4 @@
-"""What `touchstone compare` can compare, read into the scores of its attempts.
+"""The inputs of `touchstone compare`, read into the scores of their attempts.
 
 An input is a folder with tables (an output folder or a snapshot), or a file or folder of results in a known format.
 Files go through the same readers and the same scoring as in a run. Nothing is validated here, so an attempt without a

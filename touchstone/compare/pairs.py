@@ -2,7 +2,7 @@
 
 Both attempt the same problems, so the statistic is the difference of pass@1 within each problem, b - a. Pairing
 removes the difficulty of the problems and detects differences that two separate intervals would hide. The unit is the
-problem, or the cluster if compared problems share one (`inference.paired_units`).
+problem, or the cluster if compared problems share one (`inference.paired_moments`).
 
 - Test, two-sided and named in every result: `mcnemar` for one attempt per problem in both, a sign-flip permutation
   test for equal numbers of attempts, else the larger p of two permutation tests; see `inference.paired_tests`.
@@ -14,28 +14,25 @@ problem, or the cluster if compared problems share one (`inference.paired_units`
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from touchstone.compare.families import ComparisonSettings, FamilyResults, compare_family
-from touchstone.compare.keys import ModelTier
-from touchstone.compare.measured_pairs import PairList
-from touchstone.compare.sentences import sentence, sentences
-from touchstone.compare.verdicts import PairResult
+from touchstone.compare.families import ComparisonSettings, PairList, compare_family, pair_results
+from touchstone.compare.verdicts import PairResult, sentence
 from touchstone.config import EvaluationConfig, require_baseline_model
-from touchstone.inference.paired_units import Integers, OutcomeMatrix, outcome_matrix
+from touchstone.inference.arrays import Integers
+from touchstone.inference.paired_moments import OutcomeMatrix, outcome_matrix
+from touchstone.metrics.keys import ModelTier
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.progress import track
 from touchstone.tables import TABLES
 
-if TYPE_CHECKING:
-    from touchstone.storage.kept_results import KeptResults
-
 __all__ = [
-    "ComparisonSettings", "PairResult", "compare_all", "compare_counts", "compare_pair", "compare_pairs", "sentence",
+    "ComparisonSettings", "PairResult", "compare_counts", "compare_pairs", "sentence",
 ]  # fmt: skip
 
 # From this many pairs on, progress is shown.
@@ -43,51 +40,33 @@ _PROGRESS_FROM = 500
 # Sentences that are Python objects at a time.
 _SENTENCES = 4096
 # Columns of the table that have another name in a result.
-_RENAMED = {"only_a": "problems_only_a", "only_b": "problems_only_b", "ci_method": "method", "ci_units": "units"}
-
-
-def compare_pair(counts: pl.DataFrame, settings: ComparisonSettings) -> PairResult:
-    """Compare b with a, given attempts n and passes c per problem: oid, n_a, c_a, n_b, c_b, cluster.
-
-    A problem without a decided attempt of a or of b (null or 0) is left out and counted.
-
-    >>> flips = pl.DataFrame({"oid": list("abcdefghij"), "n_a": 1, "c_a": [0] * 9 + [1], "n_b": 1,
-    ...                       "c_b": [1] * 9 + [0], "cluster": None})
-    >>> result = compare_pair(flips, ComparisonSettings())
-    >>> result.difference, result.test, result.p_value, result.verdict
-    (0.8, 'mcnemar', 0.021484375, 'better')
-    """
-    return compare_pairs([counts], settings)[0]
+_RENAMED = {"problems_only_a": "only_a", "problems_only_b": "only_b", "method": "ci_method", "units": "ci_units"}
 
 
 def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -> list[PairResult]:
-    """The same for several pairs, corrected for their number."""
+    """Compare b with a in each pair, corrected for their number.
+
+    A pair has attempts n and passes c per problem: oid, n_a, c_a, n_b, c_b, cluster. A problem without a decided
+    attempt of a or of b (null or 0) is left out and counted.
+
+    >>> flips = pl.DataFrame({"oid": list("abcdefghij"), "n_a": 1, "c_a": [0] * 9 + [1], "n_b": 1,
+    ...                       "c_b": [1] * 9 + [0], "cluster": None})
+    >>> [result] = compare_pairs([flips], ComparisonSettings())
+    >>> result.difference, result.test, result.p_value, result.verdict
+    (0.8, 'mcnemar', 0.021484375, 'better')
+    """
     if not pairs:
         return []
     first, second = np.array([0]), np.array([1])
-    return list(compare_family([PairList(pair_matrix(pair), first, second) for pair in pairs], settings).rows())
+    lists = [PairList(pair_matrix(pair), first, second) for pair in pairs]
+    return list(pair_results(compare_family(lists, settings)))
 
 
-def compare_all(
-    problem_pass_at_k: pl.LazyFrame,
-    problems: pl.LazyFrame,
-    settings: ComparisonSettings,
-    kept: "KeptResults | None" = None,
-) -> pl.LazyFrame:
-    """The table `model_comparison`, from the tables of a run; see `compare_counts`."""
-    return compare_counts(problem_counts(problem_pass_at_k), problems, settings, kept).lazy()
-
-
-def compare_counts(
-    counts: pl.LazyFrame,
-    problems: pl.LazyFrame,
-    settings: ComparisonSettings,
-    kept: "KeptResults | None" = None,
-) -> pl.DataFrame:
+def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.DataFrame:
     """Compare all pairs of models within each tier, and of tiers within each model, corrected for their number.
 
     `counts` has model, tier, oid, n, c; `problems` has oid and cluster. In the family `baseline`, only the
-    baseline model as a with every other model of each tier as b. What `kept` has from the last run is not computed.
+    baseline model as a with every other model of each tier as b.
 
     >>> counts = pl.LazyFrame({"model": ["atlas"] * 8 + ["cedar"] * 8, "tier": "T0", "oid": list("abcdefgh") * 2,
     ...                        "n": 1, "c": [1] * 8 + [0] * 7 + [1]})
@@ -106,35 +85,30 @@ def compare_counts(
     if across_tiers.size:
         lists.append(PairList(count_matrices(*_across_tiers(counts, problems))[1], *across_tiers))
     with track("comparing", many) if many >= _PROGRESS_FROM else nullcontext() as advance:
-        results = compare_family(lists, settings, advance, kept)
+        results = compare_family(lists, settings, advance)
     kinds = pl.Series(["models", "tiers"]).gather(np.repeat([0, 1], [within_tiers.shape[1], across_tiers.shape[1]]))
     return _table(names, kinds, pairs, results, schema)
 
 
 def _table(
-    names: Sequence[ModelTier], kinds: pl.Series, pairs: Integers, results: FamilyResults, schema: pl.Schema
+    names: Sequence[ModelTier], kinds: pl.Series, pairs: Integers, results: pl.DataFrame, schema: pl.Schema
 ) -> pl.DataFrame:
     """The table of the pairs, with a sentence on each; tiers are named if there are several."""
     show_tier = len({tier for _, tier in names}) > 1
     labels = [f"{model} ({tier})" if show_tier else model for model, tier in names]
-    own: dict[str, Any] = {"kind": kinds, "sentence": _sentences(results, labels, pairs)}
+    own = {"kind": kinds, "sentence": _sentences(results, labels, pairs)}
     for end, sides in zip(("a", "b"), pairs, strict=True):
         for part, column in enumerate(("model", "tier")):
             own[f"{column}_{end}"] = pl.Series([name[part] for name in names]).gather(sides)
-    data = {name: own[name] if name in own else results.columns[_RENAMED.get(name, name)] for name in schema}
-    # Polars takes an array of objects for a column of objects, unless it is a list.
-    data |= {name: column.tolist() for name, column in data.items() if getattr(column, "dtype", None) == np.object_}
-    return pl.DataFrame(data, schema=schema, nan_to_null=True)
+    return results.rename(_RENAMED).with_columns(**own).select(schema.names()).cast(schema)
 
 
-def _sentences(results: FamilyResults, labels: Sequence[str], pairs: Integers) -> pl.Series:
+def _sentences(results: pl.DataFrame, labels: Sequence[str], pairs: Integers) -> pl.Series:
     """A sentence on each pair; few of them are Python objects at a time, which take more memory."""
-    texts = []
-    for start in range(0, pairs.shape[1], _SENTENCES):
-        here = slice(start, start + _SENTENCES)
-        names_a, names_b = ([labels[place] for place in places[here]] for places in pairs)
-        texts.append(pl.Series(list(sentences(results.part(here), names_a, names_b))))
-    return pl.concat(texts)
+    named = zip(pair_results(results), *pairs.tolist(), strict=True)
+    texts = (sentence(result, labels[a], labels[b]) for result, a, b in named)
+    parts = [pl.Series(list(islice(texts, len(some)))) for some in results.iter_slices(_SENTENCES)]
+    return pl.concat(parts)
 
 
 def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
@@ -178,7 +152,7 @@ def count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tupl
 
 
 def pair_matrix(counts: pl.DataFrame) -> OutcomeMatrix:
-    """The counts of one pair, given as to `compare_pair`."""
+    """The counts of one pair, given as to `compare_pairs`."""
     counts = counts.sort("oid")
     columns = [[f"{count}_a", f"{count}_b"] for count in ("n", "c")]
     n, c = (counts.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy().T for names in columns)
@@ -202,11 +176,9 @@ def _pairs(sides: Sequence[ModelTier], settings: ComparisonSettings) -> tuple[In
     return within_tiers, pairs[:, models[0] == models[1]]
 
 
-def model_comparison(
-    problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, *settings: Any, kept: "KeptResults | None" = None
-) -> pl.LazyFrame:
+def model_comparison(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, *settings: Any) -> pl.LazyFrame:
     """All pairs of models in a tier and of tiers of a model, compared problem by problem, with a verdict on each."""
-    return compare_all(problem_pass_at_k, problems, ComparisonSettings(*settings), kept)
+    return compare_counts(problem_counts(problem_pass_at_k), problems, ComparisonSettings(*settings)).lazy()
 
 
 def comparison_settings(config: EvaluationConfig) -> ComparisonSettings:

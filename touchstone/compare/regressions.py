@@ -1,19 +1,26 @@
 """Which cases got worse or better between two evaluations. A case is one problem attempted by a model at a tier.
 
 `case_scores` reduces the scores of a case's attempts to one; `regressions` joins the cases of two evaluations;
-`compare_cases` does both and adds the probability that each case regresses by chance (`chance`). Whether a model as a
-whole got worse is tested in `pairs`.
+`compare_cases` does both and adds the probability that each case regresses by chance. Whether a model as a whole got
+worse is tested in `pairs`.
+
+How many regressions to expect by chance is a permutation argument per case. Under the null hypothesis that a case did
+not change, its attempts are exchangeable: every assignment of the pooled attempts to baseline and current that keeps
+their numbers is equally likely. The probability that a random assignment makes the case regress is its chance of
+regression; the sum over cases is the expected number of regressions. Conditioning on the pooled attempts makes that sum
+unbiased under the null hypothesis even with a single attempt on either side, where rates estimated per case would halve
+it.
 """
 
 import math
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import polars as pl
 
-from touchstone.compare.chance import chance_of_regression
-from touchstone.compare.keys import CASE_KEY, MODEL_TIER
 from touchstone.errors import TouchstoneError
 from touchstone.inference.exact import exact_mean
+from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
 
 KINDS = ("regression", "improvement", "new", "removed", "unchanged", "lost", "unscored")
 CATEGORIES = ("compilation", "tests", "lint", "outcome", "score")
@@ -45,7 +52,7 @@ def compare_cases(
     old, new = _scored(baseline, method, other_side=current), _scored(current, method, other_side=baseline)
     rows = regressions(_cases(old, method), _cases(new, method), threshold, listed).collect()
     chance = chance_of_regression(old, new, rows, best=method == "best", limit=threshold + TOLERANCE)
-    return rows.join(chance, on=CASE_KEY, how="left", maintain_order="left")
+    return rows.join(chance, on=PROBLEM_KEY, how="left", maintain_order="left")
 
 
 def case_scores(
@@ -92,7 +99,9 @@ def regressions(
     if not (math.isfinite(threshold) and threshold >= 0):
         raise TouchstoneError(f"threshold must be a finite number of at least 0, got {threshold}")
     limit = threshold + TOLERANCE
-    joined = _prefixed(baseline, "baseline").join(_prefixed(current, "current"), on=CASE_KEY, how="full", coalesce=True)
+    joined = _prefixed(baseline, "baseline").join(
+        _prefixed(current, "current"), on=PROBLEM_KEY, how="full", coalesce=True
+    )
     compared = (
         joined.with_columns(expected=_is_expected(current, listed), scored=_is_scored())
         .with_columns(fallback=_falls_back(limit))
@@ -101,8 +110,8 @@ def regressions(
         .with_columns(kind=_kind(limit))
         .with_columns(category=_category())
     )
-    return compared.sort(_rank(), "delta", *CASE_KEY, nulls_last=True).select(
-        *CASE_KEY, "baseline_score", "current_score", "delta", "category", "kind", "basis", "fallback"
+    return compared.sort(_rank(), "delta", *PROBLEM_KEY, nulls_last=True).select(
+        *PROBLEM_KEY, "baseline_score", "current_score", "delta", "category", "kind", "basis", "fallback"
     )
 
 
@@ -114,12 +123,16 @@ def _scored(attempt_scores: pl.LazyFrame, method: ScoreMethod, other_side: pl.La
     if method not in get_args(ScoreMethod):
         raise TouchstoneError(f"unknown score '{method}'; choose one of {', '.join(get_args(ScoreMethod))}")
     return _with_basis(attempt_scores, method, other_side).select(
-        *CASE_KEY, "basis", score=_score_of_basis().fill_nan(None), outcome=pl.col("pass_rate"), **_score_components()
+        *PROBLEM_KEY,
+        "basis",
+        score=_score_of_basis().fill_nan(None),
+        outcome=pl.col("pass_rate"),
+        **_score_components(),
     )
 
 
 def _cases(scored: pl.LazyFrame, method: ScoreMethod) -> pl.LazyFrame:
-    return (_best(scored) if method == "best" else _means(scored)).sort(CASE_KEY)
+    return (_best(scored) if method == "best" else _means(scored)).sort(PROBLEM_KEY)
 
 
 def _with_basis(attempt_scores: pl.LazyFrame, method: ScoreMethod, other_side: pl.LazyFrame | None) -> pl.LazyFrame:
@@ -158,7 +171,7 @@ def _score_components() -> dict[str, pl.Expr]:
 def _best(attempts: pl.LazyFrame) -> pl.LazyFrame:
     """The best attempt per case. Ties are broken by the components, so the order of rows does not matter."""
     ranked = attempts.sort("score", "compilation", "tests", "lint", descending=True, nulls_last=True)
-    return ranked.group_by(CASE_KEY).agg(
+    return ranked.group_by(PROBLEM_KEY).agg(
         pl.col("basis", "score", "compilation", "tests", "lint").first(),
         outcome=exact_mean(pl.col("outcome")),
         complete=_is_complete(),
@@ -166,7 +179,7 @@ def _best(attempts: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _means(attempts: pl.LazyFrame) -> pl.LazyFrame:
-    return attempts.group_by(CASE_KEY).agg(
+    return attempts.group_by(PROBLEM_KEY).agg(
         pl.col("basis").first(),
         *(exact_mean(pl.col(name)).alias(name) for name in ("score", "compilation", "tests", "lint", "outcome")),
         complete=_is_complete(),
@@ -187,7 +200,7 @@ def _prefixed(cases: pl.LazyFrame, name: str) -> pl.LazyFrame:
     basis = pl.col("basis") if "basis" in known else pl.lit(None, pl.String)
     complete = pl.col("complete") if "complete" in known else pl.lit(True)
     return cases.select(
-        *CASE_KEY, **values, **{f"{name}_basis": basis, f"{name}_complete": complete, f"in_{name}": pl.lit(True)}
+        *PROBLEM_KEY, **values, **{f"{name}_basis": basis, f"{name}_complete": complete, f"in_{name}": pl.lit(True)}
     )
 
 
@@ -273,3 +286,105 @@ def _category() -> pl.Expr:
 
 def _rank() -> pl.Expr:
     return pl.col("kind").replace_strict(list(KINDS), list(range(len(KINDS))), return_dtype=pl.Int8)
+
+
+# Regressions by chance
+
+
+def chance_of_regression(
+    baseline: pl.LazyFrame, current: pl.LazyFrame, cases: pl.DataFrame, *, best: bool, limit: float
+) -> pl.DataFrame:
+    """Per compared case, the probability that its score drops by more than `limit` under random assignment.
+
+    `baseline` and `current` hold attempts with `score` and `outcome` (1 passed, 0 failed); `cases` is the result of
+    `regressions`. Exact for the best score and for pass rates; for means of other scores, the normal approximation to
+    the permutation distribution.
+    """
+    sized = _sizes(baseline, current, cases, limit)
+    # With one attempt on either side the mean is the best, for which the probability is exact.
+    takes_best = (pl.lit(best) & ~pl.col("fallback")) | ((pl.col("n_baseline") == 1) & (pl.col("n_current") == 1))
+    is_rate = pl.col("basis") == "pass_rate"
+    kinds = [
+        (takes_best, "top", lambda n_a, n_b, top: _all_on_baseline(n_a, n_b, int(top))),
+        (~takes_best & is_rate, "passes", lambda n_a, n_b, passes: _rate_drops(n_a, n_b, int(passes), limit)),
+        (~takes_best & ~is_rate, "variance", lambda n_a, n_b, variance: _mean_drops(n_a, n_b, variance, limit)),
+    ]
+    return pl.concat(_evaluated(sized.filter(which), column, probability) for which, column, probability in kinds)
+
+
+def _sizes(baseline: pl.LazyFrame, current: pl.LazyFrame, cases: pl.DataFrame, limit: float) -> pl.DataFrame:
+    """Sufficient statistics of the pooled attempts per compared case.
+
+    `top` counts the attempts within `limit` of the best one.
+    """
+    compared = cases.lazy().filter(pl.col("delta").is_not_null()).select(*PROBLEM_KEY, "basis", "fallback")
+    sides = [
+        side.select(*PROBLEM_KEY, "score", "outcome", is_current=pl.lit(place == 1))
+        for place, side in enumerate((baseline, current))
+    ]
+    value = pl.when("fallback").then("outcome").otherwise("score")
+    pooled = pl.concat(sides).join(compared, on=PROBLEM_KEY, how="inner").with_columns(value=value).drop_nulls("value")
+    sized = pooled.group_by(PROBLEM_KEY).agg(
+        pl.col("basis", "fallback").first(),
+        n_baseline=(~pl.col("is_current")).sum().cast(pl.Int64),
+        n_current=pl.col("is_current").sum().cast(pl.Int64),
+        top=(pl.col("value") >= pl.col("value").max() - limit).sum().cast(pl.Int64),
+        passes=pl.col("outcome").sum().cast(pl.Int64),
+        # Rounded because the last digits depend on the order of rows.
+        variance=pl.col("value").var().round(12).fill_null(0.0),
+    )
+    return sized.sort(PROBLEM_KEY).collect()
+
+
+def _evaluated(sized: pl.DataFrame, column: str, probability: Callable[[int, int, float], float]) -> pl.DataFrame:
+    """Evaluate each distinct combination of statistics once: there are few of them, however many cases."""
+    sizes = ["n_baseline", "n_current", column]
+    distinct = sized.select(sizes).unique()
+    chances = [probability(*row) for row in distinct.iter_rows()]
+    known = distinct.with_columns(pl.Series("chance_of_regression", chances, pl.Float64))
+    return sized.join(known, on=sizes, how="left").select(*PROBLEM_KEY, "chance_of_regression")
+
+
+def _all_on_baseline(n_baseline: int, n_current: int, top: int) -> float:
+    """The probability that all `top` attempts are assigned to the baseline.
+
+    Exactly then is the current best below the baseline's by more than the limit.
+
+    >>> _all_on_baseline(1, 1, 1), _all_on_baseline(2, 2, 2), _all_on_baseline(3, 3, 4)
+    (0.5, 0.16666666666666666, 0.0)
+    """
+    total, chance = n_baseline + n_current, 1.0
+    for place in range(top):
+        chance *= max(n_baseline - place, 0) / (total - place)
+        if chance == 0:
+            break
+    return chance
+
+
+def _rate_drops(n_baseline: int, n_current: int, passes: int, limit: float) -> float:
+    """The probability that the pass rate drops by more than the limit: a hypergeometric tail.
+
+    >>> [round(_rate_drops(*sizes, 0.05), 6) for sizes in ((1, 1, 1), (2, 2, 2), (3, 3, 6))]
+    [0.5, 0.166667, 0.0]
+    """
+    total = n_baseline + n_current
+    chances = [
+        math.exp(_log_comb(n_baseline, kept) + _log_comb(n_current, passes - kept) - _log_comb(total, passes))
+        for kept in range(max(passes - n_current, 0), min(n_baseline, passes) + 1)
+        if (passes - kept) / n_current - kept / n_baseline < -limit
+    ]
+    return min(math.fsum(chances), 1.0)
+
+
+def _mean_drops(n_baseline: int, n_current: int, variance: float, limit: float) -> float:
+    """The normal approximation to the probability that the mean drops by more than the limit.
+
+    >>> _mean_drops(5, 5, 0.0, 0.05), round(_mean_drops(50, 50, 0.25, 0.0), 3)
+    (0.0, 0.5)
+    """
+    standard_error = math.sqrt(variance * (1 / n_baseline + 1 / n_current))
+    return 0.5 * math.erfc(limit / (standard_error * math.sqrt(2))) if standard_error > 0 else 0.0
+
+
+def _log_comb(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

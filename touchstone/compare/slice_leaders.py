@@ -13,11 +13,9 @@ import numpy as np
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.compare.families import ComparisonSettings, compare_family
-from touchstone.compare.measured_pairs import PairList
+from touchstone.compare.families import ComparisonSettings, PairList, compare_family, pair_results
 from touchstone.compare.pairs import count_matrices
-from touchstone.compare.sentences import sentence
-from touchstone.compare.verdicts import PairResult
+from touchstone.compare.verdicts import PairResult, sentence
 from touchstone.config.slices import SliceSettings
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.metrics.slices import in_slices
@@ -69,7 +67,7 @@ def _higher(
             labels += [(where, leader, names[place][0]) for place in others]
     if not lists:
         return [], 0
-    results = compare_family(lists, replace(settings, family="all", baseline_model=None)).rows()
+    results = pair_results(compare_family(lists, replace(settings, family="all", baseline_model=None)))
     pairs = [_Pair(*label, result) for label, result in zip(labels, results, strict=True)]
     compared = {each.where for each in pairs if each.result.difference is not None}
     higher = [each for each in pairs if (each.result.difference or 0.0) > 0]
@@ -100,8 +98,8 @@ def _message(better: Sequence[_Pair], higher: Sequence[_Pair], compared: int) ->
         return f"the best model overall is not the best in every slice: {'; '.join(shown)}{more}"
     slices = len({each.where for each in higher})
     if slices:
-        told = counted_of(slices, compared, "slice")
-        return f"the best model overall is beaten in no slice; another scores higher in {told}, within noise"
+        where = counted_of(slices, compared, "slice")
+        return f"the best model overall is beaten in no slice; another scores higher in {where}, within noise"
     return (
         f"the best model overall is the best in each of {counted(compared, 'slice')}"
         if compared
@@ -116,5 +114,5 @@ def _without_cutoff(counts: pl.DataFrame, slices: Sequence[SliceSettings]) -> st
         for each in slices
         if each.cutoff is not None
     }
-    told = [f"{column} has no cutoff for {', '.join(names)}" for column, names in missing.items() if names]
-    return f"left out: {'; '.join(told)}" if told else ""
+    parts = [f"{column} has no cutoff for {', '.join(names)}" for column, names in missing.items() if names]
+    return f"left out: {'; '.join(parts)}" if parts else ""

@@ -1,6 +1,6 @@
-"""The result of comparing two models, and its verdict.
+"""The result of comparing two models, its verdict, and the sentence that reports it.
 
-The statistics are computed in `pairs`; this module only interprets them. `sentences` reports them.
+The statistics are computed in `families`; this module only interprets them.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from touchstone.text import counted
 
 if TYPE_CHECKING:
-    from touchstone.inference.difference_limits import Floats, Texts
+    from touchstone.inference.arrays import Floats, Texts
 
 
 Ends = tuple[float | None, float | None]
@@ -65,12 +65,7 @@ class PairResult:
     @property
     def clustered(self) -> bool:
         """Whether the units are clusters of problems."""
-        return is_clustered(self.method)
-
-
-def is_clustered(method: str | None) -> bool:
-    """Whether the units of an interval of this method are clusters of problems."""
-    return (method or "").endswith("-cluster")
+        return self.units < self.problems
 
 
 def verdicts(
@@ -103,21 +98,92 @@ def verdicts(
     return np.asarray(known[np.select(conditions, range(4), 4)], dtype=object)
 
 
-def units_shortage(result: PairResult) -> str | None:
-    """Why no difference can be significant and how many units it takes; None if there are enough.
+def describe_shortage(units: int, needed: int, *, pairs: int, alpha: float, clustered: bool) -> str:
+    """A sentence saying that there are too few units for significance and how many are needed.
 
-    >>> units_shortage(PairResult(30, 0, 0, units=6, method="t-cluster", pairs=3, units_needed=7))
+    >>> describe_shortage(6, 7, pairs=3, alpha=0.05, clustered=True)
     '6 clusters cannot reach p ≤ 0.05 over 3 pairs; at least 7 are needed'
     """
-    if result.units_needed is None:
-        return None
-    return describe_shortage(
-        result.units, result.units_needed, pairs=result.pairs, alpha=result.alpha, clustered=result.clustered
-    )
-
-
-def describe_shortage(units: int, needed: int, *, pairs: int, alpha: float, clustered: bool) -> str:
-    """A sentence saying that there are too few units for significance and how many are needed."""
     over = f" over {pairs:,} pairs" if pairs > 1 else ""
     few = counted(units, "cluster" if clustered else "problem")
     return f"{few} cannot reach p ≤ {alpha:g}{over}; at least {needed:,} are needed"
+
+
+def sentence(result: PairResult, name_a: str, name_b: str) -> str:
+    """The result in one line. Rates and differences are in percentage points.
+
+    >>> result = PairResult(40, 0, 0, difference=-0.121, ci_low=-0.203, ci_high=-0.04, p_value=0.0015, p_adjusted=0.004,
+    ...                     pairs=3, adjusted_ci_low=-0.222, adjusted_ci_high=-0.021, units=40, verdict="worse")
+    >>> print(sentence(result, "atlas", "cedar").replace("; ", ";\\n"))
+    cedar is worse than atlas by 12.1 points (95% CI 4.0 to 20.3, p = 0.002;
+    adjusted for 3 pairs: 95% CI 2.1 to 22.2, p = 0.004;
+    40 problems)
+    """
+    if result.difference is None or result.ci_low is None or result.ci_high is None:
+        return f"{name_b} and {name_a} cannot be compared: no problem was decided for both"
+    if result.same_attempts:
+        baseline = "the baseline" if name_a == "baseline" else name_a
+        return f"every attempt ended as in {baseline} ({counted(result.problems, 'problem')})"
+    if result.verdict in ("better", "worse"):
+        points = _points(abs(result.difference))
+        return f"{name_b} is {result.verdict} than {name_a} by {points} points ({_evidence(result)})"
+    points = _points(result.difference)
+    sign = "" if points[0] == "-" or points == "0.0" else "+"
+    return _undecided(result, name_a, name_b, f"difference {sign}{points} points ({_evidence(result)})")
+
+
+def _undecided(result: PairResult, name_a: str, name_b: str, seen: str) -> str:
+    """The sentence for a pair without a significant difference."""
+    if result.verdict == "no relevant difference":
+        margin = _points(result.relevant).removesuffix(".0")
+        return f"no relevant difference between {name_b} and {name_a}: {seen}, within {margin} points either way"
+    short = result.verdict == "underpowered"
+    start = (
+        f"too little data to tell {name_b} from {name_a}"
+        if short
+        else f"no evidence that {name_b} differs from {name_a}"
+    )
+    if short and result.units_needed is not None:
+        few = describe_shortage(
+            result.units, result.units_needed, pairs=result.pairs, alpha=result.alpha, clustered=result.clustered
+        )
+        return f"{start}: {seen}; {few}"
+    effect = result.minimum_detectable_effect
+    if effect is None:
+        return f"{start}: {seen}; no difference is sure enough to be found, however large"
+    return f"{start}: {seen}; minimum detectable effect {_points(effect).removesuffix('.0')} points"
+
+
+def _evidence(result: PairResult) -> str:
+    """Intervals, p-values and the number of problems."""
+    worse = result.verdict == "worse"
+    data = counted(result.problems, "problem")
+    data += f" in {counted(result.units, 'cluster')}" if result.clustered else ""
+    own = f"{_interval(result.ci_low, result.ci_high, result.confidence, worse)}, {_p(result.p_value)}"
+    if result.pairs <= 1:
+        return f"{own}, {data}"
+    rate = ", false discovery rate" if result.correction != "holm" else ""
+    adjusted = _interval(result.adjusted_ci_low, result.adjusted_ci_high, 1 - result.alpha, worse)
+    return f"{own}; adjusted for {result.pairs:,} pairs{rate}: {adjusted}, {_p(result.p_adjusted)}; {data}"
+
+
+def _interval(low: float | None, high: float | None, confidence: float, worse: bool) -> str:
+    """The interval as text; for a worse model that of how much worse it is."""
+    if low is None or high is None:
+        return "no CI"
+    low, high = (-high, -low) if worse else (low, high)
+    return f"{100 * confidence:g}% CI {_points(low)} to {_points(high)}"
+
+
+def _p(value: float | None) -> str:
+    return "no p" if value is None else "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def _points(difference: float) -> str:
+    """In percentage points, with one digit.
+
+    >>> _points(0.1234), _points(-0.0001)
+    ('12.3', '0.0')
+    """
+    text = f"{100 * difference:.1f}"
+    return "0.0" if text == "-0.0" else text

@@ -21,10 +21,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.quantiles import t_critical
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MAX_GROUPS = 1_000
 # Fewer units have too few distinct resamples for their percentiles to mean anything.
@@ -51,7 +49,7 @@ def unit_ids(clusters: pl.Series) -> Integers:
 
 
 def resampling_groups(units: Integers, settings: IntervalSettings) -> Integers:
-    """What to resample in place of each unit: the unit itself, or the random group of units that it is in.
+    """The group that each unit is resampled with: the unit itself, or a random group of units.
 
     >>> resampling_groups(np.arange(3), IntervalSettings()).tolist()
     [0, 1, 2]
@@ -191,7 +189,7 @@ def expanded_percentiles(replicates: Floats, units: int, confidence: float) -> t
 
     Plain percentiles are too narrow for few units: in simulation they covered the truth in 82% to 95% of cases with 6
     to 20 units, these in 90% to 98%, and in 92% to 97% for clusters of unequal size. Limits may be infinite; they are
-    always replicates, never interpolated, because nothing lies between a number and infinity.
+    always replicates, never interpolated, because there is nothing between a number and infinity.
 
     >>> replicates = np.arange(1001.0)
     >>> expanded_percentiles(replicates, 6, 0.95), expanded_percentiles(replicates, 1_000, 0.95)

@@ -21,10 +21,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from touchstone.inference.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)

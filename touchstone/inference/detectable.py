@@ -28,11 +28,10 @@ from functools import lru_cache, partial
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from touchstone.inference.difference_limits import Texts, each_once, unseen_share
+from touchstone.inference.arrays import Booleans, Floats, Texts
+from touchstone.inference.paired_intervals import each_once, unseen_share
 from touchstone.inference.paired_moments import PairMoments
-from touchstone.inference.paired_units import Floats
 from touchstone.inference.quantiles import t_critical
 from touchstone.inference.uncertainty import wilson
 
@@ -63,7 +62,7 @@ class PassRateMoments:
         return replace(self, mean=1 - self.mean, mean_square=mean_square)
 
     def added_variance(self) -> tuple[Floats, Floats]:
-        """What a proportional drop adds to the variance of a problem's difference: per drop squared, and per drop.
+        """The variance that a proportional drop adds to a problem's difference: per drop squared, and per drop.
 
         Losing the share f of each rate on one side, whose variance between units is S + v with S shared by the other
         side, turns 2 v into 2 v + f^2 (S + v) - 2 f v, and E p (1 - p) into (1 - f) E p - (1 - f)^2 E p^2. The drop
@@ -78,8 +77,8 @@ def pass_rate_moments(pairs: PairMoments) -> PassRateMoments:
     """Moments of the pass rates of each pair, from its problems and from the units that they form."""
     mean = (pairs.rate_a + pairs.rate_b) / 2
     mean_square = np.maximum(pairs.product, mean**2)
-    # What is left of the variance of the differences after that of the attempts; below 0 only by chance, and then
-    # kept, so that it is right on average.
+    # The variance of the differences less that of the attempts; below 0 only by chance, and then kept, so that it is
+    # right on average.
     attempts = (mean - mean_square) * (pairs.inverse_a + pairs.inverse_b)
     one_sided = (pairs.problems * pairs.standard_error**2 - attempts) / 2
     fewer = np.maximum(pairs.inverse_a, pairs.inverse_b)
@@ -181,7 +180,7 @@ def _solve_effects(pairs: PairMoments, rates: PassRateMoments, floor: Floats, mu
         squared, plain = (part / pairs.problems for part in rates.added_variance())
     step, error = pairs.step / pairs.problems, pairs.standard_error**2
 
-    def too_small(effect: Floats) -> NDArray[np.bool_]:
+    def too_small(effect: Floats) -> Booleans:
         variance = np.maximum(0.0, error + (squared * effect + plain) * effect)
         return step + multiple * np.maximum(floor, np.sqrt(variance)) > effect
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from touchstone.inference.convolution import exact_tail
-from touchstone.inference.paired_units import Floats, Integers, PairedOutcomes
-from touchstone.inference.tails import MAX_LATTICE_SUM, DiscreteTerms, saddlepoint_tail, two_sided
+from touchstone.inference.arrays import Floats, Integers
+from touchstone.inference.paired_moments import PairedOutcomes
+from touchstone.inference.tails import MAX_LATTICE_SUM, DiscreteTerms, exact_tail, saddlepoint_tail, two_sided
 
 # The exact test is too slow if the largest sum times the number of values of one problem exceeds this.
 _WORK = 2**19
@@ -22,7 +22,7 @@ _LARGEST_DENOMINATOR = 2**40
 # The rounded test has a grid of this many steps per standard deviation of the sum, and at most so many in all.
 _STEPS, _MAX_STEPS = 64, 2**14
 # From this variance of side b's passes on, the saddlepoint approximation is as accurate.
-SADDLEPOINT_FROM = 100
+MIN_VARIANCE = 100
 # The largest matrix of probabilities; beyond that, each problem is rounded to so many values.
 _MAX_PROBABILITIES, _MAX_VALUES = 2**22, 1024
 
@@ -126,7 +126,7 @@ def hypergeometric_test(table: PairedOutcomes) -> tuple[str, float]:
     if steps is not None:
         observed = int((weights * steps[stratum] * above).sum())
         return "exact", two_sided(exact_tail(DiscreteTerms(steps, strata.probabilities(), counts), observed))
-    if math.fsum(counts * strata.variances()) < SADDLEPOINT_FROM:
+    if math.fsum(counts * strata.variances()) < MIN_VARIANCE:
         scales = strata.grid()
         terms = DiscreteTerms(np.ones_like(counts), strata.rounded_probabilities(scales), counts)
         observed = int((weights * _rounded(scales[stratum], above)).sum())

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from touchstone.inference.arrays import Floats
 
 Family = Literal["all", "baseline", "fdr"]
 
@@ -84,7 +83,7 @@ def adjust_p_values(p_values: Floats, family: Family) -> Floats:
 
 
 def correction_factors(p_values: Floats, family: Family) -> Floats:
-    """What each p-value is multiplied by before it is compared with alpha, given its rank in the family.
+    """The factor of each p-value before it is compared with alpha, given its rank in the family.
 
     >>> correction_factors(np.array([0.01, 0.04, 0.03]), "all")
     array([3., 1., 2.])

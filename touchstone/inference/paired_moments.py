@@ -1,11 +1,15 @@
-"""Sums over the problems of many pairs at once, from which intervals, effects and tests of all of them follow.
+"""Paired outcomes of two sides of a comparison, and the sums over problems from which all figures of a pair follow.
 
-A chunk of pairs is a matrix with a row per pair and a column per problem. Pass rates are integers, in multiples of
-1 / `denominator`, as in `paired_units`. Sums and sums of products are exact integers, and each figure is their
-quotient, rounded once. So neither the order of problems nor that of the sides, nor the other pairs affect the last
-digit, and no digits cancel.
+Pass rates c / n are brought to one denominator, so that they are integers, in multiples of 1 / `denominator`:
+differences cancel exactly, ties stay ties, and neither the order of rows nor that of the sides affects the last digit.
+If the numbers of attempts have no common denominator of tolerable size, the rates are rounded to a power of two.
+
+Many pairs are computed at once: a chunk of pairs is a matrix with a row per pair and a column per problem. Sums and
+sums of products are exact integers, and each figure is their quotient, rounded once. So the other pairs do not affect
+the last digit either, and no digits cancel.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -14,14 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from touchstone.inference.paired_units import (
-    Booleans,
-    Floats,
-    Integers,
-    OutcomeMatrix,
-    PairedUnits,
-    largest_denominator,
-)
+from touchstone.inference.arrays import Booleans, Floats, Integers
 
 # Exact integers: of 64 bits, or objects of any size.
 WholeNumbers = NDArray[Any]
@@ -32,6 +29,138 @@ _CHUNK = 2**18
 _ROUNDING = 1e-12
 # Relative distance from an integer at which degrees of freedom are taken for it.
 _WHOLE = 1e-12
+# The denominator must be exact as a float, and the largest sum over all problems must fit into 64 bits.
+_LARGEST_DENOMINATOR_BITS = 52
+_LARGEST_SUM_BITS = 62
+
+
+@dataclass(frozen=True)
+class PairedUnits:
+    """Independent units of a pair: problems, or clusters of them; `counts` units have the same sum of differences.
+
+    The sums are multiples of one number. `exact` is false if the rates were rounded to get there.
+    """
+
+    sums: Integers
+    counts: Integers
+    problems: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class PairedOutcomes:
+    """The problems on which both sides have decided attempts, as a sorted histogram of their counts."""
+
+    n_a: Integers
+    c_a: Integers
+    n_b: Integers
+    c_b: Integers
+    weights: Integers
+
+    def swapped(self) -> "PairedOutcomes":
+        """The pair with its sides exchanged."""
+        return PairedOutcomes(self.n_b, self.c_b, self.n_a, self.c_a, self.weights)
+
+
+@dataclass(frozen=True)
+class OutcomeMatrix:
+    """Attempts n and passes c of every side on every problem, encoded, and where the clusters of problems start.
+
+    `codes` has a row per side and a column per problem, and indexes the distinct pairs `kind_n`, `kind_c`; 0 means no
+    decided attempt. The problems of a cluster are neighbours: `cluster_starts` has the first column of each, after the
+    problems that share no cluster.
+    """
+
+    kind_n: Integers
+    kind_c: Integers
+    codes: Integers
+    cluster_starts: Integers
+
+    @cached_property
+    def n(self) -> Integers:
+        """Decided attempts of every side on every problem."""
+        return self.kind_n[self.codes]
+
+    @cached_property
+    def c(self) -> Integers:
+        """Passed attempts of every side on every problem."""
+        return self.kind_c[self.codes]
+
+    @cached_property
+    def decided(self) -> Booleans:
+        """Whether a side has a decided attempt on a problem."""
+        return self.codes > 0
+
+    @property
+    def clustered(self) -> bool:
+        """Whether any problems share a cluster."""
+        return len(self.cluster_starts) > 0
+
+    @cached_property
+    def distinct_attempts(self) -> Integers:
+        """The distinct numbers of attempts; 1 stands in for none at all."""
+        distinct: Integers = _distinct(self.kind_n[self.kind_n > 0])
+        return distinct if len(distinct) else np.ones(1, dtype=np.int64)
+
+    @cached_property
+    def attempt_kinds(self) -> Integers:
+        """The place of every number of attempts among the distinct ones; meaningless without attempts."""
+        return np.maximum(0, np.searchsorted(self.distinct_attempts, self.kind_n))[self.codes]
+
+    @cached_property
+    def _denominators(self) -> list[int]:
+        """The least common denominator of each side's rates."""
+        return [math.lcm(*_distinct(row[row > 0]).tolist()) for row in self.n]
+
+    def common_denominator(self, a: int, b: int) -> int:
+        """The least common denominator of the rates of two sides."""
+        return math.lcm(self._denominators[a], self._denominators[b])
+
+    def shared_denominator(self, a: int, b: int) -> int:
+        """The same for the problems that both have attempted."""
+        both = self.decided[a] & self.decided[b]
+        return math.lcm(*_distinct(self.n[[a, b]][:, both]).tolist())
+
+    def pair(self, a: int, b: int) -> PairedOutcomes:
+        """The problems on which sides a and b both have decided attempts."""
+        kinds = len(self.kind_n)
+        both = self.decided[a] & self.decided[b]
+        keys, weights = np.unique(self.codes[a][both] * kinds + self.codes[b][both], return_counts=True)
+        code_a, code_b = np.divmod(keys, kinds)
+        return PairedOutcomes(
+            self.kind_n[code_a], self.kind_c[code_a], self.kind_n[code_b], self.kind_c[code_b], weights.astype(np.int64)
+        )
+
+
+def outcome_matrix(n: Integers, c: Integers, clusters: Integers) -> OutcomeMatrix:
+    """Encode matrices of decided and passed attempts, a row per side. Cluster 0 means none.
+
+    >>> n, c = np.array([[5, 5, 0], [5, 5, 2]]), np.array([[1, 1, 0], [3, 3, 2]])
+    >>> pair = outcome_matrix(n, c, np.zeros(3, dtype=int)).pair(0, 1)
+    >>> pair.c_a, pair.c_b, pair.weights
+    (array([1]), array([3]), array([2]))
+    """
+    base = int(n.max(initial=0)) + 1
+    # Append "no attempt", so that it is always code 0.
+    kinds, codes = np.unique(np.append(n * base + np.where(n > 0, c, 0), 0), return_inverse=True)
+    distinct_n, distinct_c = np.divmod(kinds, base)
+    clusters = np.where(np.bincount(clusters, minlength=1)[clusters] > 1, clusters, 0)
+    order = np.argsort(clusters, kind="stable")
+    starts = np.flatnonzero(np.diff(clusters[order], prepend=0))
+    return OutcomeMatrix(distinct_n, distinct_c, codes[:-1].reshape(n.shape)[:, order], starts)
+
+
+def largest_denominator(problems: int) -> int:
+    """The largest denominator for rates on so many problems; rates without a common one are rounded to this one."""
+    return 1 << min(_LARGEST_DENOMINATOR_BITS, _LARGEST_SUM_BITS - problems.bit_length())
+
+
+def _distinct(values: Integers) -> Integers:
+    """The distinct values, sorted. Without counts, `np.unique` imports `numpy.ma`, which takes 50 ms."""
+    return np.unique(values, return_counts=True)[0]
+
+
+# Sums over problems, pair by pair
 
 
 @dataclass(frozen=True)
@@ -76,8 +205,7 @@ class PairChunk:
         """The units of one pair."""
         present = self.sizes[row] > 0
         sums, counts = np.unique(self.differences[row, present], return_counts=True)
-        clustered, exact = bool(self.clustered[row]), bool(self.exact[row])
-        return PairedUnits(sums, counts.astype(np.int64), int(self.sizes[row].sum()), clustered=clustered, exact=exact)
+        return PairedUnits(sums, counts.astype(np.int64), int(self.sizes[row].sum()), bool(self.exact[row]))
 
 
 def pair_chunks(matrix: OutcomeMatrix, first: Integers, second: Integers) -> Iterator[PairChunk]:
@@ -151,7 +279,6 @@ class PairMoments:
 
     problems: Integers
     units: Integers
-    clustered: Booleans
     wins: Integers
     losses: Integers
     rate_a: Floats
@@ -206,7 +333,6 @@ def pair_moments(chunk: PairChunk) -> PairMoments:
     return PairMoments(
         problems=problems,
         units=np.count_nonzero(sizes, axis=1) if chunk.matrix.clustered else problems,
-        clustered=chunk.clustered,
         wins=np.count_nonzero(own > 0, axis=1),
         losses=np.count_nonzero(own < 0, axis=1),
         rate_a=_quotient(total_a, denominator * count),

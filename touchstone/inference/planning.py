@@ -8,7 +8,7 @@ B is the variance between problems of the true difference, W the sum over both m
 attempt, E p (1 - p), and d the design effect of clusters, 1 + (s - 1) c for s problems per cluster, of whose variance
 the share c belongs to the cluster. More attempts shrink only the second term. What such a design can detect follows
 from the same equation as the minimum detectable effect of a finished comparison, `detectable`: only the moments are
-those of the design instead of the data. Estimating them from data belongs in `touchstone.compare.plan_data`.
+those of the design instead of the data. Estimating them from data belongs in `touchstone.compare.planning`.
 """
 
 import math
@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from touchstone.errors import TouchstoneError
+from touchstone.inference.arrays import Booleans, Floats, Integers
 from touchstone.inference.detectable import minimum_detectable_effects, units_needed
 from touchstone.inference.paired_moments import PairMoments
-from touchstone.inference.paired_units import Booleans, Floats, Integers
 
 # With fewer problems, or clusters of them, a permutation test has too few possible p-values for the formula to hold.
 FEWEST_UNITS = 10
@@ -34,7 +34,7 @@ class Population:
 
     `rate` is the mean pass rate of both. `between` is B, and `covariance` that of the two models' rates over problems.
     `between` and `unit_covariance`, the covariance between clusters per problem, include what the problems of a cluster
-    share. `attempt_variance` is W; None if it cannot be told from B, of which it then is part: one attempt per problem.
+    share. `attempt_variance` is W; None if B includes it, because each problem has one attempt.
     `unit_size` is the number of problems per degree of freedom, `cluster_size` that per cluster. In `clusters` of a
     fixed number, more problems are more problems per cluster. `estimated_from` so many units; infinitely many if all
     this is assumed.
@@ -66,7 +66,6 @@ class Population:
         return PairMoments(
             problems=problems,
             units=units,
-            clustered=size > 1,
             wins=units,
             losses=units,
             rate_a=rates,
@@ -119,7 +118,7 @@ def assumed_population(
 ) -> Population:
     """Two models with the same mean pass rate, about which only assumptions exist.
 
-    `icc` is the intraclass correlation of attempts at a problem: the share of the variance of an attempt that lies
+    `icc` is the intraclass correlation of attempts at a problem: the share of the variance of an attempt that is
     between problems. `correlation` is that of the two models' pass rates over problems.
 
     >>> assumed_population(0.6, 0.4, 0.5).between, round(assumed_population(0.6, 0.4, 0.5).attempt_variance, 3)
@@ -165,7 +164,7 @@ def attempts_needed(population: Population, problems: int, goal: Goal) -> int | 
 
 
 def detectable_at_best(population: Population, problems: int, goal: Goal) -> float | None:
-    """What so many problems could detect if every attempt at them were known; None if nothing."""
+    """The difference that so many problems detect with unlimited attempts; None if there is none."""
     (effect,) = detectable(population, np.array([problems]), np.array([MOST_ATTEMPTS]), goal)
     return None if math.isnan(effect) else float(effect)
 
@@ -178,7 +177,7 @@ class Costs:
     problem: float = 0.0
 
     def of(self, problems: int, attempts: int) -> float | None:
-        """What a design costs.
+        """The cost of a design.
 
         >>> Costs((0.25, 0.5), problem=2.0).of(problems=100, attempts=5)
         575.0

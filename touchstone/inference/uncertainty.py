@@ -15,9 +15,8 @@ is reported with every interval:
 - `bootstrap`: percentile bootstrap (Efron and Tibshirani 1993) over units of one value otherwise, with the same
   resamples for all models, k and metrics with as many units (`bootstrap.resampled_means`), so that the cost grows
   neither with the number of problems nor with that of the figures.
-- `...-cluster`: the same if units hold several values: several problems, or several attempts.
 
-Intervals of differences are in `difference_limits`.
+Intervals of differences are in `paired_intervals`.
 
 References: Wilson (1927), "Probable inference, the law of succession, and statistical inference", Journal of the
 American Statistical Association 22(158). Efron and Tibshirani (1993), "An Introduction to the Bootstrap".
@@ -25,27 +24,25 @@ American Statistical Association 22(158). Efron and Tibshirani (1993), "An Intro
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.bootstrap import resampled_means
 from touchstone.inference.cluster_robust import cluster_robust_se
-from touchstone.inference.difference_limits import EVIDENCE_SCALE
 from touchstone.inference.quantiles import t_critical, z_critical
 
 BOOTSTRAP_FROM = 200
 # The percentile bootstrap is too narrow with fewer passes or failures.
 BOOTSTRAP_EVIDENCE = 20
 MAX_BINS = 256
+# The weight of the observed variance is 1 - exp(-evidence / this): 63% at this many failures or passes, 95% at thrice.
+EVIDENCE_SCALE = 0.75
 
 # Smaller standard errors are rounding errors.
 _ROUNDING = 1e-12
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -94,10 +91,6 @@ class UnitHistogram:
         """Whether a unit holds several values."""
         return self.total > self.units
 
-    def method_name(self, method: str) -> str:
-        """The method's name, with the suffix for clusters."""
-        return f"{method}-cluster" if self.clustered else method
-
 
 def mean_interval(
     values: Floats, weights: Integers, clusters: Sequence[str | None] | Integers, settings: IntervalSettings
@@ -115,7 +108,7 @@ def unit_interval(sums: Floats, sizes: Integers, counts: Integers, settings: Int
     Each unit occurs `counts` times, in any order. Three problems with 2 of 4, 3 of 4 and 8 of 8 attempts passed:
 
     >>> unit_interval(np.array([2.0, 3, 8]), np.array([4, 4, 8]), np.array([1, 1, 1]), IntervalSettings()).method
-    'wilson-t-cluster'
+    'wilson-t'
     """
     units = UnitHistogram.of(sums, sizes, counts)
     if units is None:
@@ -126,8 +119,7 @@ def unit_interval(sums: Floats, sizes: Integers, counts: Integers, settings: Int
     if units.standard_error is not None and _uses_bootstrap(units):
         low, high = _bootstrap_limits(units, settings)
         return Interval(max(0.0, low), min(1.0, high), "bootstrap", units.units)
-    found = score_interval(units.mean, units.standard_error, units.units, units.degrees_of_freedom, settings)
-    return replace(found, method=units.method_name(str(found.method)))
+    return score_interval(units.mean, units.standard_error, units.units, units.degrees_of_freedom, settings)
 
 
 def score_interval(

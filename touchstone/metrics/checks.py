@@ -10,7 +10,7 @@ from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits
 from touchstone.config.scoring import Scoring
 from touchstone.inference.hypergeometric import fisher_p
-from touchstone.metrics.prices import price_name
+from touchstone.metrics.attempts import price_name
 from touchstone.metrics.suites import empty_suites
 from touchstone.storage.batches import batches
 from touchstone.tables import TABLES
@@ -39,8 +39,8 @@ def coverage(pass_at_k: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
         .head(5)
         .iter_rows()
     )
-    thin_told = counted_of(thin.height, groups.height, "model and tier", "models and tiers")
-    message = f"{thin_told} attempted too few problems ({shown})"
+    how_many = counted_of(thin.height, groups.height, "model and tier", "models and tiers")
+    message = f"{how_many} attempted too few problems ({shown})"
     lowest = groups.select(pl.col("share").min()).item()
     figures = {"thin": thin.height, "lowest_coverage": lowest or 0.0}
     return CheckResult(thin.is_empty(), message if thin.height else "every problem was attempted", figures=figures)

@@ -20,27 +20,98 @@ from itertools import pairwise
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
-from touchstone.inference.bootstrap import MIN_UNITS, bootstrap_sums, student_t_factors, unit_ids
+from touchstone.inference.arrays import Booleans, Floats, Integers
+from touchstone.inference.bootstrap import MIN_UNITS, bootstrap_sums, resampling_groups, student_t_factors, unit_ids
+from touchstone.inference.exact import exact_total
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval
-from touchstone.metrics.problem_outcomes import (
-    ProblemOutcomes,
-    index_problems,
-    problem_outcomes,
-    resampling_sums,
-    unit_counts,
-)
+from touchstone.metrics.keys import MODEL_TIER
 from touchstone.tables import TABLES
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
 
 # Figures whose relative difference is smaller are equal up to rounding.
 RELATIVE_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class ProblemOutcomes:
+    """One row per entry (a model and tier) and problem with a decided attempt, sorted; both integer-encoded."""
+
+    entries: pl.DataFrame
+    entry: Integers
+    problem: Integers
+    attempts: Integers
+    passes: Floats
+    # Total cost of the attempts; NaN for all rows of an entry with an unknown cost.
+    cost: Floats
+
+    def take(self, rows: Integers) -> "ProblemOutcomes":
+        """The given rows, with the same entries."""
+        entry, problem, attempts = self.entry[rows], self.problem[rows], self.attempts[rows]
+        return ProblemOutcomes(self.entries, entry, problem, attempts, self.passes[rows], self.cost[rows])
+
+
+def index_problems(problems: pl.LazyFrame) -> pl.DataFrame:
+    """The problems sorted by id, with their row number as `problem`."""
+    return problems.sort("oid").with_row_index("problem").collect(engine="streaming")
+
+
+def problem_outcomes(problem_scores: pl.LazyFrame, indexed: pl.DataFrame) -> ProblemOutcomes:
+    """Sums by model, tier and problem, over suites and runs; `indexed` comes from `index_problems`."""
+    entries = list_entries(problem_scores)
+    cells = (
+        with_cell_ids(problem_scores, entries, indexed)
+        .group_by("cell")
+        .agg(
+            n=pl.col("decided").sum(),
+            c=pl.col("passes").sum(),
+            cost=exact_total(pl.col("decided_cost_sum")),
+            unpriced=pl.col("decided_cost_count").sum() < pl.col("decided").sum(),
+        )
+        .filter(pl.col("n") > 0)
+        .sort("cell")
+        .collect()
+    )
+    entry, problem = np.divmod(cells["cell"].to_numpy(), max(1, indexed.height))
+    unpriced = np.bincount(entry, weights=cells["unpriced"].to_numpy(), minlength=entries.height) > 0
+    cost = np.where(unpriced[entry], math.nan, cells["cost"].to_numpy())
+    return ProblemOutcomes(entries, entry, problem, cells["n"].to_numpy(), cells["c"].to_numpy(), cost)
+
+
+def list_entries(problem_scores: pl.LazyFrame) -> pl.DataFrame:
+    """Every model and tier, sorted by name."""
+    return problem_scores.select(MODEL_TIER).unique().sort(MODEL_TIER).collect()
+
+
+def with_cell_ids(rows: pl.LazyFrame, entries: pl.DataFrame, indexed: pl.DataFrame) -> pl.LazyFrame:
+    """The rows of these entries with the column `cell`: entry number * number of problems + problem number."""
+    return (
+        rows.join(indexed.lazy().select("oid", "problem"), on="oid")
+        .join(entries.lazy().with_row_index("entry"), on=MODEL_TIER)
+        .with_columns(cell=pl.col("entry").cast(pl.Int64) * indexed.height + pl.col("problem"))
+    )
+
+
+def unit_counts(outcomes: ProblemOutcomes, clusters: pl.Series) -> Integers:
+    """Number of independent units per entry: the clusters, and the problems without a cluster, that it attempted."""
+    count = outcomes.entries.height
+    if clusters.null_count() == len(clusters):
+        return np.bincount(outcomes.entry, minlength=count)
+    distinct = np.unique(outcomes.entry * len(clusters) + unit_ids(clusters)[outcomes.problem])
+    return np.bincount(distinct // len(clusters), minlength=count)
+
+
+def resampling_sums(outcomes: ProblemOutcomes, clusters: pl.Series, settings: IntervalSettings) -> Floats:
+    """Input of `bootstrap_sums`: a row per resampled group, with passes, costs and attempts of every entry."""
+    attempted = np.bincount(outcomes.problem, minlength=len(clusters)) > 0
+    problem = (np.cumsum(attempted) - 1)[outcomes.problem]
+    groups = resampling_groups(unit_ids(clusters.filter(pl.Series(attempted))), settings)
+    shape = (int(groups.max(initial=-1)) + 1, outcomes.entries.height)
+    cell = groups[problem] * shape[1] + outcomes.entry
+    parts = (outcomes.passes, outcomes.cost, outcomes.attempts)
+    size = shape[0] * shape[1]
+    return np.hstack([np.bincount(cell, weights=part, minlength=size).reshape(shape) for part in parts])
 
 
 @dataclass(frozen=True)
@@ -132,7 +203,7 @@ def economics(problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
     intervals = _intervals(outcomes, cluster, settings)
     point = Estimates.from_sums(sums.sum(axis=0))
     frontier, pareto = cheapest(point.cost_of_pass), pareto_optimal(point.cost, point.rate)
-    probabilities = _Probabilities.from_sums(sums, unit_counts(outcomes, cluster), settings)
+    is_cheapest, is_pareto = _probabilities(sums, unit_counts(outcomes, cluster), settings)
     attempted = np.bincount(outcomes.entry, minlength=outcomes.entries.height)
     rows = []
     for entry, (model, tier) in enumerate(outcomes.entries.iter_rows()):
@@ -152,9 +223,9 @@ def economics(problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: In
                 "ci_method": interval.method,
                 "ci_units": interval.units,
                 "on_frontier": bool(frontier[entry]) if known else None,
-                "frontier_probability": float(probabilities.frontier[entry]) if enough else None,
+                "frontier_probability": float(is_cheapest[entry]) if enough else None,
                 "pareto": bool(pareto[entry]) if known else None,
-                "pareto_probability": float(probabilities.pareto[entry]) if enough else None,
+                "pareto_probability": float(is_pareto[entry]) if enough else None,
             }
         )
     return pl.LazyFrame(rows, schema=TABLES["economics"].dtypes)
@@ -178,20 +249,13 @@ def _sums(
     return outcomes, indexed["cluster"], resampling_sums(outcomes, indexed["cluster"], settings)
 
 
-@dataclass(frozen=True)
-class _Probabilities:
-    """The share of replicates in which an entry is cheapest, and in which it is Pareto optimal."""
-
-    frontier: Floats
-    pareto: Floats
-
-    @classmethod
-    def from_sums(cls, sums: Floats, units: Integers, settings: IntervalSettings) -> "_Probabilities":
-        frontier, pareto = np.zeros(len(units)), np.zeros(len(units))
-        for replicates in bootstrap_estimates(sums, units, settings):
-            frontier += cheapest(replicates.cost_of_pass).sum(axis=0)
-            pareto += pareto_optimal(replicates.cost, replicates.rate).sum(axis=0)
-        return cls(frontier / settings.replicates, pareto / settings.replicates)
+def _probabilities(sums: Floats, units: Integers, settings: IntervalSettings) -> tuple[Floats, Floats]:
+    """The share of replicates in which each entry is cheapest, and in which it is Pareto optimal."""
+    frontier, pareto = np.zeros(len(units)), np.zeros(len(units))
+    for replicates in bootstrap_estimates(sums, units, settings):
+        frontier += cheapest(replicates.cost_of_pass).sum(axis=0)
+        pareto += pareto_optimal(replicates.cost, replicates.rate).sum(axis=0)
+    return frontier / settings.replicates, pareto / settings.replicates
 
 
 def _intervals(outcomes: ProblemOutcomes, clusters: pl.Series, settings: IntervalSettings) -> list[Interval]:
@@ -211,7 +275,7 @@ def _intervals(outcomes: ProblemOutcomes, clusters: pl.Series, settings: Interva
     return found
 
 
-def cheapest(cost_of_pass: Floats) -> Truths:
+def cheapest(cost_of_pass: Floats) -> Booleans:
     """Which entries have the lowest finite cost of pass, along the last axis; all of them on a tie.
 
     >>> cheapest(np.array([[2.0, 1.0, 1.0], [np.inf, np.nan, np.inf]])).tolist()
@@ -219,11 +283,11 @@ def cheapest(cost_of_pass: Floats) -> Truths:
     """
     finite = np.isfinite(cost_of_pass)
     lowest = np.where(finite, cost_of_pass, math.inf).min(axis=-1, keepdims=True, initial=math.inf)
-    ahead: Truths = finite & (cost_of_pass <= lowest * (1 + RELATIVE_TOLERANCE))
+    ahead: Booleans = finite & (cost_of_pass <= lowest * (1 + RELATIVE_TOLERANCE))
     return ahead
 
 
-def pareto_optimal(cost: Floats, rate: Floats) -> Truths:
+def pareto_optimal(cost: Floats, rate: Floats) -> Booleans:
     """Which entries are Pareto optimal, along the last axis: none is both as cheap and as good, and better in one.
 
     NaN is never optimal.

@@ -5,3 +5,5 @@ PROBLEM_KEY = [*MODEL_TIER, "oid"]
 ATTEMPT_KEY = [*PROBLEM_KEY, "iteration_id"]
 RUN_KEY = [*MODEL_TIER, "run_id"]
 SUITE_KEY = [*RUN_KEY, "suite"]
+
+ModelTier = tuple[str, str]

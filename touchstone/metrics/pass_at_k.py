@@ -14,17 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.uncertainty import mean_interval
 from touchstone.inference.units import GroupKey, arrays_by_group
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
 from touchstone.tables import TABLES
 from touchstone.vocabulary import DEFAULT_TIER
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def pass_at_k_of(n: int, c: int, k: int) -> float | None:

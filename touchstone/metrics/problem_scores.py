@@ -28,7 +28,7 @@ def problem_scores(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
     figures = _figures()
     has_values = attempt_scores.select(values.count().alias(name) for name, values in figures.items())
     counts = has_values.collect(engine="streaming").row(0, named=True)
-    # Most runs record few of these, and what nobody recorded need not be added up.
+    # Most runs record few of these, and the others need not be added up.
     present = [column for name, values in figures.items() if counts[name] for column in _aggregates(name, values)]
     absent = [column for name, values in figures.items() if not counts[name] for column in _aggregates(name, values)]
     passed = pl.col("pass_rate")
@@ -47,7 +47,7 @@ def problem_scores(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _figures() -> dict[str, pl.Expr]:
-    """What is added up, each null for the attempts that do not count."""
+    """The figures that are added up, each null for the attempts that do not count."""
     decided, compiled = pl.col("pass_rate").is_not_null(), pl.col("compilation_score")
     return {
         "scored": pl.when(decided).then("impl_rate"),

@@ -14,11 +14,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.arrays import Floats
 from touchstone.inference.uncertainty import mean_interval
 from touchstone.metrics.pass_at_k import Estimates, OutcomeCounts, counts_by_group, estimates
 from touchstone.tables import TABLES
-
-Floats = NDArray[np.float64]
 
 EVERY_K_TO = 10
 

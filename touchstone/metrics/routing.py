@@ -11,25 +11,24 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.bootstrap import MIN_UNITS, bootstrap_sums, expanded_percentiles, resampling_groups, unit_ids
 from touchstone.inference.exact import from_fixed_point, to_fixed_point
-from touchstone.metrics.economics import Estimates, bootstrap_estimates, cheapest
-from touchstone.metrics.keys import MODEL_TIER
-from touchstone.metrics.problem_outcomes import (
+from touchstone.metrics.economics import (
+    Estimates,
     ProblemOutcomes,
+    bootstrap_estimates,
+    cheapest,
     index_problems,
     problem_outcomes,
     resampling_sums,
     unit_counts,
     with_cell_ids,
 )
+from touchstone.metrics.keys import MODEL_TIER
 from touchstone.tables import TABLES
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 POLICIES = ("single", "suite", "problem")
 # Attempts that are sorted at once: about 200 MB.
@@ -277,7 +276,7 @@ def _policy_figures(
         "saving": saving if known else None,
         "ci_low": limits and limits[0],
         "ci_high": limits and limits[1],
-        "ci_method": limits and ("paired-bootstrap-cluster" if count < len(units) else "paired-bootstrap"),
+        "ci_method": limits and "bootstrap",
         "ci_units": count,
     }
 

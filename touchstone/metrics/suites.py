@@ -18,7 +18,7 @@ Reference: Satterthwaite (1946), "An approximate distribution of estimates of va
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,15 +28,13 @@ from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.config.scoring import SuiteSettings
+from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.cluster_robust import adjusted_residuals, degrees_of_freedom
 from touchstone.inference.exact import exact_mean, exact_sum, from_fixed_point, to_fixed_point
 from touchstone.inference.uncertainty import Interval, score_interval, unit_interval
 from touchstone.inference.units import UNIT, group_intervals, join_intervals, mean_intervals, sums_by_unit
 from touchstone.metrics.keys import RUN_KEY, SUITE_KEY
 from touchstone.vocabulary import CLASSES, PASS_CLASS
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Smaller standard errors are rounding errors.
 _ROUNDING = 1e-12
@@ -78,7 +76,7 @@ def _has_classes(attempt_scores: pl.LazyFrame) -> bool:
 
 
 def _unclassified(problem_scores: pl.LazyFrame) -> pl.DataFrame:
-    """What `_by_class` makes of attempts without any class or latency score, without reading them."""
+    """The result of `_by_class` for attempts without any class or latency score, without reading them."""
     passed = pl.col("accuracy_sum")
     sums = problem_scores.group_by(SUITE_KEY).agg(
         cases=pl.col("attempts").sum(),
@@ -187,11 +185,9 @@ def overall_interval(
     residuals = np.concatenate([each.residuals for each in estimates]) / count
     assumed = [each.assumed_variance / count**2 for each in estimates]
     variance = math.fsum([*(np.bincount(unit, weights=residuals) ** 2).tolist(), *assumed])
-    clustered = int(sizes.sum()) > len(distinct)
     error = None if overall in (0, 1) or len(distinct) == 1 or math.sqrt(variance) <= _ROUNDING else math.sqrt(variance)
     degrees = max(1.0, min(len(distinct) - 1, _satterthwaite(estimates)))
-    found = score_interval(overall, error, len(distinct), degrees, settings)
-    return replace(found, method=f"{found.method}-cluster" if clustered else found.method)
+    return score_interval(overall, error, len(distinct), degrees, settings)
 
 
 @dataclass(frozen=True)

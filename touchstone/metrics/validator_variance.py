@@ -14,7 +14,6 @@ import math
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.ratios import share_interval
@@ -22,8 +21,6 @@ from touchstone.inference.uncertainty import Interval, mean_interval
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
 from touchstone.metrics.pass_at_k import problem_counts, shared_clusters
 from touchstone.tables import TABLES
-
-Floats = NDArray[np.float64]
 
 
 def disagreement(n: pl.Expr, c: pl.Expr) -> pl.Expr:

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from touchstone.config import IntervalSettings
+from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.cluster_robust import ClusterRobustSE, cluster_robust_se
 from touchstone.inference.quantiles import t_critical
 from touchstone.metrics.keys import MODEL_TIER
@@ -32,13 +32,9 @@ from touchstone.metrics.pass_at_k import counts_by_group
 from touchstone.metrics.problem_scores import mean_score
 from touchstone.tables import TABLES
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 # Plans whose expected widths differ by less than this share are equally good.
 TIE_TOLERANCE = 0.05
 
-_TOLERANCE = 1e-9
 # Smaller standard errors are rounding errors.
 _ROUNDING = 1e-12
 # Below this many standard errors the normal distribution function loses precision.
@@ -150,31 +146,11 @@ class DecidedOutcomes:
 
 @dataclass(frozen=True)
 class VarianceParts:
-    """The variance of a mean over problems and its two parts, which must add up to it.
-
-    >>> VarianceParts(of_mean=0.03, from_problems=0.01, from_samples=0.01)
-    Traceback (most recent call last):
-    ValueError: the parts 0.01 from problems and 0.01 from samples do not add up to the variance 0.03
-    """
+    """The variance of a mean over problems and its two parts, which add up to it; None where unknown."""
 
     of_mean: float | None
     from_problems: float | None
     from_samples: float | None
-
-    def __post_init__(self) -> None:
-        whole, problems, samples = self.of_mean, self.from_problems, self.from_samples
-        for name, variance in (("the variance of the mean", whole), ("its part from samples", samples)):
-            if variance is not None and not variance >= 0:
-                raise ValueError(f"{name} cannot be {variance}")
-        if (problems is None) != (whole is None or samples is None):
-            raise ValueError("the part from problems is known exactly where the variance and its other part are")
-        if whole is None or problems is None or samples is None:
-            return
-        # Relative to the parts as well, because large parts of opposite sign may nearly cancel.
-        if not abs(problems + samples - whole) <= _TOLERANCE * max(whole, abs(problems), samples):
-            raise ValueError(
-                f"the parts {problems} from problems and {samples} from samples do not add up to the variance {whole}"
-            )
 
     @classmethod
     def of(cls, outcomes: DecidedOutcomes) -> Self:

@@ -65,7 +65,7 @@ def tiers(models: Sequence[str]) -> pl.DataFrame:
             "uplift": 0.0 if baseline else _rate(place),
             "uplift_ci_low": None if baseline else -0.1,
             "uplift_ci_high": None if baseline else _rate(place) + 0.2,
-            "uplift_ci_method": None if baseline else "paired-bootstrap",
+            "uplift_ci_method": None if baseline else "bootstrap",
             "uplift_reason": None,
         }
 

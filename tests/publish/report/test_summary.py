@@ -191,7 +191,9 @@ def test_the_undecided_need_not_be_next_in_rank(tmp_path: Path) -> None:
 
 def test_if_nothing_is_decided_no_model_can_be_told_apart(tmp_path: Path) -> None:
     pairs = [pair("atlas", "boreal", "underpowered"), pair("atlas", "cedar", "underpowered")]
-    short = [row | {"units_needed": 9, "ci_units": 4, "minimum_detectable_effect": None} for row in pairs]
+    short = [
+        row | {"units_needed": 9, "problems": 4, "ci_units": 4, "minimum_detectable_effect": None} for row in pairs
+    ]
     text = said_of_best(tmp_path, pass_at_k=THREE, model_comparison=short)
     assert "but neither other model can be told apart from it" in text
     assert "There is too little data: 4 problems cannot reach p ≤ 0.05 over 3 pairs; at least 9 are needed." in text
@@ -237,7 +239,7 @@ def test_each_tier_has_its_own_best_and_later_ones_are_counted(tmp_path: Path) -
             "m is the only model: pass@1 0.500 (no confidence interval, 40 problems).",
         ),
         (
-            figure("m", 0.5, ci_method="t-cluster", ci_units=7),
+            figure("m", 0.5, ci_method="t", ci_units=7),
             "m is the only model: pass@1 0.500 (90% CI 0.400 to 0.600, 40 problems in 7 clusters).",
         ),
         (figure("m", None, k=5), "No model has a pass@5: no problem has 5 decided attempts."),

@@ -85,7 +85,7 @@ def side_noun(rows: pl.DataFrame) -> tuple[str, str]:
 def caption(*sentences: str | None) -> list[str]:
     """Sentences as the lines below a chart's title."""
     text = " ".join(filter(None, sentences))
-    # The names of methods have hyphens: paired-bootstrap stays one word.
+    # The names of methods have hyphens: fieller-widened stays one word.
     return textwrap.wrap(text, _CAPTION_WIDTH, break_long_words=False, break_on_hyphens=False)
 
 

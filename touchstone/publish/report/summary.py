@@ -179,7 +179,7 @@ def _best_of_tier(run: ReportedRun, ranked: list[Row], at: str) -> Iterator[str]
 
 def _how_sure(row: Row, run: ReportedRun) -> str:
     problems = counted(row["eligible"], "problem")
-    if (row["ci_method"] or "").endswith("-cluster"):
+    if row["ci_method"] and row["ci_units"] < row["eligible"]:
         problems += f" in {counted(row['ci_units'], 'cluster')}"
     if row["ci_low"] is None or row["ci_high"] is None:
         return f"no confidence interval, {problems}"
@@ -253,7 +253,7 @@ def _reservations(run: ReportedRun, groups: dict[str, list[str]], pairs: Sequenc
     short = [row for row in open_pairs if row["units_needed"] is not None]
     effects = [row["minimum_detectable_effect"] for row in open_pairs if row["minimum_detectable_effect"] is not None]
     if short:
-        clustered = (short[0]["ci_method"] or "").endswith("-cluster")
+        clustered = short[0]["ci_units"] < short[0]["problems"]
         shortage = describe_shortage(
             short[0]["ci_units"],
             short[0]["units_needed"],

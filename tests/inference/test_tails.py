@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import more_examples
-from touchstone.inference import convolution
-from touchstone.inference.convolution import exact_tail
-from touchstone.inference.tails import DiscreteTerms, lattice_tail
+from touchstone.inference import tails
+from touchstone.inference.tails import DiscreteTerms, exact_tail, lattice_tail
 
 # The step, the relative probabilities of 0, 1, ... steps, and how many variables there are of the kind.
 KIND = st.tuples(st.integers(1, 9), st.lists(st.integers(0, 5), min_size=1, max_size=4), st.integers(1, 2))
@@ -74,5 +73,5 @@ def test_a_tail_of_which_the_distribution_is_too_large_is_transformed(monkeypatc
     terms = random_terms(12, 5, 30, 2)
     observed = int(0.6 * terms.total)
     near = exact_tail(terms, observed)
-    monkeypatch.setattr(convolution, "_WORK", 0)
+    monkeypatch.setattr(tails, "_WORK", 0)
     assert exact_tail(terms, observed) == lattice_tail(terms, observed) == pytest.approx(near, rel=1e-10)
