@@ -1,4 +1,4 @@
-"""What a command writes to standard error besides its result: progress, notes and warnings, none of them with --quiet.
+"""What a command writes to standard error besides its result (progress, notes, warnings; none with --quiet), and paths.
 
 Light on purpose: rich is imported only where progress is displayed. The displays themselves belong in `live`.
 """
@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
 from touchstone.cli.json_logs import is_json, json_progress
 from touchstone.locations import shown
@@ -56,6 +57,14 @@ class _NoDisplay:
 
     def close(self) -> None:
         pass
+
+
+def relative_path(path: Path) -> str:
+    """The path relative to the current folder, if it is inside; the address if it stands for one."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return shown(str(path))
 
 
 def print_messages(level: str, messages: Iterable[str], quiet: bool = False) -> None:

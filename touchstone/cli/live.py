@@ -15,8 +15,8 @@ from rich.markup import escape
 from rich.progress import Progress, Task
 from rich.text import Text
 
-from touchstone.cli.fitted_table import SafeConsole
 from touchstone.cli.safe_output import safe
+from touchstone.cli.terminal_tables import SafeConsole
 from touchstone.progress import Bar, set_display
 
 _LONGEST_BAR, _SHORTEST_BAR = 40, 8

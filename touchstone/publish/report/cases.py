@@ -13,7 +13,7 @@ import polars as pl
 
 from touchstone.publish.attempt_detail import attempt_detail
 from touchstone.publish.figures import dollars, number
-from touchstone.publish.report.run import ReportedRun, Row
+from touchstone.publish.reported_run import ReportedRun, Row
 from touchstone.text import counted, visible, visible_lines
 
 _MAX_REGRESSED = 40
