@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from touchstone.publish.figures import number, with_interval
 from touchstone.publish.latex import latex_table
-from touchstone.text import counted, markdown_text, visible
+from touchstone.text import counted, markdown_paragraph, markdown_text, visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -165,6 +165,11 @@ class ResultTable:
         """How many rows there are, shown or not."""
         return len(self.rows) if self.full_height is None else self.full_height
 
+    @property
+    def heading(self) -> str:
+        """The title as a heading."""
+        return self.title if self.title.startswith("pass") else self.title[:1].upper() + self.title[1:]
+
     def cells(self, most: int = MAX_ROWS, columns: Sequence[Column] | None = None) -> list[list[Cell]]:
         """The first rows, cell by cell."""
         rows = self.rows
@@ -225,7 +230,7 @@ def markdown_table(table: ResultTable, most: int) -> str:
     ]
     more = [f"… and {table.total - len(rows):,} more"] if table.total > len(rows) else []
     drawn = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return "\n\n".join([f"#### {markdown_text(table.title)}", drawn, *more, *map(markdown_text, table.notes)])
+    return "\n\n".join([f"#### {markdown_text(table.heading)}", drawn, *more, *map(markdown_paragraph, table.notes)])
 
 
 def latex(table: ResultTable, most: int = MAX_ROWS) -> str:

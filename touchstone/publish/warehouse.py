@@ -21,9 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from touchstone.errors import TouchstoneError
-from touchstone.publish import macros, views
-from touchstone.publish.macros import sql_text
-from touchstone.publish.views import create_macros, one_line, parquet_scan, table_files
+from touchstone.publish import views
+from touchstone.publish.views import create_macros, one_line, parquet_scan, sql_text, table_files
 from touchstone.regular_files import read_json
 from touchstone.storage.files import link_or_copy, replacing
 from touchstone.text import counted
@@ -85,7 +84,7 @@ def publish_warehouse(
     path: Path, tables_dir: Path, last: Path, contents: Mapping[str, Content], left_out: Mapping[str, int]
 ) -> Warehouse:
     """Link to the last warehouse if it is current and unmodified, else update a copy of it, else build a new one."""
-    code = [duckdb.__version__, *(Path(module.__file__ or "").read_text() for module in (_THIS, views, macros))]
+    code = [duckdb.__version__, *(Path(module.__file__ or "").read_text() for module in (_THIS, views))]
     described = {
         "code": hashlib.sha256(json.dumps(code).encode()).hexdigest(),
         "contents": {name: asdict(content) for name, content in contents.items()},

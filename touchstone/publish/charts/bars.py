@@ -1,4 +1,4 @@
-"""Where the uncertainty of pass@1 comes from: the choice of problems, or the randomness of attempts."""
+"""Bars: the way of an attempt from a response to a pass, and where the uncertainty of pass@1 comes from."""
 
 import polars as pl
 
@@ -16,6 +16,90 @@ from touchstone.publish.charts.frames import (
     with_labels,
 )
 from touchstone.publish.charts.theme import WIDTH
+from touchstone.text import counted, visible
+
+_REACHED, _UNKNOWN = "yes", "not recorded"
+
+
+def outcome_funnel(frame: pl.LazyFrame, *, model: str | None = None, tier: str | None = None) -> vega.Spec:
+    """Attempts that were decided, applied, compiled and passed, of all models or of one.
+
+    A stage that no outcome records is left out; where only some record it, the others are shown as not recorded.
+    """
+    wanted = [pl.col(name) == value for name, value in (("model", model), ("tier", tier)) if value is not None]
+    decided = pl.col("passed").is_not_null()
+    counts = (
+        frame.filter(*wanted)
+        .select(
+            pl.len().alias("attempts"),
+            pl.col("model").n_unique().alias("models"),
+            decided.sum().alias("decided"),
+            *((decided & pl.col(name)).sum().alias(name) for name in ("applied", "compiled", "passed")),
+            *((decided & pl.col(name).is_null()).sum().alias(f"{name}_unknown") for name in ("applied", "compiled")),
+        )
+        .collect(engine="streaming")
+        .row(0, named=True)
+    )
+    if not counts["attempts"]:
+        raise NothingToDraw("nothing to draw: the table 'outcomes' has no rows" + (" of that model" if wanted else ""))
+    stages = [("attempts", counts["attempts"], 0), ("decided", counts["decided"], 0)]
+    missing = []
+    for name in ("applied", "compiled"):
+        unknown = counts[f"{name}_unknown"]
+        if unknown < counts["decided"]:
+            stages.append((name, counts[name], unknown))
+        else:
+            missing.append(name)
+    stages.append(("passed", counts["passed"], 0))
+    undecided = counts["attempts"] - counts["decided"]
+    lines = caption(
+        f"n = {counted(counts['attempts'], 'attempt')} of "
+        + (visible(model) if model is not None else counted(counts["models"], "model"))
+        + (f", tier {visible(tier)}" if tier is not None else "")
+        + ". Counts, so no interval.",
+        f"Undecided: {undecided:,}, neither passed nor failed." if undecided else "No attempt is undecided.",
+        f"Not recorded for any attempt: {', '.join(missing)}." if missing and counts["decided"] else None,
+    )
+    return titled(_funnel(stages), "From attempt to pass", lines)
+
+
+def _funnel(stages: list[tuple[str, int, int]]) -> vega.Spec:
+    attempts = stages[0][1]
+    rows = pl.DataFrame(
+        [
+            {
+                "label": name,
+                "known": part,
+                "attempts": count,
+                "share": count / attempts,
+                "start": start,
+                "end": start + count,
+                "text": f"{reached:,} ({reached / attempts:.1%})" + (f" + {unknown:,} not recorded" if unknown else ""),
+            }
+            for name, reached, unknown in stages
+            for part, start, count in ((_REACHED, 0, reached), (_UNKNOWN, reached, unknown))
+            if count or part == _REACHED
+        ]
+    )
+    base = vega.view(data(rows)).encode(y=row_axis(rows))
+    bars = base.encode(
+        x=vega.field("start:Q", title="attempts", axis={"format": ",d", "tickMinStep": 1, "tickCount": 5}),
+        x2="end:Q",
+        tooltip=tooltip(label="stage", known="reached", attempts="attempts|,d", share="share of attempts|.2%"),
+    )
+    thick = {"band": 0.7}
+    return vega.layer(
+        bars.transform(filter=f"datum.known == '{_REACHED}'").mark("bar", height=thick),
+        bars.transform(filter=f"datum.known != '{_REACHED}'").mark(
+            "bar", height=thick, fillOpacity=0.12, strokeDash=[4, 3], strokeWidth=1, style="guide"
+        ),
+        base.transform(filter=f"datum.known == '{_REACHED}'")
+        .mark("text", align="left", dx=8, style="ink")
+        .encode(x=vega.value(WIDTH), text="text:N"),
+        width=WIDTH,
+        height=vega.step(28),
+    )
+
 
 _PARTS = {"from_problems": "choice of problems", "from_samples": "randomness of attempts", "unsplit": "not separable"}
 _SHADES = {"from_problems": 1, "from_samples": 0.45, "unsplit": 0.25}
@@ -55,7 +139,7 @@ def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> vega.Spec:
         from_problems=pl.when(~unsplit).then("from_problems"),
         note=pl.struct("standard_error", "share_from_problems").map_elements(_note, return_dtype=pl.String),
     )
-    return titled(_chart(shown), "Where the uncertainty of pass@1 comes from", lines)
+    return titled(_stacked(shown), "Where the uncertainty of pass@1 comes from", lines)
 
 
 def _note(row: dict[str, float | None]) -> str:
@@ -65,7 +149,7 @@ def _note(row: dict[str, float | None]) -> str:
     return f"SE {error:.3f}" + (f", {share:.0%} from problems" if share is not None else "")
 
 
-def _chart(rows: pl.DataFrame) -> vega.Spec:
+def _stacked(rows: pl.DataFrame) -> vega.Spec:
     base = vega.view(data(rows)).encode(y=row_axis(rows))
     present = [name for name in _PARTS if rows[name].null_count() < rows.height]
     parts = base.transform(fold=present, **{"as": ["part", "variance"]}).calculate(
