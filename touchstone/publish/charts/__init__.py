@@ -53,9 +53,7 @@ _ALL = (
     Chart("problem_heatmap", "Pass rate by problem", "problem_statistics", f"{_PACKAGE}.heatmaps:problem_heatmap"),
     Chart("outcome_funnel", "From attempt to pass", "outcomes", f"{_PACKAGE}.bars:outcome_funnel"),
     Chart("failure_classes", "How attempts fail", "suite_scores", f"{_PACKAGE}.heatmaps:failure_classes"),
-    Chart(
-        "variance_split", "Where the uncertainty comes from", "variance_split", f"{_PACKAGE}.bars:variance_split"
-    ),
+    Chart("variance_split", "Where the uncertainty comes from", "variance_split", f"{_PACKAGE}.bars:variance_split"),
     Chart(
         "pairwise_verdicts",
         "Model against model",
