@@ -12,10 +12,10 @@ from assets.figures import leaderboard_table
 from tests.publish.report.results import figure, reported
 from touchstone.cli.terminal_tables import UNLIMITED, SafeConsole, show_table
 from touchstone.publish import result_tables
-from touchstone.publish.report import report_html, report_markdown
+from touchstone.publish.report import report_html, report_latex, report_markdown
 from touchstone.publish.report.sections import SECTIONS
 from touchstone.publish.result_tables import leaderboard_of
-from touchstone.publish.table_columns import Cell, Column, ResultTable, latex, plain_text
+from touchstone.publish.table_columns import Cell, Column, ResultTable, plain_text
 from touchstone.tables import TABLES
 
 
@@ -43,7 +43,7 @@ def test_a_column_added_to_a_declaration_appears_everywhere(tmp_path: Path, monk
         "terminal": out.getvalue(),
         "page": report_html(tmp_path),
         "comment": report_markdown(tmp_path),
-        "paper": latex(result_tables.leaderboard(run)),
+        "paper": report_latex(tmp_path),
         "prompt": plain_text(result_tables.leaderboard(run)),
         "Dagster": str(board.records),
     }

@@ -90,8 +90,7 @@ def compare(
     """Compare two evaluations: which cases regressed or improved, and whether the difference is significant."""
     from touchstone.compare.compare import compare as compare_evaluations
     from touchstone.compare.report import format_report
-    from touchstone.publish.formats import REPORT_SUFFIXES, file_format
-    from touchstone.storage.files import replacing
+    from touchstone.publish.formats import REPORT_SUFFIXES, file_format, saving
 
     chosen = as_format(format, as_json)
     shown_as = chosen or "text"
@@ -116,11 +115,8 @@ def compare(
         saved_as = saved_as or shown_as
         report = comparison.report
         content = comparison_text(report) if saved_as == "text" else format_report(report, saved_as)
-        try:
-            with replacing(save_to) as scratch:
-                scratch.write_text(content)
-        except OSError as error:
-            raise TouchstoneError(f"{save_to}: cannot be written ({error.strerror})") from None
+        with saving(save_to) as scratch:
+            scratch.write_text(content)
     counts = comparison.report.counts
     regressed = fail_on_regression and counts["regression"] + counts["lost"] > 0
     worse = fail_on_verdict is not None and fail_on_verdict in comparison.verdicts.values()

@@ -109,19 +109,13 @@ def _chart_format(save_to: Path | None) -> str:
 
 
 def _save_chart(found: "ComparisonPlan", save_to: Path, format: str) -> None:
-    from touchstone.contracts import resolve
     from touchstone.publish.charts.plan import plan_tradeoff
-    from touchstone.storage.files import replacing
+    from touchstone.publish.charts.rendering import save_chart
+    from touchstone.publish.charts.theme import themed
 
     if all(mix.problems is None for mix in found.mixes):
         raise TouchstoneError("nothing to draw: no number of problems is enough")
-    themed, render = (resolve(f"touchstone.publish.charts.{name}") for name in ("theme:themed", f"rendering:{format}"))
-    content = render(themed(plan_tradeoff(plan_frame(found).lazy()), "light"))
-    try:
-        with replacing(save_to) as scratch:
-            scratch.write_bytes(content if isinstance(content, bytes) else content.encode())
-    except OSError as error:
-        raise TouchstoneError(f"{save_to}: cannot be written ({error.strerror})") from None
+    save_chart(themed(plan_tradeoff(plan_frame(found).lazy()), "light"), save_to, format, follow=True)
 
 
 # What it prints

@@ -2,19 +2,8 @@
 
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw, vega
+from touchstone.publish.charts import NothingToDraw, frames, vega
 from touchstone.publish.charts.dots import row_axis
-from touchstone.publish.charts.frames import (
-    caption,
-    count_sentence,
-    data,
-    first_rows,
-    side_noun,
-    side_rows,
-    titled,
-    tooltip,
-    with_labels,
-)
 from touchstone.publish.charts.theme import WIDTH
 from touchstone.text import counted, visible
 
@@ -52,7 +41,7 @@ def outcome_funnel(frame: pl.LazyFrame, *, model: str | None = None, tier: str |
             missing.append(name)
     stages.append(("passed", counts["passed"], 0))
     undecided = counts["attempts"] - counts["decided"]
-    lines = caption(
+    lines = frames.caption(
         f"n = {counted(counts['attempts'], 'attempt')} of "
         + (visible(model) if model is not None else counted(counts["models"], "model"))
         + (f", tier {visible(tier)}" if tier is not None else "")
@@ -60,7 +49,7 @@ def outcome_funnel(frame: pl.LazyFrame, *, model: str | None = None, tier: str |
         f"Undecided: {undecided:,}, neither passed nor failed." if undecided else "No attempt is undecided.",
         f"Not recorded for any attempt: {', '.join(missing)}." if missing and counts["decided"] else None,
     )
-    return titled(_funnel(stages), "From attempt to pass", lines)
+    return frames.titled(_funnel(stages), "From attempt to pass", lines)
 
 
 def _funnel(stages: list[tuple[str, int, int]]) -> vega.Spec:
@@ -81,11 +70,11 @@ def _funnel(stages: list[tuple[str, int, int]]) -> vega.Spec:
             if count or part == _REACHED
         ]
     )
-    base = vega.view(data(rows)).encode(y=row_axis(rows))
+    base = vega.view(frames.data(rows)).encode(y=row_axis(rows))
     bars = base.encode(
         x=vega.field("start:Q", title="attempts", axis={"format": ",d", "tickMinStep": 1, "tickCount": 5}),
         x2="end:Q",
-        tooltip=tooltip(label="stage", known="reached", attempts="attempts|,d", share="share of attempts|.2%"),
+        tooltip=frames.tooltip(label="stage", known="reached", attempts="attempts|,d", share="share of attempts|.2%"),
     )
     thick = {"band": 0.7}
     return vega.layer(
@@ -107,7 +96,7 @@ _SHADES = {"from_problems": 1, "from_samples": 0.45, "unsplit": 0.25}
 
 def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> vega.Spec:
     """The variance of pass@1 in two parts, largest first. More attempts reduce only the second, more problems both."""
-    rows = side_rows(
+    rows = frames.side_rows(
         frame,
         "variance_split",
         "problems",
@@ -120,26 +109,26 @@ def variance_split(frame: pl.LazyFrame, *, top: int = 50) -> vega.Spec:
         "share_from_problems",
     )
     rows = rows.sort("variance_of_mean", "side", descending=[True, False], nulls_last=True)
-    shown, rest = first_rows(rows, top, "variance_split", side_noun(rows))
+    shown, rest = frames.first_rows(rows, top, "variance_split", frames.side_noun(rows))
     if shown["variance_of_mean"].null_count() == shown.height:
         raise NothingToDraw("nothing to draw: the table 'variance_split' has no variance (it takes two problems)")
     undefined, unsplit = shown["variance_of_mean"].null_count(), pl.col("from_samples").is_null()
     single = shown.filter(unsplit & pl.col("variance_of_mean").is_not_null()).height
     negative = shown.filter(pl.col("from_problems") < 0).height
-    lines = caption(
+    lines = frames.caption(
         "Variance of pass@1 = standard error squared; unbiased estimates, without an interval.",
-        count_sentence(shown, "problems", "problem"),
+        frames.count_sentence(shown, "problems", "problem"),
         f"Not separable for {single:,}: no problem has two decided attempts." if single else None,
         f"Left of 0 for {negative:,}: the estimate of that part is negative, so about 0." if negative else None,
         f"Undefined for {undefined:,}." if undefined else None,
         rest,
     )
-    shown = with_labels(shown, "side").with_columns(
+    shown = frames.with_labels(shown, "side").with_columns(
         unsplit=pl.when(unsplit).then("variance_of_mean"),
         from_problems=pl.when(~unsplit).then("from_problems"),
         note=pl.struct("standard_error", "share_from_problems").map_elements(_note, return_dtype=pl.String),
     )
-    return titled(_stacked(shown), "Where the uncertainty of pass@1 comes from", lines)
+    return frames.titled(_stacked(shown), "Where the uncertainty of pass@1 comes from", lines)
 
 
 def _note(row: dict[str, float | None]) -> str:
@@ -150,7 +139,7 @@ def _note(row: dict[str, float | None]) -> str:
 
 
 def _stacked(rows: pl.DataFrame) -> vega.Spec:
-    base = vega.view(data(rows)).encode(y=row_axis(rows))
+    base = vega.view(frames.data(rows)).encode(y=row_axis(rows))
     present = [name for name in _PARTS if rows[name].null_count() < rows.height]
     parts = base.transform(fold=present, **{"as": ["part", "variance"]}).calculate(
         source="".join(f"datum.part == '{name}' ? '{text}' : " for name, text in _PARTS.items()) + "''"
@@ -162,7 +151,7 @@ def _stacked(rows: pl.DataFrame) -> vega.Spec:
         color=vega.field("source:N", title=None, scale={"domain": [_PARTS[name] for name in present]}),
         opacity=vega.field("source:N", title=None, scale=shades),
         order=vega.field("source:N"),
-        tooltip=tooltip(
+        tooltip=frames.tooltip(
             side="model",
             source="part",
             variance="variance|.3~g",

@@ -2,22 +2,7 @@
 
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw, vega
-from touchstone.publish.charts.frames import (
-    INTERVAL_TIPS,
-    caption,
-    confidence_level,
-    count_sentence,
-    data,
-    first_rows,
-    interval_sentence,
-    padded,
-    side_noun,
-    side_rows,
-    titled,
-    tooltip,
-    with_labels,
-)
+from touchstone.publish.charts import NothingToDraw, frames, vega
 from touchstone.publish.charts.theme import WIDTH
 from touchstone.text import counted
 
@@ -55,13 +40,13 @@ def interval_dots(
     A point without an interval is open and has no bar; a row without a figure has only its text. A bar whose end is
     infinite runs to the end of the axis. Values of `by` differ in colour and shape. `zero` marks 0 with a line.
     """
-    ends = padded(rows[figure], rows[low], rows[high], pl.Series([0.0] if zero else []))
+    ends = frames.padded(rows[figure], rows[low], rows[high], pl.Series([0.0] if zero else []))
     rows = rows.with_columns(
         pl.col(low).clip(*ends).alias("bar_low"),
         pl.col(high).clip(*ends).alias("bar_high"),
         pl.col(low).is_not_null().alias("has_interval"),
     )
-    plain = vega.view(data(rows)).encode(y=row_axis(rows), tooltip=tooltip)
+    plain = vega.view(frames.data(rows)).encode(y=row_axis(rows), tooltip=tooltip)
     base = plain if by is None else plain.encode(color=vega.field(f"{by}:N", legend=None))
     has_interval = {"field": "has_interval", "equal": True}
     scale = {"domain": ends, "nice": False, "zero": False}
@@ -81,7 +66,7 @@ def interval_dots(
         without = points.transform(filter={**has_interval, "equal": False})
         layers.append(without.mark("point", size=_POINT, opacity=1, style="hollow"))
     if zero:
-        line = vega.view(data(pl.DataFrame({"zero": [0]}))).mark("rule", style="guide", strokeDash=[3, 3])
+        line = vega.view(frames.data(pl.DataFrame({"zero": [0]}))).mark("rule", style="guide", strokeDash=[3, 3])
         layers.insert(0, line.encode(x=vega.field("zero:Q", scale=scale, axis=axis)))
     return vega.layer(*layers, width=WIDTH, height=vega.step(_STEP))
 
@@ -90,21 +75,23 @@ def leaderboard(
     frame: pl.LazyFrame, *, k: int | None = None, top: int = 50, settings: pl.LazyFrame | None = None
 ) -> vega.Spec:
     """pass@k with intervals, best first; the smallest k of the table if none is given."""
-    rows = side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units", "eligible")
+    rows = frames.side_rows(
+        frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "ci_units", "eligible"
+    )
     k = min(rows["k"]) if k is None else k
     rows = rows.filter(pl.col("k") == k).sort("pass_at_k", "side", descending=[True, False], nulls_last=True)
     if rows.is_empty():
         raise NothingToDraw(f"nothing to draw: the table 'pass_at_k' has no rows with k = {k}")
-    shown, rest = first_rows(rows, top, "pass_at_k", side_noun(rows))
+    shown, rest = frames.first_rows(rows, top, "pass_at_k", frames.side_noun(rows))
     defined = shown.filter(pl.col("pass_at_k").is_not_null())
     undefined = shown.height - defined.height
-    lines = caption(
-        count_sentence(shown, "eligible", "problem"),
-        interval_sentence(defined, f"pass@{k}", level=confidence_level(settings)),
+    lines = frames.caption(
+        frames.count_sentence(shown, "eligible", "problem"),
+        frames.interval_sentence(defined, f"pass@{k}", level=frames.confidence_level(settings)),
         f"Undefined for {undefined:,}: no problem has {counted(k, 'decided attempt')}." if undefined else None,
         rest,
     )
-    shown = with_labels(shown, "side").with_columns(figure_text("pass_at_k"))
+    shown = frames.with_labels(shown, "side").with_columns(figure_text("pass_at_k"))
     chart = interval_dots(
         shown,
         "pass_at_k",
@@ -112,20 +99,20 @@ def leaderboard(
         "ci_high",
         axis={"title": f"pass@{k}", "format": ".2f", "tickCount": 8},
         by="tier" if shown["tier"].n_unique() > 1 else None,
-        tooltip=tooltip(
+        tooltip=frames.tooltip(
             side="model",
             figure=f"pass@{k}",
-            **INTERVAL_TIPS,
+            **frames.INTERVAL_TIPS,
             eligible="problems|,d",
             ci_units="independent units|,d",
         ),
     )
-    return titled(chart, "Leaderboard", lines)
+    return frames.titled(chart, "Leaderboard", lines)
 
 
 def tier_uplift(frame: pl.LazyFrame, *, top: int = 50, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """Relative change of the median composite score against the model's baseline tier, largest first."""
-    every = side_rows(
+    every = frames.side_rows(
         frame,
         "tiers",
         "ci_units",
@@ -143,20 +130,22 @@ def tier_uplift(frame: pl.LazyFrame, *, top: int = 50, settings: pl.LazyFrame | 
         raise NothingToDraw("nothing to draw: the table 'tiers' has no tier beside the baseline tier")
     baselines = sorted(every.filter(baseline)["tier"].unique())
     rows = rows.sort("uplift", "side", descending=[True, False], nulls_last=True)
-    shown, rest = first_rows(rows, top, "tiers", side_noun(every))
+    shown, rest = frames.first_rows(rows, top, "tiers", frames.side_noun(every))
     defined = shown.drop_nulls("uplift")
     open_ended = defined["uplift_ci_high"].is_infinite().sum()
-    lines = caption(
+    lines = frames.caption(
         f"Median composite score against tier {', '.join(baselines)}." if baselines else None,
-        count_sentence(shown, "ci_units", "independent unit"),
-        interval_sentence(defined, "uplift", "uplift_ci_method", "uplift_ci_low", level=confidence_level(settings)),
+        frames.count_sentence(shown, "ci_units", "independent unit"),
+        frames.interval_sentence(
+            defined, "uplift", "uplift_ci_method", "uplift_ci_low", level=frames.confidence_level(settings)
+        ),
         f"{open_ended:,} of the bars have no upper end: the baseline's median may be 0." if open_ended else None,
         f"Undefined for {shown.height - defined.height:,}: the column uplift_reason says why."
         if defined.height < shown.height
         else None,
         rest,
     )
-    shown = with_labels(shown, "side").with_columns(
+    shown = frames.with_labels(shown, "side").with_columns(
         figure_text("uplift", "{:+.1%}"),
         pl.col("uplift_ci_high").map_elements("{:+.1%}".format, return_dtype=pl.String).alias("high_text"),
     )
@@ -168,7 +157,7 @@ def tier_uplift(frame: pl.LazyFrame, *, top: int = 50, settings: pl.LazyFrame | 
         axis={"title": "uplift over the baseline tier", "format": "+%", "tickCount": 8},
         by="tier" if shown["tier"].n_unique() > 1 else None,
         zero=True,
-        tooltip=tooltip(
+        tooltip=frames.tooltip(
             side="model",
             figure="uplift",
             uplift_ci_low="CI low|+.1%",
@@ -179,4 +168,4 @@ def tier_uplift(frame: pl.LazyFrame, *, top: int = 50, settings: pl.LazyFrame | 
             ci_units="independent units|,d",
         ),
     )
-    return titled(chart, "Uplift by tier", lines)
+    return frames.titled(chart, "Uplift by tier", lines)

@@ -6,19 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw, vega
-from touchstone.publish.charts.frames import (
-    caption,
-    count_sentence,
-    data,
-    named,
-    padded,
-    side_rows,
-    tabled_intervals,
-    titled,
-    tooltip,
-    with_labels,
-)
+from touchstone.publish.charts import NothingToDraw, frames, vega
 from touchstone.publish.charts.theme import WIDTH
 
 _HEIGHT = 340
@@ -31,7 +19,7 @@ _RATE_TICKS = 8
 
 def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """Pass rate against cost per attempt on a log axis, with the Pareto front as a step line."""
-    rows = side_rows(
+    rows = frames.side_rows(
         frame,
         "economics",
         "problems",
@@ -52,22 +40,22 @@ def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -
         raise NothingToDraw("nothing to draw: no model of the table 'economics' has a known cost above 0")
     never = shown.filter(pl.col("cost_of_pass").is_infinite())
     methods = ", ".join(sorted(shown["ci_method"].drop_nulls().unique()))
-    lines = caption(
-        count_sentence(shown, "problems", "problem"),
+    lines = frames.caption(
+        frames.count_sentence(shown, "problems", "problem"),
         "Filled points joined by a line: the Pareto front, no other model is both cheaper and better.",
-        tabled_intervals(methods, " of the cost of a pass", "table economics", settings)
+        frames.tabled_intervals(methods, " of the cost of a pass", "table economics", settings)
         if methods
         else "No confidence interval is defined.",
-        f"Infinite cost of a pass (nothing passes): {named(never['side'])}." if never.height else None,
-        f"Cost 0, left of any log axis: {named(free['side'])}." if free.height else None,
-        f"Not shown, cost unknown: {named(unknown['side'])}." if unknown.height else None,
+        f"Infinite cost of a pass (nothing passes): {frames.named(never['side'])}." if never.height else None,
+        f"Cost 0, left of any log axis: {frames.named(free['side'])}." if free.height else None,
+        f"Not shown, cost unknown: {frames.named(unknown['side'])}." if unknown.height else None,
     )
-    shown = with_labels(shown, "side", length=28).with_columns(
+    shown = frames.with_labels(shown, "side", length=28).with_columns(
         pl.col("pareto").fill_null(False),
         pl.col("cost_of_pass").map_elements(_dollars, return_dtype=pl.String).alias("pass_text"),
         pl.col("ci_high").map_elements(_dollars, return_dtype=pl.String).alias("high_text"),
     )
-    return titled(_chart(shown), "Cost and quality", lines)
+    return frames.titled(_chart(shown), "Cost and quality", lines)
 
 
 def _chart(rows: pl.DataFrame) -> vega.Spec:
@@ -79,11 +67,11 @@ def _chart(rows: pl.DataFrame) -> vega.Spec:
         axis={"format": "$~r", "values": _log_ticks(low, high)},
     )
     # The space for names may go beyond 0 and 1, where no rate is.
-    ends = padded(rows["pass_rate"], share=0.08)
+    ends = frames.padded(rows["pass_rate"], share=0.08)
     rates = {"domain": ends, "nice": False, "zero": False}
     possible = [tick for tick in round_ticks(ends[0], ends[1], _RATE_TICKS) if 0 <= tick <= 1]
     y = vega.field("pass_rate:Q", title="pass rate", scale=rates, axis={"format": ".3~f", "values": possible})
-    tips = tooltip(
+    tips = frames.tooltip(
         side="model",
         pass_rate="pass rate|.4f",
         cost_per_attempt="cost per attempt|$.4~r",
@@ -94,7 +82,7 @@ def _chart(rows: pl.DataFrame) -> vega.Spec:
         pareto_probability="probability of the Pareto front|.2f",
         problems="problems|,d",
     )
-    base = vega.view(data(_with_corners(rows, low, high, ends))).encode(x=x, y=y)
+    base = vega.view(frames.data(_with_corners(rows, low, high, ends))).encode(x=x, y=y)
     front, others = (base.transform(filter={"field": "pareto", "equal": wanted}) for wanted in (True, False))
     names = [
         base.transform(filter={"field": "corner", "equal": nth})

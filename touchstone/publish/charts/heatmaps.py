@@ -7,20 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw, vega
-from touchstone.publish.charts.frames import (
-    LABEL_LENGTH,
-    caption,
-    count_sentence,
-    distinct_labels,
-    first_rows,
-    numbers,
-    side_noun,
-    side_rows,
-    tabled_intervals,
-    titled,
-    tooltip,
-)
+from touchstone.publish.charts import NothingToDraw, frames, vega
 from touchstone.publish.charts.theme import RAMP
 from touchstone.text import counted, visible
 from touchstone.vocabulary import CLASSES, PASS_CLASS
@@ -50,11 +37,13 @@ def grid(
 
     Names are kept once and looked up, as `row_name` and `column_name`, so that a large grid is as small as its figures.
     """
-    row_labels = distinct_labels(row_names)
-    column_labels = distinct_labels(column_names, LABEL_LENGTH if len(column_names) > _COMFORTABLE else _COLUMN_LENGTH)
+    row_labels = frames.distinct_labels(row_names)
+    column_labels = frames.distinct_labels(
+        column_names, frames.LABEL_LENGTH if len(column_names) > _COMFORTABLE else _COLUMN_LENGTH
+    )
     rows, columns = list(row_labels.values()), list(column_labels.values())
     base = (
-        vega.view(numbers(cells))
+        vega.view(frames.numbers(cells))
         .transform(lookup="row", **{"from": _names("row", row_labels)})
         .transform(lookup="column", **{"from": _names("column", column_labels)})
         .encode(
@@ -109,18 +98,20 @@ _FAILURES = (*(name for name in CLASSES if name != PASS_CLASS), "other")
 
 def suite_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """The score of every model in every suite, the best model on top, the hardest suite on the left."""
-    every = side_rows(frame, "suite_scores", "suite", "cases", "passed", "ci_method", "ci_units")
+    every = frames.side_rows(frame, "suite_scores", "suite", "cases", "passed", "ci_method", "ci_units")
     pooled = every.group_by("side", "suite").agg(pl.col("cases", "passed").sum(), pl.col("ci_units").max())
     cells = pooled.with_columns(value=pl.col("passed") / pl.col("cases"))
-    sides, rest = first_rows(_order(cells, "side", descending=True), top, "suite_scores", side_noun(every))
-    suites, fewer = first_rows(_order(cells, "suite"), MAX_COLUMNS, "suite_scores", ("suite", "suites"))
+    sides, rest = frames.first_rows(
+        _order(cells, "side", descending=True), top, "suite_scores", frames.side_noun(every)
+    )
+    suites, fewer = frames.first_rows(_order(cells, "suite"), MAX_COLUMNS, "suite_scores", ("suite", "suites"))
     runs = every.height > cells.height
     methods = ", ".join(sorted(every["ci_method"].drop_nulls().unique()))
-    lines = caption(
+    lines = frames.caption(
         "Share of attempts that pass; undecided attempts count as not passed.",
-        count_sentence(cells, "cases", "attempt", "cell"),
+        frames.count_sentence(cells, "cases", "attempt", "cell"),
         "Several runs of a model are pooled." if runs else None,
-        tabled_intervals(methods, "", "table suite_scores", settings) if methods else None,
+        frames.tabled_intervals(methods, "", "table suite_scores", settings) if methods else None,
         rest,
         fewer,
     )
@@ -133,13 +124,13 @@ def suite_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS, settings: pl.Lazy
         form=".2f",
         tips={"value": "score|.4f", "passed": "passed|,d", "cases": "attempts|,d"},
     )
-    return titled(chart, "Score by suite", lines)
+    return frames.titled(chart, "Score by suite", lines)
 
 
 def failure_classes(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> vega.Spec:
     """The share of a model's attempts in every class of failure, the model that fails least on top."""
     counts = [f"class_{name}" for name in _FAILURES]
-    every = side_rows(frame, "suite_scores", "cases", "class_none", *counts)
+    every = frames.side_rows(frame, "suite_scores", "cases", "class_none", *counts)
     totals = every.group_by("side").agg(pl.col("cases", "class_none", *counts).sum())
     present = [name for name in _FAILURES if totals[f"class_{name}"].sum() > 0]
     if not present:
@@ -149,12 +140,12 @@ def failure_classes(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> vega.Spec:
     )
     cells = cells.with_columns(value=pl.col("attempts") / pl.col("cases"))
     order = totals.select("side", pl.sum_horizontal(*counts).truediv("cases").alias("failed")).sort("failed", "side")
-    sides, rest = first_rows(order, top, "suite_scores", side_noun(every))
+    sides, rest = frames.first_rows(order, top, "suite_scores", frames.side_noun(every))
     classes = cells.group_by("class").agg(pl.col("attempts").sum()).sort("attempts", "class", descending=[True, False])
     unclassified = int(totals["class_none"].sum())
-    lines = caption(
+    lines = frames.caption(
         "Share of all attempts of the model, so a row adds up to its share of failed attempts.",
-        count_sentence(totals, "cases", "attempt", "model"),
+        frames.count_sentence(totals, "cases", "attempt", "model"),
         "Counts, so no interval.",
         f"Without a class, in no column: {counted(unclassified, 'attempt')}." if unclassified else None,
         rest,
@@ -169,7 +160,7 @@ def failure_classes(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> vega.Spec:
         tips={"value": "share|.2%", "attempts": "attempts|,d", "cases": "of|,d"},
         top=max(cells["value"]),
     )
-    return titled(chart, "How attempts fail", lines)
+    return frames.titled(chart, "How attempts fail", lines)
 
 
 def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> vega.Spec:
@@ -177,23 +168,23 @@ def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> vega.Spec:
 
     More problems than fit are put together by difficulty: a column is then the mean over neighbouring problems.
     """
-    cells = side_rows(frame, "problem_statistics", "oid", "n", "c")
+    cells = frames.side_rows(frame, "problem_statistics", "oid", "n", "c")
     undecided = cells.filter(pl.col("n") == 0).height
     cells = cells.filter(pl.col("n") > 0).with_columns(value=pl.col("c") / pl.col("n"))
     if cells.is_empty():
         raise NothingToDraw("nothing to draw: no problem of the table 'problem_statistics' has a decided attempt")
-    problems, noun = _order(cells, "oid"), side_noun(cells)
-    sides, rest = first_rows(_order(cells, "side", descending=True), top, "problem_statistics", noun)
+    problems, noun = _order(cells, "oid"), frames.side_noun(cells)
+    sides, rest = frames.first_rows(_order(cells, "side", descending=True), top, "problem_statistics", noun)
     merged = problems.height > MAX_COLUMNS
     cells, columns = (
         _by_difficulty(cells, problems) if merged else (cells.with_columns(column="oid"), problems["oid"].to_list())
     )
-    lines = caption(
+    lines = frames.caption(
         f"Share of decided attempts that pass, {counted(problems.height, 'problem')} from hardest (left) to easiest.",
         f"Every column is the mean of {-(-problems.height // len(columns))} problems of like difficulty or fewer."
         if merged
         else None,
-        count_sentence(cells, "n", "attempt", "cell"),
+        frames.count_sentence(cells, "n", "attempt", "cell"),
         "Cells have no interval.",
         f"Blank or left out: {counted(undecided, 'cell')} without a decided attempt." if undecided else None,
         rest,
@@ -207,7 +198,7 @@ def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> vega.Spec:
         form=".2f",
         tips={"value": "pass rate|.3f", "c": "passed|,d", "n": "decided attempts|,d"},
     )
-    return titled(chart, "Pass rate by problem", lines)
+    return frames.titled(chart, "Pass rate by problem", lines)
 
 
 def _by_difficulty(cells: pl.DataFrame, problems: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -261,6 +252,6 @@ def _grid(
         columns,
         legend=legend,
         form=form,
-        tooltip=tooltip(row_name="model", column_name=column if column != "column" else "problem", **tips),
+        tooltip=frames.tooltip(row_name="model", column_name=column if column != "column" else "problem", **tips),
         top=top,
     )

@@ -7,24 +7,8 @@ from typing import Final
 
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw, vega
+from touchstone.publish.charts import NothingToDraw, frames, vega
 from touchstone.publish.charts.comparison import SYMBOLS
-from touchstone.publish.charts.frames import (
-    INTERVAL_TIPS,
-    caption,
-    confidence_level,
-    count_sentence,
-    data,
-    first_rows,
-    interval_sentence,
-    padded,
-    side_noun,
-    side_rows,
-    titled,
-    tooltip,
-    with_labels,
-    with_side,
-)
 from touchstone.publish.charts.theme import DASHES, SHAPES, WIDTH
 from touchstone.text import counted, visible
 
@@ -56,13 +40,13 @@ def series_lines(
     first = rows.filter(pl.col("rank") < HIGHLIGHTED).sort("rank", maintain_order=True)
     others = rows.filter(pl.col("rank") >= HIGHLIGHTED)
     names = first["label"].unique(maintain_order=True).to_list()
-    ends = padded(rows[y], first["low"], first["high"])
+    ends = frames.padded(rows[y], first["low"], first["high"])
     height = vega.field(f"{y}:Q", title=y_title, scale={"domain": ends, "nice": False, "zero": False})
     colour = vega.field("label:N", scale={"domain": names}, legend=None)
     dash = vega.field("label:N", scale={"domain": names, "range": DASHES[: len(names)]}, legend=None)
     shape = vega.field("label:N", scale={"domain": names, "range": SHAPES[: len(names)]}, legend=None)
     banded = interval_mark(rows) == "Bands"
-    base = vega.view(data(first if banded else _beside(first, len(names), log))).encode(x=x, color=colour)
+    base = vega.view(frames.data(first if banded else _beside(first, len(names), log))).encode(x=x, color=colour)
     spans = (
         base.mark("area", opacity=0.15 if len(names) <= _BANDS else 0.08)
         if banded
@@ -75,11 +59,11 @@ def series_lines(
         *_end_labels(first, y, ends, colour, shape),
     ]
     if not others.is_empty():
-        grey = vega.view(data(others)).mark("line", style="guide", strokeWidth=0.7, opacity=0.3)
+        grey = vega.view(frames.data(others)).mark("line", style="guide", strokeWidth=0.7, opacity=0.3)
         layers.insert(0, grey.encode(x=x, y=height, detail="label:N", tooltip=tooltip))
         # A line through a single point cannot be seen.
         alone = others.filter(pl.len().over("label") == 1)
-        dots = vega.view(data(alone)).mark("point", style="guide", size=12, opacity=0.6)
+        dots = vega.view(frames.data(alone)).mark("point", style="guide", size=12, opacity=0.6)
         layers[1:1] = [dots.encode(x=x, y=height, tooltip=tooltip)] if alone.height else []
     return vega.layer(*layers, width=WIDTH, height=_HEIGHT)
 
@@ -100,7 +84,9 @@ def _end_labels(
     last = rows.filter(pl.col(y).is_finite()).group_by("label", maintain_order=True).last()
     gap = _LINE_HEIGHT / _HEIGHT * (ends[1] - ends[0])
     last = last.with_columns(pl.Series("text_y", spread(last[y].to_list(), gap, *ends), dtype=pl.Float64))
-    base = vega.view(data(last)).encode(x=vega.value(WIDTH + 12), y=vega.field("text_y:Q", scale={"domain": ends}))
+    base = vega.view(frames.data(last)).encode(
+        x=vega.value(WIDTH + 12), y=vega.field("text_y:Q", scale={"domain": ends})
+    )
     symbols = base.mark("point", filled=True, size=45, opacity=1).encode(color=colour, shape=shape)
     return symbols, base.mark("text", align="left", dx=8, style="ink").encode(text="end:N")
 
@@ -136,60 +122,62 @@ _PANEL_WIDTH, _PANEL_HEIGHT, _PANEL_COLUMNS = 190, 130, 3
 def pass_at_k_curves(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """pass@k along k with its interval as a band, in colour for the models with the best pass@k at the smallest k."""
     rows = _ranked(
-        side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "eligible"),
+        frames.side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "eligible"),
         "pass_at_k",
     )
     rows = rows.with_columns(position="k")
     shown = rows.filter(pl.col("rank") < HIGHLIGHTED)
     others = rows["side"].n_unique() - shown["side"].n_unique()
-    undefined, level = rows["pass_at_k"].null_count(), confidence_level(settings)
-    lines = caption(
-        count_sentence(shown, "eligible", "problem"),
-        interval_sentence(shown.drop_nulls("pass_at_k"), "pass@k", level=level, mark=interval_mark(rows), missing=None),
+    undefined, level = rows["pass_at_k"].null_count(), frames.confidence_level(settings)
+    lines = frames.caption(
+        frames.count_sentence(shown, "eligible", "problem"),
+        frames.interval_sentence(
+            shown.drop_nulls("pass_at_k"), "pass@k", level=level, mark=interval_mark(rows), missing=None
+        ),
         f"In colour: the best {HIGHLIGHTED} at the smallest k; grey: the other {others:,}." if others else None,
         f"{undefined:,} of {rows.height:,} points are undefined: too few attempts for that k." if undefined else None,
     )
-    rows = with_labels(rows, "side").with_columns(low="ci_low", high="ci_high", end="label")
+    rows = frames.with_labels(rows, "side").with_columns(low="ci_low", high="ci_high", end="label")
     chart = series_lines(
         rows,
         _k_axis(rows, "position"),
         "pass_at_k",
         y_title="pass@k",
         log=_spans_tens(rows),
-        tooltip=tooltip(
+        tooltip=frames.tooltip(
             side="model",
             k="k|d",
             pass_at_k="pass@k|.4f",
-            **INTERVAL_TIPS,
+            **frames.INTERVAL_TIPS,
             eligible="problems|,d",
         ),
     )
-    return titled(chart, "pass@k by number of attempts", lines)
+    return frames.titled(chart, "pass@k by number of attempts", lines)
 
 
 def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """The chance that one of k attempts passes (pass@k) against the chance that all do (pass^k), a panel per model."""
     rows = _ranked(
-        side_rows(
+        frames.side_rows(
             frame, "reliability_curve", "k", "pass_at_k", "pass_hat_k", "ci_low", "ci_high", "ci_method", "eligible"
         ),
         "pass_hat_k",
     )
     sides = rows.select("side", "rank").unique().sort("rank")
-    kept, rest = first_rows(sides, top, "reliability_curve", side_noun(rows))
-    rows = with_labels(rows.join(kept, on="side", how="semi"), "side", length=28)
-    level = confidence_level(settings)
-    lines = caption(
+    kept, rest = frames.first_rows(sides, top, "reliability_curve", frames.side_noun(rows))
+    rows = frames.with_labels(rows.join(kept, on="side", how="semi"), "side", length=28)
+    level = frames.confidence_level(settings)
+    lines = frames.caption(
         "Solid, circles: pass@k, at least one of k attempts passes; dashed, squares: pass^k, all k pass.",
-        count_sentence(rows, "eligible", "problem"),
-        interval_sentence(rows.drop_nulls("pass_hat_k"), "pass^k", level=level, mark="Bands", missing=None),
+        frames.count_sentence(rows, "eligible", "problem"),
+        frames.interval_sentence(rows.drop_nulls("pass_hat_k"), "pass^k", level=level, mark="Bands", missing=None),
         rest,
     )
-    return titled(_panels(rows), "One success or always: pass@k and pass^k", lines)
+    return frames.titled(_panels(rows), "One success or always: pass@k and pass^k", lines)
 
 
 def _panels(rows: pl.DataFrame) -> vega.Spec:
-    tips = tooltip(
+    tips = frames.tooltip(
         side="model",
         k="k|d",
         pass_at_k="pass@k|.4f",
@@ -215,7 +203,7 @@ def _panels(rows: pl.DataFrame) -> vega.Spec:
     ]
     labels = rows["label"].unique(maintain_order=True).to_list()
     return {
-        "data": data(rows),
+        "data": frames.data(rows),
         "facet": vega.field("label:N", title=None, sort=labels),
         "spec": vega.layer(*layers, width=_PANEL_WIDTH, height=_PANEL_HEIGHT),
         "columns": _PANEL_COLUMNS,
@@ -275,21 +263,21 @@ def history(
     figure = figure or _MAIN_FIGURE.get(of, "")
     rows = _figures(frame, of, figure, item)
     snapshots = rows.select("made_at", "snapshot").unique().sort("made_at", "snapshot").with_row_index("position")
-    rows = _by_latest(with_side(rows), snapshots)
+    rows = _by_latest(frames.with_side(rows), snapshots)
     judged, sentence = _verdicts(verdicts)
     shown = rows.filter(pl.col("rank") < HIGHLIGHTED)
     others = rows["side"].n_unique() - shown["side"].n_unique()
     mark = interval_mark(rows)
-    lines = caption(
+    lines = frames.caption(
         f"{counted(snapshots.height, 'snapshot')}.",
-        count_sentence(shown.drop_nulls("n"), "n", shown["noun"][0]) if shown["n"].count() else None,
+        frames.count_sentence(shown.drop_nulls("n"), "n", shown["noun"][0]) if shown["n"].count() else None,
         f"{mark}: the confidence interval stored with each snapshot; its method is in the table {of}."
         if shown["low"].count()
         else "No confidence interval is stored.",
         f"In colour: the first {HIGHLIGHTED} in the latest snapshot; grey: the other {others:,}." if others else None,
         sentence,
     )
-    rows = with_labels(rows.join(judged, on=["model", "tier"], how="left"), "side", length=28)
+    rows = frames.with_labels(rows.join(judged, on=["model", "tier"], how="left"), "side", length=28)
     rows = rows.with_columns(end=pl.concat_str("label", "judged", separator=" ", ignore_nulls=True))
     name = _title(of, figure, visible(rows["item"][0]))
     chart = series_lines(
@@ -297,7 +285,7 @@ def history(
         _snapshot_axis(snapshots),
         "value",
         y_title=name,
-        tooltip=tooltip(
+        tooltip=frames.tooltip(
             side="model",
             snapshot="snapshot",
             made_at="made at",
@@ -308,7 +296,7 @@ def history(
             verdict="verdict of the gate",
         ),
     )
-    return titled(chart, f"{name} over snapshots", lines)
+    return frames.titled(chart, f"{name} over snapshots", lines)
 
 
 def _title(of: str, figure: str, item: str) -> str:

@@ -17,6 +17,7 @@ from touchstone.publish.charts import ThemeName, find_chart, spec
 from touchstone.publish.charts.theme import config
 from touchstone.publish.charts.vega import Spec
 from touchstone.publish.export import scan_table
+from touchstone.publish.formats import saving
 from touchstone.publish.views import require_tables, table_files
 from touchstone.regular_files import read_bytes
 from touchstone.storage.files import replacing
@@ -143,13 +144,8 @@ def save_chart(chart: Spec, path: Path, format: str, *, follow: bool) -> None:
         content = (json.dumps(chart, indent=1, allow_nan=False) + "\n").encode()
     else:
         content = (svg(chart) if format == "svg" else html(chart, follow=follow)).encode()
-    if path.exists() and not path.is_file():
-        raise TouchstoneError(f"{path}: not a file")
-    try:
-        with replacing(path) as scratch:
-            scratch.write_bytes(content)
-    except OSError as error:
-        raise TouchstoneError(f"{path}: {error.strerror or error}") from error
+    with saving(path) as scratch:
+        scratch.write_bytes(content)
 
 
 _RESERVED = 65 * 2**30

@@ -1,8 +1,8 @@
-"""The report on a run: `report.html`, one file that needs nothing else, and Markdown for a pull request.
+"""The report on a run: `report.html`, one file that needs nothing else, Markdown for a pull request, tables in LaTeX.
 
 `summary` says in words what the tables mean, `sections` orders the tables that `touchstone.publish.result_tables`
-declares, `cases` picks the attempts to show in full, `page` and `markdown` write the two forms. No figure is computed
-here. Charts belong in `touchstone.publish.charts`.
+declares, `cases` picks the attempts to show in full, `page` and `markdown` write it. No figure is computed here. Charts
+belong in `touchstone.publish.charts`.
 """
 
 from pathlib import Path
@@ -24,3 +24,12 @@ def report_markdown(results_folder: Path) -> str:
     from touchstone.publish.reported_run import ReportedRun
 
     return markdown(ReportedRun(results_folder))
+
+
+def report_latex(results_folder: Path) -> str:
+    """The tables of the report as LaTeX for a paper."""
+    from touchstone.publish.report.sections import sections
+    from touchstone.publish.reported_run import ReportedRun
+    from touchstone.publish.table_columns import latex
+
+    return "\n".join(latex(table) for _, tables in sections(ReportedRun(results_folder)) for table in tables)
