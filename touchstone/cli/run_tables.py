@@ -54,7 +54,7 @@ def show_run(store: Store, outcome: "RunOutcome") -> None:
 
 def show_published(store: Store, published: "PublishedRun") -> None:
     """Print the same about the published run, which is up to date."""
-    screen, run = terminal(), ReportedRun(store.root)
+    screen, run = terminal(), ReportedRun(store.current_link.resolve())
     _show_figures(screen, run)
     _show_checks(screen, published.checks)
     if validators := validators_line(run.scan("outcomes")):
