@@ -114,7 +114,7 @@ class _Wanted:
 
 
 def _require_runnable_in_turn(configs: list[Path], is_about_one: bool) -> None:
-    """Read all configurations before the first run: what is wrong with the last would be told late."""
+    """Read all configurations before the first run, so that an error in the last one surfaces first."""
     from touchstone.config import load_config
 
     if is_about_one:

@@ -28,7 +28,7 @@ from touchstone.storage.files import refuse_links_out
 from touchstone.storage.snapshots import list_snapshots, pins
 from touchstone.tables import TABLES
 
-# Columns of a problem that are no slices: its names, and what has a filter of its own.
+# Columns of a problem that cannot be sliced by: its names, and those that have a filter of their own.
 _NOT_SLICES = TABLES["problems"].dtypes.keys() - {"cluster"}
 # A list of more values helps nobody; SQL can group by any column.
 _MOST_VALUES = 200

@@ -104,7 +104,7 @@ def _as_input(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def write_published_files(run: Run, folder: Path) -> list[str]:
-    """Copy every published file. The copy can be read, compared and queried, but a run in it starts anew."""
+    """Copy every published file. The copy can be read, compared and queried, but a run in it starts from scratch."""
     results = run.tables_dir.parent
     for name in (*PUBLISHED_NAMES, FOLDER):
         # Not what is still being written, such as an unfinished snapshot.

@@ -200,7 +200,7 @@ def drawn_charts(run: ReportedRun, names: Sequence[str]) -> Iterator[DrawnChart]
             yield _draw(chart, run)
         except NothingToDraw:
             continue
-        except Exception as error:  # one chart less is no reason to have no report
+        except Exception as error:  # the report is worth having without this chart
             report_warning(f"the report lacks the chart '{chart.name}': {type(error).__name__}: {error}")
 
 
