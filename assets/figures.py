@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Figures = Mapping[str, Any]
+_LEADERBOARD_ROWS = 200
 _CASES = ("regressions", "expected_by_chance", "improvements", "lost", "compared_by_pass_rate")
 
 
@@ -85,14 +86,16 @@ FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
 
 def leaderboard_table(pass_at_k: "pl.LazyFrame") -> dict[str, Any]:
     """The leaderboard as a table that the UI shows at once, the methods of its intervals, and what it leaves out."""
-    from touchstone.publish.previews import leaderboard
+    from touchstone.publish.result_tables import leaderboard_of
 
     figures = pass_at_k.collect()
-    board = leaderboard(figures)
-    cut = {"leaderboard_rows": f"the best {len(board.rows):,} of {board.total:,}"} if board.is_cut else {}
+    board = leaderboard_of(figures)
+    names = [column.header for column in board.written_columns]
+    rows = board.cells(_LEADERBOARD_ROWS, board.written_columns)
+    cut = {"leaderboard_rows": f"the best {len(rows):,} of {board.total:,}"} if len(rows) < board.total else {}
     methods = sorted(figures["ci_method"].drop_nulls().unique())
-    records = [dg.TableRecord(dict(zip(board.columns, row, strict=True))) for row in board.rows]
-    schema = dg.TableSchema([dg.TableColumn(name) for name in board.columns])
+    records = [dg.TableRecord({name: cell.text for name, cell in zip(names, row, strict=True)}) for row in rows]
+    schema = dg.TableSchema([dg.TableColumn(name) for name in names])
     return {
         "leaderboard": dg.MetadataValue.table(records, schema),
         **cut,

@@ -88,7 +88,7 @@ def publish(context: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.Mat
 
 @dataclass(frozen=True)
 class FileAsset:
-    """An asset that is no table: what it is made from and how."""
+    """An asset that is a file: what it is made from and how."""
 
     kinds: set[str]
     deps: tuple[str, ...]

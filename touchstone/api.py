@@ -77,9 +77,10 @@ class Results(Mapping[str, pl.DataFrame]):
         return self.folder / "tables"
 
     def __repr__(self) -> str:
-        from touchstone.publish.leaderboard import leaderboard_text
+        from touchstone.publish.result_tables import leaderboard_of
+        from touchstone.publish.table_columns import plain_text
 
-        return f"{leaderboard_text(self['pass_at_k'])}\nin {self.folder}: {len(self)} tables"
+        return f"{plain_text(leaderboard_of(self['pass_at_k']))}\nin {self.folder}: {len(self)} tables"
 
 
 def evaluate(

@@ -47,7 +47,7 @@ def test_dark_is_an_option(touchstone: Command, finished: Folder, tmp_path: Path
         ("leaderbord --data OUT", "there is no chart 'leaderbord' (did you mean 'leaderboard'?)"),
         ("history --data OUT", "a chart is a file: add --save-to FILE.svg, .png, .html or .json"),
         ("history --data OUT --save-to a.gif", "--save-to a.gif: end the name in .svg, .png, .html or .json"),
-        ("history --data OUT --save-to NONE/a.svg", "NONE/a.svg: No such file or directory"),
+        ("history --data OUT --save-to NONE/a.svg", "NONE/a.svg: cannot be written (No such file or directory)"),
         ("history --data NONE --save-to a.svg", "NONE/tables: no tables here"),
         ("cost_quality --data OUT --save-to a.svg", "nothing to draw: no model of the table 'economics' has a known"),
     ],

@@ -14,7 +14,7 @@ from rich.console import Console
 from tests.compare.test_report import EVERYTHING, SAME, SCHEMA, Row, comparison, row
 from tests.conftest import Folder
 from tests.terminal import on_terminal
-from touchstone.cli.comparison_text import comparison_text, show_comparison
+from touchstone.cli.compare import comparison_text, show_comparison
 from touchstone.compare.report import ComparisonReport
 
 

@@ -1,66 +1,37 @@
 """The end of a run: one sentence (who is best, how sure that is, what failed) and how to read the report."""
 
-import polars as pl
+from pathlib import Path
+
 import pytest
 
 from tests.conftest import Command, Folder
+from tests.publish.report.results import figure, pair, reported
 from touchstone.checks import CheckOutcome
-from touchstone.cli.run_tables import conclusion, tier_table
-from touchstone.tables import TABLES
-
-
-def figures(**rates: float | None) -> pl.DataFrame:
-    rows = [
-        {"model": name.partition("_")[0], "tier": name.partition("_")[2] or "T0", "k": 1, "pass_at_k": rate}
-        | ({} if rate is None else {"ci_low": rate - 0.1, "ci_high": rate + 0.1})
-        for name, rate in rates.items()
-    ]
-    return pl.DataFrame(rows, schema=TABLES["pass_at_k"].dtypes)
-
-
-def pairs(*rows: tuple[str, str, str]) -> pl.DataFrame:
-    named = [
-        {"kind": "models", "model_a": a, "tier_a": "T0", "model_b": b, "tier_b": "T0", "verdict": verdict}
-        for a, b, verdict in rows
-    ]
-    return pl.DataFrame(named, schema=TABLES["model_comparison"].dtypes)
+from touchstone.cli.run_tables import conclusion
+from touchstone.publish.result_tables import tiers
 
 
 @pytest.mark.parametrize(
-    ("rates", "compared", "sentence"),
+    ("rates", "sentence"),
     [
-        ({"x": 0.5}, (), "x: pass@1 0.500 (95% CI 0.400 to 0.600)"),
-        ({"x": None}, (), "no attempt is decided, so there is no figure"),
-        (
-            {"x": 0.8, "y": 0.5, "z": 0.4},
-            (("y", "x", "better"), ("x", "z", "worse")),
-            "x is best: pass@1 0.800 (95% CI 0.700 to 0.900), clearly ahead of both others",
-        ),
-        (
-            {"x": 0.8, "y": 0.5, "z": 0.4},
-            (("y", "x", "no evidence"), ("x", "z", "worse")),
-            "x has the highest pass@1, 0.800 (95% CI 0.700 to 0.900), but is not clearly ahead of y",
-        ),
-        # Without a verdict nothing is claimed, and a verdict of another tier says nothing.
+        ({"x": 0.5}, "x is the only model: pass@1 0.500 (95% CI 0.400 to 0.600, 40 problems)"),
+        ({"x": None}, "No model has a pass@1: no problem has 1 decided attempt"),
         (
             {"x": 0.8, "y": 0.5},
-            (),
-            "x has the highest pass@1, 0.800 (95% CI 0.700 to 0.900), but is not clearly ahead of y",
-        ),
-        (
-            {"x_T1": 0.8, "y_T1": 0.5, "y_T0": 0.4},
-            (("y", "x", "better"),),
-            "x T1 has the highest pass@1, 0.800 (95% CI 0.700 to 0.900), but is not clearly ahead of y at T1",
+            "x is best: pass@1 0.800 (95% CI 0.700 to 0.900, 40 problems); "
+            "it is better than y (pass@1 paired by problem)",
         ),
     ],
-)  # fmt: skip
-def test_who_is_best_and_how_sure_that_is(
-    rates: dict[str, float | None], compared: tuple[tuple[str, str, str], ...], sentence: str
+)
+def test_the_sentence_of_the_report_what_was_refused_and_what_failed(
+    tmp_path: Path, rates: dict[str, float | None], sentence: str
 ) -> None:
-    assert conclusion(figures(**rates), pairs(*compared), [], 0, 0.95) == sentence
+    figures = [figure(model, rate) for model, rate in rates.items()]
+    pairs = [pair("y", "x", "better", pairs=1)]
+    run = reported(tmp_path, pass_at_k=figures, model_comparison=pairs, quarantine=[{"reason": "r"}] * 2)
+    assert conclusion(run, []) == f"{sentence}; 2 rows were refused"
     checks = [CheckOutcome("a.good", True, True, ""), CheckOutcome("b.bad", False, True, "")]
-    failed = conclusion(figures(**rates), pairs(*compared), checks, 2, 0.95)
-    assert failed == f"{sentence}; 2 rows were refused; 1 of 2 checks passed (failed: b.bad)"
+    assert conclusion(run, checks).endswith("; 2 rows were refused; 1 of 2 checks passed (failed: b.bad)")
 
 
 def test_a_run_ends_with_the_sentence_and_the_command_that_opens_the_report(
@@ -70,7 +41,7 @@ def test_a_run_ends_with_the_sentence_and_the_command_that_opens_the_report(
     monkeypatch.chdir(folder.root)
     for _ in ("first", "up to date"):
         *_, sentence, command = touchstone("run", dagster=False).stdout.splitlines()
-        assert sentence.startswith("m: pass@1 0.250 (95% CI ") and sentence.endswith("checks passed")
+        assert sentence.startswith("m is the only model: pass@1 0.250 (95% CI ") and sentence.endswith("checks passed")
         assert command == "to read the report: touchstone report --open"
     monkeypatch.chdir(folder.root.parent)
     done = touchstone("run", "--config", folder.config, dagster=False)
@@ -91,12 +62,10 @@ def test_a_run_that_fails_at_once_counts_no_checks(touchstone: Command, folder: 
     assert done.returncode and "checks" not in done.stdout + done.stderr
 
 
-def test_columns_without_figures_are_left_out() -> None:
-    row = {"model": "m", "tier": "T0", "attempts": 4, "scored": 0, "pass_rate": 0.5, "cost_of_pass": 0.25}
-    tiers = pl.DataFrame([row], schema=TABLES["tiers"].dtypes)
-    cross = pl.DataFrame(schema=TABLES["cross_tier"].dtypes)
-    assert [column.header for column in tier_table(tiers, cross).columns] == [
-        "model", "tier", "passed attempts", "cost of pass",
-    ]  # fmt: skip
-    two = pl.concat([tiers, tiers.with_columns(tier=pl.lit("T1"))]).with_columns(composite_median=pl.lit(0.5))
-    assert "uplift: change of the composite from T0" in tier_table(two, cross).caption
+def test_columns_without_figures_are_left_out(tmp_path: Path) -> None:
+    row = {"model": "m", "tier": "T0", "attempts": 4, "pass_rate": 0.5, "cost_of_pass": 0.25}
+    shown = tiers(reported(tmp_path / "one", tiers=[row], cross_tier=[]))
+    assert [column.header for column in shown.columns] == ["model", "tier", "passed attempts", "cost of pass"]
+    two = [row | {"tier": tier, "composite_median": 0.5} for tier in ("T0", "T1")]
+    shown = tiers(reported(tmp_path / "two", tiers=two, cross_tier=[]))
+    assert any("uplift: change of the composite from T0" in note for note in shown.notes)

@@ -10,8 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from touchstone.cli.compact_layout import Column
-from touchstone.cli.fitted_table import UNLIMITED, FittedTable, names, numbers, prose
+from touchstone.cli.terminal_tables import UNLIMITED, Column, FittedTable, names, numbers, prose
 from touchstone.text import significant
 
 LONG_NAME = "provider-" + "x" * 80 + "-20250929"
@@ -51,7 +50,7 @@ def test_what_is_shown_is_whole_and_the_rest_is_named(width: int, model: str) ->
     table = leaderboard(model)
     seen = drawn(table, width)
     whole = [model, "T0", "0.576[0.483,0.663]", "1.0729e-06", "toofewproblemstotellthesetwoapart"]
-    shown = len(table.fitted_widths(width))
+    shown = len(table.layout(width).widths)
     assert shown >= 3, "a figure is shown at any of these widths"
     assert cells_of(seen) == [whole[:shown]]
     assert all(cell_len(line) <= width for line in seen.splitlines())
@@ -125,7 +124,7 @@ def test_no_character_of_a_shown_cell_is_ever_lost(width: int, kinds: list, data
     table = FittedTable([Column(f"column_{place}", kind) for place, kind in enumerate(kinds)], lines_between_rows=True)
     for _ in range(2):
         table.add_row(*(data.draw(TEXTS) for _ in kinds))
-    shown = len(table.fitted_widths(width))
+    shown = len(table.layout(width).widths)
     expected = [[re.sub(r"\s", "", str(cell)) for cell in row[:shown]] for row in table.rows]
     assert cells_of(drawn(table, width)) == expected
 

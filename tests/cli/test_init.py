@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PROJECT, call_here
-from touchstone.cli.init import write_project
+from touchstone.cli.setup import write_project
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.config.scoring import DEFAULT_PRICES
 from touchstone.config.validation import ValidationSettings

@@ -5,8 +5,8 @@ import io
 import polars as pl
 from rich.console import Console
 
-from touchstone.cli.fitted_table import FittedTable
 from touchstone.cli.input_tables import price_matches, quarantine_table
+from touchstone.cli.terminal_tables import FittedTable
 from touchstone.ingest.quarantine import SCHEMA
 
 

@@ -13,10 +13,12 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tests.conftest import Command, nightly_but
-from touchstone.cli.fitted_table import UNLIMITED, FittedTable, SafeConsole, print_line
-from touchstone.cli.plain_text import summary_text
-from touchstone.cli.run_tables import comparison_table, leaderboard, suite_table, tier_table
+from tests.publish.report.results import pair, reported
+from touchstone.cli.results import summary_text
+from touchstone.cli.terminal_tables import UNLIMITED, SafeConsole, print_line, show_table
+from touchstone.publish.result_tables import leaderboard_of, pairs, suites, tiers
 from touchstone.publish.short_names import cell_width, shortened
+from touchstone.publish.table_columns import ResultTable
 
 WIDTHS = (40, 60, 80, 120, 200)
 FIGURE = re.compile(r"^(?:-|[+-]?\d\.\d{3})(?: \[[+-]?(?:\d\.\d{3}|…|∞), [+-]?(?:\d\.\d{3}|…|∞)\])?$")
@@ -27,9 +29,9 @@ LONG = {
 }
 
 
-def drawn(table: FittedTable, width: int) -> str:
+def drawn(table: ResultTable, width: int) -> str:
     out = io.StringIO()
-    table.print(Console(file=out, width=width, force_terminal=False, highlight=False, emoji=False))
+    show_table(Console(file=out, width=width, force_terminal=False, highlight=False, emoji=False), table, 200)
     return out.getvalue()
 
 
@@ -58,7 +60,7 @@ def pass_at_k(models: list[str], tiers: int = 1, known: bool = True) -> pl.DataF
 @pytest.mark.parametrize("count", nightly_but([6], [1, 6, 134]))
 def test_the_leaderboard_fits_and_tells_all_models_apart(count: int, names: str, known: bool) -> None:
     models = [LONG[names](place) for place in range(count)]
-    table = leaderboard(pass_at_k(models, known=known))
+    table = leaderboard_of(pass_at_k(models, known=known))
     for width in WIDTHS:
         seen = drawn(table, width)
         assert max(map(cell_len, seen.splitlines())) <= width
@@ -76,11 +78,11 @@ def test_the_leaderboard_fits_and_tells_all_models_apart(count: int, names: str,
 
 
 def test_a_bar_beside_the_headline_on_a_terminal_only() -> None:
-    table = leaderboard(pass_at_k(["m"]))
+    table = leaderboard_of(pass_at_k(["m"]))
     assert "█████▊" in drawn(table, 80) and "█" not in drawn(table, UNLIMITED)
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     SafeConsole(out, width=80).print("")
-    table.print(SafeConsole(out, width=80))
+    show_table(SafeConsole(out, width=80), table, 1)
     out.flush()
     seen = out.buffer.getvalue().decode()  # type: ignore[attr-defined]
     assert seen.isascii() and "| ######" in seen
@@ -88,19 +90,11 @@ def test_a_bar_beside_the_headline_on_a_terminal_only() -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("names", LONG)
-def test_verdicts_fit_and_are_whole(width: int, names: str) -> None:
-    pairs = pl.DataFrame(
-        [
-            {
-                "model_a": LONG[names](0), "model_b": LONG[names](1), "tier_a": "T0", "tier_b": "T0", "difference": 0.1,
-                "ci_low": None, "ci_high": None, "adjusted_ci_low": -0.123, "adjusted_ci_high": 0.456, "p_value": 1e-9,
-                "p_adjusted": 1e-8, "verdict": verdict, "minimum_detectable_effect": None, "pairs": 3,
-                "correction": "holm", "units_needed": None, "problems": 40, "ci_units": 40, "ci_method": "t",
-            }
-            for verdict in ("better", "no relevant difference", "underpowered")
-        ]
-    )  # fmt: skip
-    seen = drawn(comparison_table(pairs), width)
+def test_verdicts_fit_and_are_whole(tmp_path: Path, width: int, names: str) -> None:
+    ends = {"adjusted_ci_low": -0.123, "adjusted_ci_high": 0.456, "p_value": 1e-9, "p_adjusted": 1e-8}
+    verdicts = ("better", "no relevant difference", "underpowered")
+    compared = [pair(LONG[names](0), LONG[names](1), verdict, **ends) for verdict in verdicts]
+    seen = drawn(pairs(reported(tmp_path, model_comparison=compared)), width)
     assert max(map(cell_len, seen.splitlines())) <= width
     rows = rows_of(seen)
     assert rows[0][0] != rows[0][1]
@@ -112,22 +106,22 @@ def test_verdicts_fit_and_are_whole(width: int, names: str) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_tiers_with_infinite_costs_and_suites_fit(width: int) -> None:
-    name = LONG["one family"](7)
-    tier = {
-        "model": name, "tier": "T0", "attempts": 135, "scored": 90, "composite_median": 0.925, "ci_low": 0.425,
-        "ci_high": None, "grade": "B", "grade_low": "F", "grade_high": "B", "pass_rate": 0.0,
-        "pass_rate_ci_low": None, "pass_rate_ci_high": None, "uplift": 0.1, "uplift_ci_low": -0.5,
-        "uplift_ci_high": math.inf, "cliffs_delta": 0.25, "cost_of_pass": math.inf,
+def test_tiers_with_infinite_costs_and_suites_fit(tmp_path: Path, width: int) -> None:
+    key = {"model": LONG["one family"](7), "tier": "T0"}
+    tier = key | {
+        "attempts": 135, "scored": 90, "composite_median": 0.925, "ci_low": 0.425, "grade": "B", "grade_low": "F",
+        "grade_high": "B", "uplift": 0.1, "uplift_ci_low": -0.5, "uplift_ci_high": math.inf, "cost_of_pass": math.inf,
     }  # fmt: skip
-    across = pl.DataFrame({"model": [name], "frontier_tier": [None]}, schema_overrides={"frontier_tier": pl.String})
-    seen = drawn(tier_table(pl.DataFrame([tier, tier | {"tier": "T1"}]), across), width)
+    run = reported(
+        tmp_path,
+        tiers=[tier, tier | {"tier": "T1"}],
+        cross_tier=[{"model": key["model"]}],
+        suite_scores=[key | {"suite": f"suite-{place}-{'x' * 20}", "score": 0.5} for place in range(6)],
+        run_scores=[key | {"overall_score": 0.5, "ci_low": 0.25, "ci_high": 0.75, "cases": 9, "decided": 9}],
+    )
+    seen = drawn(tiers(run), width)
     assert "0.925" in seen and max(map(cell_len, seen.splitlines())) <= width
-    suites = [f"suite-{place}-{'x' * 20}" for place in range(6)]
-    keys = {"model": name, "tier": "T0", "run_id": None}
-    scores = pl.DataFrame([keys | {"suite": suite, "score": 0.5} for suite in suites])
-    runs = pl.DataFrame([keys | {"overall_score": 0.5, "ci_low": 0.25, "ci_high": 0.75, "cases": 9, "decided": 9}])
-    seen = drawn(suite_table(scores, runs), width)
+    seen = drawn(suites(run), width)
     assert "0.500" in seen and max(map(cell_len, seen.splitlines())) <= width
 
 
@@ -176,8 +170,7 @@ def test_pass_at_k_on_a_narrow_terminal() -> None:
 )
 def test_colours(environment: dict[str, str], terminal: bool, coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.conftest import Screen
-    from touchstone.cli.doctor import Requirement
-    from touchstone.cli.tables import show_doctor
+    from touchstone.cli.setup import Requirement, show_doctor
 
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)

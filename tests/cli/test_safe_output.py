@@ -14,8 +14,8 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from tests.conftest import Command
-from touchstone.cli.fitted_table import FittedTable, SafeConsole, names
 from touchstone.cli.safe_output import SafeStream
+from touchstone.cli.terminal_tables import FittedTable, SafeConsole, names
 from touchstone.text import markdown_paragraph, markdown_text, without_commands
 
 TITLE = "\x1b]0;pwned\x07"

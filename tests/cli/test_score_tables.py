@@ -5,15 +5,15 @@ from pathlib import Path
 
 from tests.conftest import PROJECT, Command, Folder
 from tests.pipelines.test_four_systems import forgetest_result
-from touchstone.publish.figures import CROSS_TIER_SENTENCES
-from touchstone.publish.report.run import ReportedRun
 from touchstone.publish.report.sections import sections
+from touchstone.publish.reported_run import ReportedRun
+from touchstone.publish.result_tables import CROSS_TIER_SENTENCES
 
 
 def shown_in_report(results: Path) -> dict[str, list[list[str]]]:
     """The rows of every table of the report."""
-    grids = [grid for section in sections(ReportedRun(results)) for grid in section.grids]
-    return {grid.id: [[cell.text for cell in row] for row in grid.rows] for grid in grids}
+    tables = [table for _, tables in sections(ReportedRun(results)) for table in tables]
+    return {table.id: [[cell.text for cell in row] for row in table.page_rows] for table in tables}
 
 
 def rows_after(text: str, title: str) -> list[list[str]]:
@@ -42,9 +42,9 @@ def test_forgetest_statistics_per_model_and_case(tmp_path: Path, touchstone: Com
     assert "grade" not in seen and "across tiers" not in seen
     page = shown_in_report(tmp_path / "touchstone-results")
     assert [cell.partition(" [")[0] for cell in page["statistics-table"][0]] == [
-        "openai/gpt-4o", "0.667", "0.667", "0.800", "0.542", "$0.0300", "900",
+        "openai/gpt-4o", "0.667", "0.667", "0.800", "0.542", "$0.0300", "900 ms",
     ]  # fmt: skip
-    assert page["problem-statistics-table"][0] == ["fib", "openai/gpt-4o", "0.813", "0.980", "0.500", "1.000"]
+    assert page["problem-statistics-table"][0] == ["fib", "openai/gpt-4o", "0.813", "0.980", "0.500", "1.000", "1 of 2"]
 
 
 def test_tiers_and_what_they_differ_in(touchstone: Command, tmp_path: Path) -> None:
@@ -54,10 +54,11 @@ def test_tiers_and_what_they_differ_in(touchstone: Command, tmp_path: Path) -> N
     # Medians: pass rates .5 and 1, composites .583 and .979, costs $.11 and $.21.
     assert across == ["claude-sonnet-4-5-20250929", "2", "0.0625", "0.0625", "0.0392", "0.00250", "$0.1000"]
     assert all(sentence in seen for sentence in CROSS_TIER_SENTENCES)
-    assert [row[6] for row in rows_after(seen, "tiers: grade")] == ["+0.000", "+0.750"]
+    tiers = rows_after(seen, "tiers: grade")
+    assert [row[6] for row in tiers] == ["+0.750", "+0.000"], "the best first"
     page = shown_in_report(tmp_path / "out")
     assert page["cross-tier-table"] == [across]
-    assert [row[5] for row in page["tiers-table"]] == ["+0.750", "+0.000"]
+    assert [[cell.strip() for cell in row] for row in page["tiers-table"]] == tiers
 
 
 def test_no_table_without_its_data(folder: Folder, touchstone: Command) -> None:

@@ -8,8 +8,10 @@ import polars as pl
 import pytest
 
 from tests.conftest import Command, Folder, nightly_but
-from touchstone.cli.run_tables import comparison_table, tier_table, validators_line
+from tests.publish.report.results import Row, reported
+from touchstone.cli.run_tables import validators_line
 from touchstone.compare.pairs import ComparisonSettings, compare_counts
+from touchstone.publish import result_tables
 from touchstone.vocabulary import STATIC_AGREEMENT
 
 MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]
@@ -106,26 +108,24 @@ def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchs
             assert "…" not in seen and max(map(len, seen.splitlines())) <= columns
 
 
-def test_a_grade_is_shown_with_its_range_and_how_many_attempts_were_scored() -> None:
+def test_a_grade_is_shown_with_its_range_and_how_many_attempts_were_scored(tmp_path: Path) -> None:
     figures = {
-        "model": "m", "tier": "T5", "attempts": 135, "scored": 90, "composite_median": 0.925, "ci_low": 0.425,
-        "ci_high": 0.925, "grade": "B", "grade_low": "F", "grade_high": "B", "pass_rate": 0.63,
-        "pass_rate_ci_low": 0.5, "pass_rate_ci_high": 0.75, "uplift": 0.1, "uplift_ci_low": -0.5,
-        "uplift_ci_high": math.inf, "cliffs_delta": 0.25, "cost_of_pass": math.inf,
+        "model": "m", "tier": "T5", "attempts": 135, "scored": 90, "composite_median": 0.925, "grade": "B",
+        "grade_low": "F", "grade_high": "B", "uplift": 0.1, "uplift_ci_low": -0.5, "uplift_ci_high": math.inf,
     }  # fmt: skip
     sure = figures | {"tier": "T6", "grade_low": "B", "scored": 135}
     none = figures | {"tier": "T7", "grade": None, "grade_low": None, "grade_high": None, "composite_median": None}
-    across = pl.DataFrame({"model": ["m"], "frontier_tier": ["T5"]})
-    drawn = tier_table(pl.DataFrame([figures, sure, none]), across)
-    headers = [column.header for column in drawn.columns]
-    cells = [dict(zip(headers, row, strict=True)) for row in drawn.rows]
+    drawn = result_tables.tiers(reported(tmp_path, tiers=[figures, sure, none], cross_tier=[]))
+    cells = [
+        {column.header: cell.text for column, cell in zip(drawn.columns, row, strict=True)} for row in drawn.cells()
+    ]
     assert [row["grade"] for row in cells] == ["B, F to B", "B", "-"]
     assert [row["scored"] for row in cells] == ["90 of 135", "135 of 135", "90 of 135"]
     assert cells[0]["uplift"] == "+10.0% [-50.0%, +∞]"
 
 
 @pytest.fixture(scope="module")
-def compared() -> pl.DataFrame:
+def compared() -> list[Row]:
     """Three models at 6 clusters of 5 problems, of which one passes nothing and one everything."""
     names = [f"p{place:02}" for place in range(30)]
     counts = pl.concat(
@@ -133,28 +133,31 @@ def compared() -> pl.DataFrame:
         for model, c in (("none", [0] * 30), ("all", [1] * 30), ("half", [0, 1] * 15))
     )
     problems = pl.DataFrame({"oid": names, "cluster": [f"k{place // 5}" for place in range(30)]})
-    return compare_counts(counts.lazy(), problems.lazy(), ComparisonSettings())
+    return compare_counts(counts.lazy(), problems.lazy(), ComparisonSettings()).to_dicts()
 
 
-def test_compared_models_have_adjusted_figures_first_and_say_what_they_lack(compared: pl.DataFrame) -> None:
-    shown = comparison_table(compared)
+def test_compared_models_have_adjusted_figures_first_and_say_what_they_lack(
+    tmp_path: Path, compared: list[Row]
+) -> None:
+    shown = result_tables.pairs(reported(tmp_path, model_comparison=compared))
     assert [column.header for column in shown.columns] == [
-        "model", "baseline", "verdict",
-        "difference", "adjusted 95% CI", "adjusted p", "min. detectable effect", "95% CI", "p",
+        "model", "baseline", "verdict", "difference", "adjusted 95% CI", "adjusted p", "min. detectable effect",
+        "95% CI", "p", "wins", "losses", "problems",
     ]  # fmt: skip
-    assert shown.caption.splitlines() == [
+    assert shown.notes == [
         "adjusted for 3 pairs (Holm)",
         "6 clusters cannot reach p ≤ 0.05 over 3 pairs; at least 7 are needed",
     ]
-    rows = [[str(cell) for cell in row] for row in shown.rows]
-    (none,) = [row for row in rows if row[:2] == ["none", "all"]]
-    assert none[2:6] == ["underpowered", "-1.000", "[-1.000, +0.000]", "0.094"] and none[-1] == "0.031"
+    (none,) = [row for row in ([cell.text for cell in row] for row in shown.cells()) if row[:2] == ["none", "all"]]
+    assert none[2:6] == ["underpowered", "-1.000", "[-1.000, +0.000]", "0.094"] and none[8] == "0.031"
 
 
-def test_a_single_pair_needs_no_adjusted_figures(compared: pl.DataFrame) -> None:
-    shown = comparison_table(compared.head(1).with_columns(pairs=1, units_needed=None), confidence=0.9)
-    assert [column.header for column in shown.columns][3:] == ["difference", "90% CI", "p", "min. detectable effect"]
-    assert shown.caption == ""
+def test_a_single_pair_needs_no_adjusted_figures(tmp_path: Path, compared: list[Row]) -> None:
+    one = [compared[0] | {"pairs": 1, "units_needed": None}]
+    level = [{"key": "intervals.confidence", "value": "0.9"}]
+    shown = result_tables.pairs(reported(tmp_path, model_comparison=one, settings=level))
+    assert [column.header for column in shown.columns][3:7] == ["difference", "90% CI", "p", "min. detectable effect"]
+    assert shown.notes == []
 
 
 def test_the_run_names_the_validators_and_the_static_checker_as_such() -> None:

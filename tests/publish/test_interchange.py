@@ -15,8 +15,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.publish.interchange.evalplus import write_evalplus
 from touchstone.publish.interchange.every_eval_ever import write_every_eval_ever
 from touchstone.publish.interchange.inspect_frames import write_inspect
-from touchstone.publish.interchange.native_csv import write_native_csv
-from touchstone.publish.interchange.results import Run, save_folder
+from touchstone.publish.interchange.results import Run, save_folder, write_native_csv
 
 GPT = """oid,iteration_id,tier,passed,classification,input_tokens,output_tokens,cost_usd,latency_ms,weighted_score,note
 base/a,1,T0,true,pass,10,5,0.25,1500,1,"=SUM(1), ""x"" \ry"

@@ -105,7 +105,7 @@ def test_a_large_result_waits_in_a_file_and_long_ones_are_shown_in_part(
     touchstone: Command, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("touchstone.publish.query._IN_MEMORY", 1_000)
-    monkeypatch.setattr("touchstone.cli.tables._MOST_ROWS", 30)
+    monkeypatch.setattr("touchstone.cli.results._MOST_ROWS", 30)
     asked = ("sql", MANY.format(50_000), "--data", tables.parent, "--format")
     lines = touchstone(*asked, "csv").stdout.splitlines()
     assert len(lines) == 50_001 and lines[-1] == "49999,text 49999,7142.714285714285"

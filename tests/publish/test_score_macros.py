@@ -11,8 +11,8 @@ from touchstone.config.scoring import CodeWeights, CompositeWeights, Scoring
 from touchstone.metrics import attempts as metric
 from touchstone.metrics import reliability
 from touchstone.metrics.tiers import uplift
-from touchstone.publish.macros import macros
 from touchstone.publish.settings import scoring_settings
+from touchstone.publish.views import macros
 
 ROWS = 3000
 EDGES = [None, 0.0, 0.65, 0.75, 0.85, 0.95, 1.0]

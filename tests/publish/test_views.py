@@ -12,8 +12,8 @@ import pytest
 from tests.conftest import nightly_but
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.pass_at_k import pass_at_k_of, pass_hat_k_of
-from touchstone.publish.macros import macros as statements
 from touchstone.publish.views import create_views
+from touchstone.publish.views import macros as statements
 from touchstone.storage.files import replacing
 
 ESTIMATORS = {"pass_at_k": pass_at_k_of, "pass_hat_k": pass_hat_k_of}

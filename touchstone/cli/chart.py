@@ -41,7 +41,7 @@ def chart(
     format = _SUFFIXES.get(save_to.suffix.lower())
     if format is None:
         raise TouchstoneError(f"--save-to {save_to.name}: end the name in .svg, .png, .html or .json")
-    from touchstone.publish.charts.results import draw_results, save_chart
+    from touchstone.publish.charts.rendering import draw_results, save_chart
 
     with show_progress("drawing"):
         drawn = draw_results(tables_folder(data, draft), name, theme=theme or "light")

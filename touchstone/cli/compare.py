@@ -1,5 +1,6 @@
 """`touchstone compare`, and `touchstone snapshots`, which manages the frozen runs that it compares."""
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,10 +20,20 @@ from touchstone.cli.options import (
 )
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
+from touchstone.text import counted, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console
+
+    from touchstone.cli.terminal_tables import FittedTable
     from touchstone.compare.compare import CompareOptions
     from touchstone.compare.pairs import ComparisonSettings
+    from touchstone.compare.report import ComparisonReport, Section
+    from touchstone.storage.snapshots import Snapshot
+
+_STYLES = {"Regressions": "bold red", "Lost cases": "bold red", "Improvements": "bold green"}
 
 commands = typer.Typer()
 snapshot_commands = typer.Typer(help="Manage snapshots: finished runs, frozen so that any two can be compared.")
@@ -77,11 +88,9 @@ def compare(
     quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Compare two evaluations: which cases regressed or improved, and whether the difference is significant."""
-    from touchstone.cli.comparison_text import comparison_text, show_comparison
     from touchstone.compare.compare import compare as compare_evaluations
     from touchstone.compare.report import format_report
-    from touchstone.publish.formats import REPORT_SUFFIXES, file_format
-    from touchstone.storage.files import replacing
+    from touchstone.publish.formats import REPORT_SUFFIXES, file_format, saving
 
     chosen = as_format(format, as_json)
     shown_as = chosen or "text"
@@ -106,11 +115,8 @@ def compare(
         saved_as = saved_as or shown_as
         report = comparison.report
         content = comparison_text(report) if saved_as == "text" else format_report(report, saved_as)
-        try:
-            with replacing(save_to) as scratch:
-                scratch.write_text(content)
-        except OSError as error:
-            raise TouchstoneError(f"{save_to}: cannot be written ({error.strerror})") from None
+        with saving(save_to) as scratch:
+            scratch.write_text(content)
     counts = comparison.report.counts
     regressed = fail_on_regression and counts["regression"] + counts["lost"] > 0
     worse = fail_on_verdict is not None and fail_on_verdict in comparison.verdicts.values()
@@ -141,6 +147,47 @@ def _comparison_settings(config: Path | None, **given: Any) -> "tuple[CompareOpt
 
     loaded = load_config(config)
     return replace(configured_options(loaded), **explicit), comparison_settings(loaded)
+
+
+def show_comparison(report: "ComparisonReport", console: "Console | None" = None) -> None:
+    """Print the report; tables are fitted to the width of the console."""
+    from rich.text import Text
+
+    from touchstone.cli.terminal_tables import print_line, terminal
+    from touchstone.compare.report import count_line, inputs_line, sections
+
+    console = console or terminal()
+    for line in report.verdict_lines:
+        print_line(console, line, "bold")
+    print_line(console, count_line(report))
+    print_line(console, inputs_line(report), "dim")
+    for line in report.notes:
+        print_line(console, line)
+    for section in sections(report):
+        console.print()
+        console.print(Text(section.title, style=_STYLES.get(section.title, "bold")))
+        _table(section).print(console)
+
+
+def comparison_text(report: "ComparisonReport") -> str:
+    """The report as plain text of unlimited width, for a file."""
+    from touchstone.cli.terminal_tables import UNLIMITED, SafeConsole
+
+    out = io.StringIO()
+    show_comparison(report, SafeConsole(out, width=UNLIMITED, color_system=None))
+    return out.getvalue()
+
+
+def _table(section: "Section") -> "FittedTable":
+    from touchstone.cli.terminal_tables import FittedTable, names, numbers
+
+    columns = [*names(*section.names), *numbers(*section.numbers)]
+    more = f"… and {section.more:,} more" if section.more else ""
+    table = FittedTable(columns, caption=more, keep_figures=True)
+    for row in section.rows:
+        # A line break in a name is shown as \n, not as a second line of the cell.
+        table.add_row(*map(visible, row))
+    return table
 
 
 @snapshot_commands.callback()
@@ -174,8 +221,6 @@ def list_snapshots(
 
         print_json(snapshots_document(reversed(found), stored.pins(folder)))
     elif not quiet:
-        from touchstone.cli.tables import show_snapshots
-
         show_snapshots(found, stored.pins(folder))
     print_messages("warning", unreadable, quiet)
 
@@ -203,7 +248,6 @@ def prune_snapshots(
     """Delete old snapshots that are not pinned."""
     from touchstone.storage.output_folders import editing, sweep
     from touchstone.storage.snapshots import explain_unreadable, prune
-    from touchstone.text import counted
 
     root = output_folder(data)
     with editing(root) as folder:
@@ -213,3 +257,19 @@ def prune_snapshots(
     if swept:
         print(f"{counted(swept, 'unused object')} removed")
     print_messages("warning", explain_unreadable(root))
+
+
+def show_snapshots(snapshots: "Sequence[Snapshot]", pinned: "Mapping[str, str]") -> None:
+    """Print snapshots, newest first."""
+    from touchstone.cli.terminal_tables import FittedTable, labels, names, numbers, prose, terminal
+
+    pinned_as: dict[str, list[str]] = {}
+    for pin, identity in pinned.items():
+        pinned_as.setdefault(identity, []).append(pin)
+    columns = [*labels("snapshot"), *labels("created (UTC)", rank=2), *names("pinned as", rank=1)]
+    table = FittedTable([*columns, *numbers("inputs", rank=3), *prose("validators", rank=4)], compact=True)
+    for snapshot in reversed(snapshots):
+        pins = ", ".join(sorted(pinned_as.get(snapshot.id, [])))
+        files = counted(len(snapshot.inputs), "file")
+        table.add_row(snapshot.id, snapshot.made_at, pins, files, snapshot.versions.get("validators", ""))
+    table.print(terminal())

@@ -1,14 +1,17 @@
-"""What a command writes to standard error besides its result: progress, notes and warnings, none of them with --quiet.
+"""What a command writes to standard error besides its result (progress, notes, warnings; none with --quiet), and paths.
 
 Light on purpose: rich is imported only where progress is displayed. The displays themselves belong in `live`.
 """
 
+import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Self
 
-from touchstone.cli.json_logs import is_json, json_progress
+from touchstone.cli.json_logs import LOGGER, is_json
 from touchstone.locations import shown
 from touchstone.progress import Bar, set_display
 
@@ -16,10 +19,11 @@ from touchstone.progress import Bar, set_display
 def show_progress(what: str, stages: bool = False, quiet: bool = False) -> AbstractContextManager[object]:
     """Display the progress of the block: live on a terminal; elsewhere one line per stage with `stages`, else none."""
     if is_json():
-        return json_progress(quiet)
+        LOGGER.setLevel(logging.ERROR if quiet else logging.INFO)
+        return _LogDisplay()
     live = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     if quiet:
-        return _silence()
+        return SilentDisplay()
     if not (live or stages):
         return nullcontext()
     from touchstone.cli.live import LineDisplay, LiveDisplay
@@ -27,35 +31,67 @@ def show_progress(what: str, stages: bool = False, quiet: bool = False) -> Abstr
     return LiveDisplay(what) if live else LineDisplay()
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    set_display(_NoDisplay())
-    try:
-        yield
-    finally:
+class SilentDisplay:
+    """Takes reports of progress and warnings within its block, and shows none. Other displays show some of them."""
+
+    def __enter__(self) -> Self:
+        set_display(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
         set_display(None)
 
-
-class _NoDisplay:
-    """Takes reports of progress and warnings, and shows none."""
-
     def show_stage(self, name: str, done: int, total: int) -> None:
-        pass
+        """A stage has begun, after so many others."""
 
     def show_step(self, text: str) -> None:
-        pass
+        """A step of the stage has begun."""
 
     def add_bar(self, description: str, total: int, cached: int, poll: Callable[[], int] | None) -> Bar:
+        """There are so many items to do, of which some are cached."""
         return self
 
     def show_warning(self, text: str) -> None:
-        pass
+        """Something is to be known."""
 
     def update(self, done: int, note: str) -> None:
-        pass
+        """So many items are done."""
 
     def close(self) -> None:
-        pass
+        """All items are done."""
+
+
+class _LogDisplay(SilentDisplay):
+    """Logs stages, steps and warnings. A line per item would be too many."""
+
+    def __init__(self) -> None:
+        self._stage: str | None = None
+
+    def show_stage(self, name: str, done: int, total: int) -> None:
+        if name != self._stage:
+            self._stage = name
+            self._log("stage", name, done=done, total=total)
+
+    def show_step(self, text: str) -> None:
+        self._log("progress", text)
+
+    def add_bar(self, description: str, total: int, cached: int, poll: Callable[[], int] | None) -> Bar:
+        self._log("work", description, done=cached, total=total)
+        return self
+
+    def show_warning(self, text: str) -> None:
+        LOGGER.warning("%s", text, extra={"event": "warning", "stage": self._stage})
+
+    def _log(self, event: str, message: str, **figures: int) -> None:
+        LOGGER.info("%s", message, extra={"event": event, "stage": self._stage, **figures})
+
+
+def relative_path(path: Path) -> str:
+    """The path relative to the current folder, if it is inside; the address if it stands for one."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return shown(str(path))
 
 
 def print_messages(level: str, messages: Iterable[str], quiet: bool = False) -> None:

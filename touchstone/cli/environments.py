@@ -9,7 +9,10 @@ from touchstone.cli.console import print_messages, show_progress
 from touchstone.cli.options import CONFIG_OPTION, config_or_default
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from touchstone.config import EvaluationConfig
+    from touchstone.validation.environments import ListedEnvironment
     from touchstone.validation.protocol import NoTarget
     from touchstone.validation.targets import Target
 
@@ -54,7 +57,6 @@ def prepare_environments(
 @environment_commands.command("list")
 def list_environments(config: Annotated[Path | None, CONFIG_OPTION] = None) -> None:
     """List the environments that the problems need and those that are prepared."""
-    from touchstone.cli.validation_tables import show_environments
     from touchstone.config import load_config
     from touchstone.validation.environments import list_environments
     from touchstone.validation.protocol import NoTarget
@@ -77,3 +79,16 @@ def _targets(config: "EvaluationConfig") -> "dict[str, Target | NoTarget]":
     rows = problem_rows(config).values()
     asking = [row for row in rows if row.get("requirements") or row.get("environment")]
     return Targets(config.clones_dir, config.validation).find(asking)
+
+
+def show_environments(entries: "Iterable[ListedEnvironment]") -> None:
+    """Print environments, and whether they are ready."""
+    from rich.text import Text
+
+    from touchstone.cli.terminal_tables import FittedTable, names, numbers, prose, terminal
+
+    table = FittedTable([*names("", "environment"), *numbers("problems"), *prose("requirements")])
+    for entry in entries:
+        word, style = ("ready", "green") if entry.ready else ("missing", "yellow")
+        table.add_row(Text(word, style=style), entry.name, f"{entry.problems:,}", ", ".join(entry.requirements))
+    table.print(terminal())

@@ -70,9 +70,7 @@ def _export_results(tables: Path, format: str, save_to: Path | None, columns: li
     from touchstone.publish.interchange.evalplus import write_evalplus
     from touchstone.publish.interchange.every_eval_ever import write_every_eval_ever
     from touchstone.publish.interchange.inspect_frames import write_inspect
-    from touchstone.publish.interchange.native_csv import write_native_csv
-    from touchstone.publish.interchange.published_files import write_published_files
-    from touchstone.publish.interchange.results import Run, Writer, save_folder
+    from touchstone.publish.interchange.results import Run, Writer, save_folder, write_native_csv, write_published_files
 
     if format not in _OF_RESULTS:
         raise TouchstoneError(f"--format {format} needs a table; `touchstone tables` lists them")

@@ -56,8 +56,8 @@ def inspect_files(
 
 
 def _show(found: "list[RecognizedSource]", discovery: "Discovery") -> None:
-    from touchstone.cli.fitted_table import terminal
-    from touchstone.cli.recognized_tables import figures_table, show_recognized
+    from touchstone.cli.input_tables import figures_table, show_recognized
+    from touchstone.cli.terminal_tables import terminal
 
     screen = terminal()
     show_recognized(screen, found, discovery)

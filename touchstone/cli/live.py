@@ -15,8 +15,9 @@ from rich.markup import escape
 from rich.progress import Progress, Task
 from rich.text import Text
 
-from touchstone.cli.fitted_table import SafeConsole
+from touchstone.cli.console import SilentDisplay
 from touchstone.cli.safe_output import safe
+from touchstone.cli.terminal_tables import SafeConsole
 from touchstone.progress import Bar, set_display
 
 _LONGEST_BAR, _SHORTEST_BAR = 40, 8
@@ -132,20 +133,13 @@ class _LiveBar:
         self._progress.remove_task(self._task)
 
 
-class LineDisplay:
-    """One line per stage and one per bar, for logs and pipes."""
+class LineDisplay(SilentDisplay):
+    """One line per stage and one per bar, for logs and pipes; a line per table and model would be too many."""
 
     def __init__(self) -> None:
         self._file = safe(_stderr())
         self._stage = ""
         self._printed: set[str] = set()
-
-    def __enter__(self) -> Self:
-        set_display(self)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        set_display(None)
 
     def show_stage(self, name: str, done: int, total: int) -> None:
         """Print the stage when it starts; its later steps print nothing."""
@@ -154,14 +148,11 @@ class LineDisplay:
             self._printed.add(name)
             self._print(f"{name}: step {done + 1} of {total}")
 
-    def show_step(self, text: str) -> None:
-        """Print nothing: a line per table and model would be too many."""
-
     def add_bar(self, description: str, total: int, cached: int, poll: Callable[[], int] | None) -> Bar:
         """Print how many items there are to do."""
         before = f"{self._stage}: " if self._stage else ""
         self._print(f"{before}{description}, {total - cached:,} of {total:,} to do{_known(cached)}")
-        return _NoBar()
+        return self
 
     def show_warning(self, text: str) -> None:
         """Print the warning."""
@@ -174,14 +165,6 @@ class LineDisplay:
 def _known(cached: int) -> str:
     """How many results are known already: from an earlier run, or because another model's fix gives the same files."""
     return f", {cached:,} already known" if cached else ""
-
-
-class _NoBar:
-    def update(self, done: int, note: str) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 def _stderr() -> TextIO:

@@ -136,7 +136,7 @@ def main() -> None:
     except Exception as error:
         code = _fail_unexpectedly(error)
     except BaseException as error:
-        # A panic of Polars, which is no `Exception` and may be for want of memory.
+        # A panic of Polars is not an `Exception`; it may be a lack of memory.
         if type(error).__name__ != "PanicException":
             raise
         code = _fail_unexpectedly(error)

@@ -1,5 +1,6 @@
 """`touchstone plan`: how many problems and attempts a comparison needs, and what that costs."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +16,14 @@ from touchstone.cli.options import (
     share_option,
 )
 from touchstone.errors import TouchstoneError
+from touchstone.text import counted
 
 if TYPE_CHECKING:
-    from touchstone.compare.planning import ComparisonPlan
+    import polars as pl
+
+    from touchstone.cli.terminal_tables import FittedTable
+    from touchstone.compare.planning import ComparisonPlan, FixedBenchmark
+    from touchstone.inference.planning import Mix
 
 _CHART_FORMATS = (".svg", ".png", ".html")
 
@@ -86,12 +92,9 @@ def plan(
         )  # fmt: skip
     if as_json:
         from touchstone.cli.json_output import print_json
-        from touchstone.cli.plan_text import plan_document
 
         print_json(plan_document(found))
     elif not quiet:
-        from touchstone.cli.plan_text import show_plan
-
         show_plan(found)
     print_messages("note", found.notes, quiet)
     if save_to is not None:
@@ -106,17 +109,120 @@ def _chart_format(save_to: Path | None) -> str:
 
 
 def _save_chart(found: "ComparisonPlan", save_to: Path, format: str) -> None:
-    from touchstone.cli.plan_text import plan_frame
-    from touchstone.contracts import resolve
     from touchstone.publish.charts.plan import plan_tradeoff
-    from touchstone.storage.files import replacing
+    from touchstone.publish.charts.rendering import save_chart
+    from touchstone.publish.charts.theme import themed
 
     if all(mix.problems is None for mix in found.mixes):
         raise TouchstoneError("nothing to draw: no number of problems is enough")
-    themed, render = (resolve(f"touchstone.publish.charts.{name}") for name in ("theme:themed", f"rendering:{format}"))
-    content = render(themed(plan_tradeoff(plan_frame(found).lazy()), "light"))
-    try:
-        with replacing(save_to) as scratch:
-            scratch.write_bytes(content if isinstance(content, bytes) else content.encode())
-    except OSError as error:
-        raise TouchstoneError(f"{save_to}: cannot be written ({error.strerror})") from None
+    save_chart(themed(plan_tradeoff(plan_frame(found).lazy()), "light"), save_to, format, follow=True)
+
+
+# What it prints
+
+
+def show_plan(plan: "ComparisonPlan") -> None:
+    """Print the goal, what the plan rests on, the mixes, and what is possible now."""
+    from touchstone.cli.terminal_tables import print_line, terminal
+
+    screen = terminal()
+    goal = plan.goal
+    print_line(
+        screen,
+        f"to find a difference of {goal.effect:g} in pass@1 with probability {goal.power:g} "
+        f"(paired test over problems, level {goal.alpha:.2g})",
+        "bold",
+    )
+    for line in plan.assumptions:
+        print_line(screen, line)
+    mixes_table(plan).print(screen)
+    for line in conclusions(plan):
+        print_line(screen, line)
+
+
+def mixes_table(plan: "ComparisonPlan") -> "FittedTable":
+    """A row per number of attempts."""
+    from touchstone.cli.terminal_tables import FittedTable, numbers
+
+    fixed = plan.fixed is not None
+    table = FittedTable(
+        [
+            *numbers("attempts per problem", "problems"),
+            *numbers("attempts of both models", rank=2),
+            *(numbers("finds") if fixed else []),
+            *numbers("cost", rank=1),
+        ],
+        caption="* the cheapest mix that is enough" if any(mix.cheapest for mix in plan.mixes) else "",
+        compact=True,
+    )
+    for mix in plan.mixes:
+        table.add_row(f"{mix.attempts_per_problem:,}", *_cells(mix, fixed))
+    return table
+
+
+def _cells(mix: "Mix", fixed: bool) -> list[str]:
+    if mix.problems is None:
+        return ["never enough", "-", "-  "]
+    cost = "-" if mix.cost_usd is None else f"${mix.cost_usd:,.2f}"
+    finds = "nothing" if mix.detectable is None else f"{mix.detectable:.3f}"
+    star = " *" if mix.cheapest else "  "
+    return [f"{mix.problems:,}", f"{mix.total_attempts:,}", *([finds] if fixed else []), cost + star]
+
+
+def conclusions(plan: "ComparisonPlan") -> list[str]:
+    """What the mixes mean, in words."""
+    lines = []
+    if all(mix.problems is None for mix in plan.mixes):
+        more = "; more problems in the same clusters do not replace more clusters" if plan.population.clusters else ""
+        lines.append(f"no number of problems is enough{more}")
+    if plan.fixed is not None:
+        lines.append(_fixed_line(plan.fixed, plan.goal.effect))
+    if plan.today is not None and plan.today.detectable is not None:
+        attempts = counted(round(plan.today.attempts), "attempt")
+        lines.append(
+            f"today: {counted(plan.today.problems, 'problem')} with {attempts} each find a difference of "
+            f"{plan.today.detectable:.3f} or more"
+        )
+    if plan.mixes and all(mix.cost_usd is None for mix in plan.mixes):
+        lines.append("costs are not known; add --cost-per-attempt to compare the mixes")
+    return lines
+
+
+def _fixed_line(fixed: "FixedBenchmark", effect: float) -> str:
+    problems = counted(fixed.problems, "problem")
+    if fixed.attempts_needed is not None:
+        return f"{problems} are enough with {counted(fixed.attempts_needed, 'attempt')} per problem and model"
+    if fixed.detectable_at_best is None:
+        return f"{problems} are not enough, however many attempts there are"
+    return (
+        f"{problems} are not enough: more attempts alone never find less than {fixed.detectable_at_best:.3f}, because "
+        f"the models differ from problem to problem; {effect:g} takes more problems"
+    )
+
+
+def plan_document(plan: "ComparisonPlan") -> dict[str, object]:
+    """The plan for --json."""
+    today = plan.today and {
+        "problems": plan.today.problems,
+        "attempts_per_problem": plan.today.attempts,
+        "detectable": plan.today.detectable,
+        "correlation": plan.today.correlation,
+    }
+    return {
+        "goal": asdict(plan.goal),
+        "population": asdict(plan.population),
+        "assumptions": plan.assumptions,
+        "mixes": [asdict(mix) for mix in plan.mixes],
+        "cheapest": next((asdict(mix) for mix in plan.mixes if mix.cheapest), None),
+        "today": today,
+        "fixed": plan.fixed and asdict(plan.fixed),
+        "conclusions": conclusions(plan),
+        "notes": plan.notes,
+    }
+
+
+def plan_frame(plan: "ComparisonPlan") -> "pl.DataFrame":
+    """The mixes as the table of the chart `plan_tradeoff`."""
+    import polars as pl
+
+    return pl.DataFrame([asdict(mix) | {"effect": plan.goal.effect, "power": plan.goal.power} for mix in plan.mixes])

@@ -1,4 +1,4 @@
-"""`touchstone report`: the report on a run as a page or as Markdown."""
+"""`touchstone report`: the report on a run as a page, as Markdown, or its tables as LaTeX."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,19 +18,22 @@ def report(
     data: Annotated[Path | None, DATA_OPTION] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     format: Annotated[
-        Literal["html", "markdown"] | None,
-        typer.Option(help="A page, or Markdown for a pull request. [default: the one --save-to implies, else html]"),
+        Literal["html", "markdown", "latex"] | None,
+        typer.Option(
+            help="A page, Markdown for a pull request, or LaTeX tables for a paper. "
+            "[default: the one --save-to implies, else html]"
+        ),
     ] = None,
     save_to: Annotated[
-        Path | None, typer.Option(help="Write to this file. [default: report.html in DATA; Markdown is printed]")
+        Path | None, typer.Option(help="Write to this file. [default: report.html in DATA; the others are printed]")
     ] = None,
     draft: Annotated[bool, DRAFT_OPTION] = False,
 ) -> None:
-    """Write the report on a run: one page that needs nothing else, or Markdown."""
+    """Write the report on a run: one page that needs nothing else, Markdown, or LaTeX tables."""
     folder = output_folder(data)
-    wanted = format or ("markdown" if save_to is not None and save_to.suffix == ".md" else "html")
-    if wanted == "markdown":
-        _markdown(tables_folder(folder, draft).parent, save_to, open_=open_)
+    implied = {".md": "markdown", ".tex": "latex"}.get(save_to.suffix if save_to is not None else "", "html")
+    if (wanted := format or implied) != "html":
+        _text(tables_folder(folder, draft).parent, wanted, save_to, open_=open_)
         return
     page = _page(folder, save_to, draft=draft)
     print(page)
@@ -40,13 +43,13 @@ def report(
         webbrowser.open(page.absolute().as_uri())
 
 
-def _markdown(results: Path, save_to: Path | None, *, open_: bool) -> None:
-    from touchstone.publish.report import report_markdown
+def _text(results: Path, format: str, save_to: Path | None, *, open_: bool) -> None:
+    from touchstone.publish.report import report_latex, report_markdown
 
     if open_:
-        raise TouchstoneError("--open is for the page: leave --format markdown out")
+        raise TouchstoneError(f"--open is for the page: leave --format {format} out")
     with show_progress("writing the report"):
-        text = report_markdown(results)
+        text = report_markdown(results) if format == "markdown" else report_latex(results)
     if save_to is None:
         print_data(text)
     else:
@@ -72,12 +75,7 @@ def _page(folder: Path, save_to: Path | None, *, draft: bool) -> Path:
 
 
 def _save(text: str, path: Path) -> None:
-    from touchstone.storage.files import replacing
+    from touchstone.publish.formats import saving
 
-    if path.exists() and not path.is_file():
-        raise TouchstoneError(f"{path}: not a file")
-    try:
-        with replacing(path) as scratch:
-            scratch.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise TouchstoneError(f"{path}: {error.strerror or error}") from error
+    with saving(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")

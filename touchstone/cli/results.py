@@ -2,9 +2,10 @@
 
 import shutil
 import sys
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -25,9 +26,17 @@ from touchstone.cli.options import (
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 from touchstone.locations import is_mirror
+from touchstone.publish.short_names import cell_width, shortened
+from touchstone.text import counted, counted_of, visible
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # Bytes of CSV that take about a second to read. Below that, importing the live display would take longer than the work.
 _LARGE = 100_000_000
+_SHORTEST_NAME = 8
+# Nobody reads more on a terminal, and all cells are measured before the first is printed.
+_MOST_ROWS = 10_000
 
 commands = typer.Typer()
 
@@ -52,7 +61,6 @@ def pass_at_k(
     quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Compute pass@k straight from files, without Dagster."""
-    from touchstone.cli.plain_text import explain_nulls, summary_text
     from touchstone.config import IntervalSettings
     from touchstone.ingest.implied_config import implied_config
     from touchstone.ingest.quarantine import explain_refusals
@@ -122,8 +130,6 @@ def sql(
         if save_to is not None and saved_as is not None:
             save_result(result, saved_as, save_to)
         elif format in (None, "table"):
-            from touchstone.cli.tables import show_result
-
             show_result(result)
         else:
             print_data(result_text(result, str(format)))
@@ -132,7 +138,107 @@ def sql(
 @commands.command()
 def tables(data: Annotated[Path | None, DATA_OPTION] = None, draft: Annotated[bool, DRAFT_OPTION] = False) -> None:
     """List the tables of a run and their columns."""
-    from touchstone.cli.tables import show_tables
     from touchstone.publish.query import list_tables
 
     show_tables(list_tables(tables_folder(data, draft)))
+
+
+# What they print
+
+
+def show_result(result: Any) -> None:
+    """Print the result of a query, figures rounded to significant digits."""
+    from touchstone.cli.terminal_tables import Column, FittedTable, terminal
+    from touchstone.publish.result_formats import terminal_cells
+
+    columns, rows, count = terminal_cells(result, _MOST_ROWS)
+    table = FittedTable(
+        [Column(header, kind) for header, kind in columns],
+        hint="use --format csv or a wider terminal",
+    )
+    for row in rows:
+        table.add_row(*row)
+    screen = terminal()
+    table.print(screen)
+    shown = f"{len(rows):,} of " if len(rows) < count else ""
+    screen.print(f"{shown}{counted(count, 'row')}{'; --format csv prints all' if shown else ''}")
+
+
+def show_tables(listing: Iterable[tuple[str, int, list[tuple[str, str]]]]) -> None:
+    """Print tables with their row counts and columns."""
+    from rich.text import Text
+
+    from touchstone.cli.terminal_tables import FittedTable, names, numbers, prose, terminal
+
+    table = FittedTable([*names("table"), *numbers("rows"), *prose("columns")], lines_between_rows=True)
+    for name, rows, columns in listing:
+        described = [Text.assemble(visible(column), " ", (kind, "dim")) for column, kind in columns]
+        table.add_row(name, f"{rows:,}", Text(", ").join(described))
+    table.print(terminal())
+
+
+# `pass-at-k` as plain text. Without rich, which would take longer to import than the work.
+
+
+def summary_text(summary: "pl.DataFrame", k_values: Sequence[int], width: int | None = None) -> str:
+    """Models and their pass@k in aligned columns, rows numbered from 0; three to six decimals, as a column needs.
+
+    On a terminal of so many columns, long names are shortened, and values of k that do not fit are named below.
+    """
+    names = [name for name in ("LLM", "tier") if name in summary.columns] + [f"pass@{k}" for k in k_values]
+    columns = [["", *(str(row) for row in range(summary.height))]]
+    columns += [[name, *_cells(summary[name])] for name in names]
+    hidden = []
+    if width is not None:
+        shown = _fitting(columns, width)
+        hidden = names[shown - 1 :]
+        columns = columns[:shown]
+        room = width - sum(_width(column) + 2 for place, column in enumerate(columns) if place != 1)
+        short = shortened(columns[1][1:], max(room, _SHORTEST_NAME))
+        columns[1] = [columns[1][0], *(short[name] for name in columns[1][1:])]
+    padded = [[" " * (_width(column) - cell_width(cell)) + cell for cell in column] for column in columns]
+    lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+    return "\n".join([*lines, *([f"not shown: {', '.join(hidden)}"] if hidden else [])])
+
+
+def _fitting(columns: Sequence[Sequence[str]], width: int) -> int:
+    """How many of the first columns fit beside names that are shortened as far as possible; at least three."""
+    least = [_width(column) for column in columns]
+    least[1] = min(least[1], _SHORTEST_NAME)
+    shown = len(columns)
+    while shown > 3 and sum(least[:shown]) + 2 * (shown - 1) > width:
+        shown -= 1
+    return shown
+
+
+def explain_nulls(table: "pl.DataFrame") -> list[str]:
+    """Why a figure is missing, or which problems it leaves out."""
+    import polars as pl
+
+    lines = []
+    undecided = table.filter(pl.col("attempted") == 0).unique(["model", "tier"], maintain_order=True)
+    for row in undecided.iter_rows(named=True):
+        lines.append(f"{row['model']} {row['tier']}: no decided attempts, so no figure")
+    short = table.filter((pl.col("attempted") > 0) & (pl.col("eligible") < pl.col("attempted")))
+    for row in short.iter_rows(named=True):
+        missing = row["attempted"] - row["eligible"]
+        has, are = ("has", "is") if missing == 1 else ("have", "are")
+        lines.append(
+            f"{row['model']} {row['tier']} pass@{row['k']}: {counted_of(missing, row['attempted'], 'problem')} "
+            f"{has} fewer than {row['k']} decided attempts and {are} left out"
+        )
+    return lines
+
+
+def _width(column: Sequence[str]) -> int:
+    return max(map(cell_width, column))
+
+
+def _cells(column: "pl.Series") -> list[str]:
+    import polars as pl
+
+    if column.dtype != pl.Float64:
+        return [visible(str(value)) for value in column]
+    texts = [f"{value:.6f}" for value in column if value is not None]
+    decimals = max(3, *(len(text.rstrip("0").split(".")[1]) for text in texts), 0)
+    return ["-" if value is None else f"{value:.{decimals}f}" for value in column]

@@ -114,7 +114,7 @@ class _Wanted:
 
 
 def _require_runnable_in_turn(configs: list[Path], is_about_one: bool) -> None:
-    """Read all configurations before the first run: what is wrong with the last would be told late."""
+    """Read all configurations before the first run, so that an error in the last one surfaces first."""
     from touchstone.config import load_config
 
     if is_about_one:
@@ -189,7 +189,7 @@ def _report(evaluation: "Evaluation", outcome: "RunOutcome", as_json: bool, quie
     if not as_json and not quiet:
         from touchstone.cli.run_tables import show_run
 
-        show_run(evaluation.config, evaluation.store, outcome)
+        show_run(evaluation.store, outcome)
         return
     print_messages("error", outcome.failures)
     failed = (check for check in outcome.checks if check.error and not check.passed)
@@ -214,8 +214,9 @@ def _report_published(config: "EvaluationConfig", published: "PublishedRun", as_
         print_json(run_document(scan, published.checks, config.output_dir, **facts))
     elif not quiet:
         from touchstone.cli.run_tables import show_published
+        from touchstone.storage.store import Store
 
-        show_published(config, published)
+        show_published(Store(config.output_dir), published)
 
 
 def _configuration(
@@ -235,9 +236,9 @@ def _configuration(
 
 def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool, silent: bool) -> None:
     """Print what was recognized; choose the k values of a new configuration by the attempts that there are."""
-    from touchstone.cli.fitted_table import terminal
-    from touchstone.cli.recognized_tables import show_recognized
-    from touchstone.cli.relative_paths import relative_path
+    from touchstone.cli.console import relative_path
+    from touchstone.cli.input_tables import show_recognized
+    from touchstone.cli.terminal_tables import terminal
     from touchstone.ingest.implied_config import with_fitting_k
     from touchstone.ingest.recognized import recognized_sources
 
@@ -273,12 +274,13 @@ def ui(
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
     """Start the Dagster UI and its daemon. Stop them with Ctrl-C."""
-    from touchstone.cli.ports import require_free_port
     from touchstone.config import load_config
+    from touchstone.publish.local_server import listen
 
     if config is not None:
         load_config(config)
-    require_free_port(_UI_HOST, port)
+    # Before anything slow is loaded.
+    listen(_UI_HOST, port).close()
     print(f"starting the Dagster UI on http://{_UI_HOST}:{port} (stop with Ctrl-C)", file=sys.stderr, flush=True)
     from pipelines.launch import start_ui
 

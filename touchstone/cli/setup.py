@@ -1,16 +1,68 @@
-"""Commands to get started: `doctor` checks the installation, `synth` writes synthetic data."""
+"""Commands to get started: `init` writes a project, `synth` synthetic data, and `doctor` checks the installation."""
 
+import importlib.metadata
+import json
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from touchstone.cli.console import show_progress
-from touchstone.cli.init import init
 from touchstone.cli.options import MultiValueCommand
+from touchstone.errors import TouchstoneError
+
+if TYPE_CHECKING:
+    from touchstone.cli.doctor_deep import Proof
+
+_PACKAGES = ("polars", "duckdb", "pyarrow", "dagster", "dagster-webserver")
+_OPTIONAL_PROGRAMS = {
+    "bwrap": "sandbox for validation; Debian and Ubuntu: apt-get install bubblewrap",
+    "terraform": "full validation of Terraform fixes; installation: terraform.io",
+    "cargo": "validation of Rust fixes; Debian and Ubuntu: apt-get install cargo",
+}
 
 commands = typer.Typer()
-commands.command()(init)
+
+
+@commands.command()
+def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")]) -> None:
+    """Write the sample data and a commented configuration to a new folder."""
+    write_project(directory)
+    print(f"{directory}: sample data and configuration written. Next:")
+    if directory.resolve() != Path.cwd():
+        print(f"  cd {directory}")
+    print("  touchstone run --config evaluation_config.json\n  touchstone ui")
+    print("evaluation_config.toml explains the settings; data/ is where your own files go.")
+
+
+def write_project(directory: Path) -> None:
+    """Fill a new or empty folder: `evaluation_config.json`, the same as TOML with comments, and `data/`."""
+    from touchstone.project_files import commented_config, sample_folder
+
+    try:
+        if directory.is_dir() and any(directory.iterdir()):
+            raise TouchstoneError(f"{directory}: the folder is not empty; name a new or empty one")
+        data = directory / "data"
+        data.mkdir(parents=True)
+        for source in sorted(sample_folder().glob("*.csv")):
+            shutil.copyfile(source, data / source.name)
+        commented = commented_config().read_text()
+        (directory / "evaluation_config.toml").write_text(commented)
+        (directory / "evaluation_config.json").write_text(_without_comments(commented))
+    except OSError as error:
+        raise TouchstoneError(f"{directory}: cannot be written ({error.strerror})") from None
+
+
+def _without_comments(toml: str) -> str:
+    """The settings of a TOML file as JSON, a line each; sections in which everything is commented out are left out."""
+    settings = {key: value for key, value in tomllib.loads(toml).items() if not isinstance(value, dict)}
+    lines = [f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in settings.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 @commands.command(cls=MultiValueCommand)
@@ -44,9 +96,6 @@ def doctor(
     ] = False,
 ) -> None:
     """Check the installation: what is there, what is missing, and how to get it."""
-    from touchstone.cli.doctor import check_requirements
-    from touchstone.cli.tables import show_doctor
-
     items = check_requirements()
     show_doctor(items)
     if any(item.required and not item.met for item in items):
@@ -58,7 +107,6 @@ def doctor(
 def _prove() -> None:
     """Prove the installation and say in one sentence whether its figures can be trusted."""
     from touchstone.cli.doctor_deep import prove_installation, verdict
-    from touchstone.cli.tables import show_proofs
 
     with show_progress("proving the installation"):
         proofs = prove_installation()
@@ -67,3 +115,57 @@ def _prove() -> None:
     print(sentence)
     if not trusted:
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One requirement, and whether it is met."""
+
+    name: str
+    met: bool
+    required: bool
+    detail: str
+
+
+def check_requirements() -> list[Requirement]:
+    """Check the interpreter, the packages and the optional programs."""
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    items = [Requirement("python", sys.version_info >= (3, 11), True, f"{version} (3.11 or later required)")]
+    items += [_package(name) for name in _PACKAGES]
+    for program, purpose in _OPTIONAL_PROGRAMS.items():
+        found = shutil.which(program)
+        items.append(Requirement(program, found is not None, False, found or f"not found: {purpose}"))
+    return items
+
+
+def _package(name: str) -> Requirement:
+    try:
+        return Requirement(name, True, True, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Requirement(name, False, True, "missing: reinstall Touchstone (in a checkout: make setup)")
+
+
+def show_doctor(items: Iterable["Requirement"]) -> None:
+    """Print what was found, and how to get the rest."""
+    from rich.text import Text
+
+    from touchstone.cli.terminal_tables import FittedTable, names, prose, terminal
+
+    table = FittedTable([*names("", "what"), *prose("detail")])
+    for item in items:
+        word, style = ("ok", "green") if item.met else ("missing", "red") if item.required else ("optional", "yellow")
+        table.add_row(Text(word, style=style), item.name, item.detail)
+    table.print(terminal())
+
+
+def show_proofs(proofs: Iterable["Proof"]) -> None:
+    """Print what was proven on known answers."""
+    from rich.text import Text
+
+    from touchstone.cli.terminal_tables import FittedTable, names, prose, terminal
+
+    styles = {"proven": "green", "wrong": "red", "not available": "yellow"}
+    table = FittedTable([*names("", "what"), *prose("detail")])
+    for proof in proofs:
+        table.add_row(Text(proof.result, style=styles[proof.result]), proof.name, proof.detail)
+    table.print(terminal())

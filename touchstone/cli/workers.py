@@ -23,10 +23,10 @@ def start(
     import signal
     import threading
 
-    from touchstone.cli.ports import require_free_port
+    from touchstone.publish.local_server import listen
     from touchstone.workers.cluster import LOOPBACK, local_cluster
 
-    require_free_port(LOOPBACK, port)
+    listen(LOOPBACK, port).close()
     stopped = threading.Event()
     for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(stop, lambda *_: stopped.set())

@@ -27,6 +27,17 @@ MAX_CHARACTERS = 200_000
 # Columns of the input that hold what the model answered, most specific first.
 RESPONSE_COLUMNS = ("raw_response", "response", "llm_response", "completion")
 
+# The texts of an attempt in the order in which a reader wants them, by field, with their titles.
+TEXTS = {
+    "diff": "Diff of the fix",
+    "diagnostics_before": "Diagnostics before the fix",
+    "diagnostics_after": "Diagnostics after the fix",
+    "fix": "The fix as written",
+    "raw_response": "Raw response",
+}
+# Whether an attempt passed, in words.
+VERDICTS = {True: "passed", False: "failed", None: "undecided"}
+
 # Fixes that are unified diffs themselves.
 _DIFF_COLUMNS = ("fixed_diff", "model_patch")
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from touchstone.errors import TouchstoneError
-from touchstone.publish.csv_files import csv_pieces, write_csv
+from touchstone.publish.csv_files import csv_pieces, safe_for_spreadsheets
+from touchstone.publish.formats import saving
 from touchstone.publish.views import require_tables, table_files
-from touchstone.storage.files import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,21 +52,18 @@ def _in_batches(rows: pl.LazyFrame) -> Iterator["pa.RecordBatchReader"]:
 def save_export(tables_dir: Path, table: str, fmt: str, columns: Sequence[str], path: Path) -> None:
     """Write the table to a file atomically."""
     rows = scan_table(tables_dir, table, columns)
-    if path.exists() and not path.is_file():
-        raise TouchstoneError(f"{path}: not a file")
-    try:
-        if fmt == "csv":
-            write_csv(rows, path)
-        elif fmt == "parquet":
-            with replacing(path) as scratch:
-                rows.sink_parquet(scratch)
-        else:
-            from touchstone.publish.result_formats import save_result
+    if fmt == "csv":
+        with saving(path) as scratch:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            safe_for_spreadsheets(rows).sink_csv(scratch)
+    elif fmt == "parquet":
+        with saving(path) as scratch:
+            rows.sink_parquet(scratch)
+    else:
+        from touchstone.publish.result_formats import save_result
 
-            with _in_batches(rows) as batches:
-                save_result(batches, fmt, path)
-    except OSError as error:
-        raise TouchstoneError(f"{path}: {error.strerror or error}") from error
+        with _in_batches(rows) as batches:
+            save_result(batches, fmt, path)
 
 
 def scan_table(tables_dir: Path, table: str, columns: Sequence[str] = ()) -> pl.LazyFrame:

@@ -8,19 +8,6 @@ from touchstone.text import estimate, significant
 
 _MOST_DECIMALS = 8
 
-# The averages of `model_statistics` about code, and how they are headed.
-CODE_FIGURES = {
-    "avg_compilation_rate": "compile rate",
-    "avg_test_pass_rate": "tests passed",
-    "avg_lint_score": "lint",
-    "avg_code_score": "code score",
-}
-CROSS_TIER_SENTENCES = (
-    "Low variance of pass rates (near 0): the tier hardly matters. High (at most 0.25): results depend on the tier.",
-    "Medians of pass rates are often all 1; then the variance of the means tells more.",
-    "Cost variance and delta compare the tiers' median costs: 0 if all cost the same, high if some cost far more.",
-)
-
 
 def number(value: float | None) -> str:
     """A figure to three decimals, or a dash."""

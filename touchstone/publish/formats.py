@@ -1,9 +1,11 @@
-"""The output format that a file name implies. Imports nothing heavy, so that fast commands stay fast."""
+"""Files that a user names: the output format that a name implies, and how they are written. Imports nothing heavy."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
+from touchstone.storage.files import replacing
 
 RESULT_SUFFIXES = {
     ".csv": "csv",
@@ -37,3 +39,15 @@ def file_format(save_to: Path, chosen: str | None, suffixes: Mapping[str, str]) 
             f"--save-to {save_to.name} implies --format {implied}, but --format is {chosen}; leave --format out"
         )
     return chosen or implied
+
+
+@contextmanager
+def saving(path: Path) -> Iterator[Path]:
+    """Yield a temporary sibling that is renamed over `path` on success; what prevents that is an error of one line."""
+    if path.exists() and not path.is_file():
+        raise TouchstoneError(f"{path}: not a file")
+    try:
+        with replacing(path) as scratch:
+            yield scratch
+    except OSError as error:
+        raise TouchstoneError(f"{path}: cannot be written ({error.strerror or error})") from error

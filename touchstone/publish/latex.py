@@ -14,6 +14,8 @@ _SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "∞": r"$\infty$",
+    "…": r"\ldots{}",
 } | {mark: f"\\{mark}" for mark in "&%$#_{}"}
 
 

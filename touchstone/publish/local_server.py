@@ -4,6 +4,7 @@ A page of any site may send requests to loopback. Browsers say which site that i
 name that was asked for (`Host`), which is foreign if a site has its own name point to this machine (DNS rebinding).
 """
 
+import errno
 import re
 import socket
 from collections.abc import Callable, Iterable
@@ -48,8 +49,9 @@ def listen(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except (OSError, OverflowError) as error:
         bound.close()
-        reason = getattr(error, "strerror", None) or error
-        raise TouchstoneError(f"port {port} on {host} cannot be used ({reason}); choose another with --port") from None
+        busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        reason = "is in use" if busy else f"cannot be used ({getattr(error, 'strerror', None) or error})"
+        raise TouchstoneError(f"port {port} on {host} {reason}; choose another with --port") from None
     return bound
 
 

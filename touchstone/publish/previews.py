@@ -1,6 +1,6 @@
-"""Tables as a page shows the first rows of them: best or worst first, figures rounded, an interval in one cell.
+"""The first rows of any table, for the Dagster UI: best or worst first, figures rounded, an interval in one cell.
 
-What a page makes of the cells belongs to the page: they are plain text, without control characters.
+Tables that are laid out for people are declared in `result_tables`.
 """
 
 import re
@@ -13,7 +13,6 @@ import polars as pl
 from touchstone.text import estimate, markdown_text, significant, visible
 
 ROWS = 10
-LEADERBOARD_ROWS = 200
 NO_VALUE = "-"
 _DIGITS = 3
 _WIDTH = 80
@@ -53,11 +52,6 @@ class Preview:
         names, *rows = ([markdown_text(cell) for cell in line] for line in [self.columns, *self.rows])
         return "\n".join(f"| {' | '.join(line)} |" for line in [names, ["---"] * len(names), *rows])
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether rows are left out."""
-        return len(self.rows) < self.total
-
 
 def preview(frame: pl.LazyFrame, table: str = "", most: int = ROWS) -> Preview:
     """The first rows of a table, in an order that suits it.
@@ -76,29 +70,6 @@ def preview(frame: pl.LazyFrame, table: str = "", most: int = ROWS) -> Preview:
         for row in first.iter_rows(named=True)
     ]
     return Preview([visible(name) for name in shown], rows, total)
-
-
-def leaderboard(pass_at_k: pl.DataFrame, most: int = LEADERBOARD_ROWS) -> Preview:
-    """Models with their pass@k and confidence intervals, best first.
-
-    >>> row = {"model": "m", "tier": "T0", "k": 1, "pass_at_k": 2 / 3, "ci_low": .5, "ci_high": .75,
-    ...        "attempted": 9, "problems": 10}
-    >>> leaderboard(pl.DataFrame([row])).rows
-    [['m', 'T0', '0.667 [0.500, 0.750]', '9/10']]
-    """
-    ks = pass_at_k["k"].unique().sort().to_list()
-    columns = ["model", "tier", *(f"pass@{k}" for k in ks), "attempted"]
-    best_first = pass_at_k.filter(pl.col("k") == min(ks, default=1)).sort(
-        "pass_at_k", "model", "tier", descending=[True, False, False], nulls_last=True
-    )
-    by_model = pass_at_k.sort("k").rows_by_key(["model", "tier"], named=True, include_key=True)
-    rows = []
-    for model, tier in best_first.select("model", "tier").head(most).iter_rows():
-        figures = by_model[model, tier]
-        shown = [estimate(row["pass_at_k"], row["ci_low"], row["ci_high"], "{:.3f}".format) for row in figures]
-        attempted = f"{figures[0]['attempted']}/{figures[0]['problems']}"
-        rows.append([visible(model), visible(tier), *shown, attempted])
-    return Preview(columns, rows, best_first.height)
 
 
 def _intervals(schema: pl.Schema) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from touchstone.errors import TouchstoneError
-from touchstone.publish.macros import sql_text
-from touchstone.publish.views import create_views, one_line, pattern, require_tables, table_files
+from touchstone.publish.views import create_views, one_line, pattern, require_tables, sql_text, table_files
 
 if TYPE_CHECKING:
     import duckdb

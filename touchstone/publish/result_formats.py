@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from touchstone.errors import TouchstoneError
+from touchstone.publish.formats import saving
 from touchstone.publish.latex import latex_table
 from touchstone.publish.views import one_line
-from touchstone.storage.files import replacing, spreadsheet_safe
+from touchstone.storage.files import spreadsheet_safe
 from touchstone.text import json_number, markdown_text, significant
 
 ColumnKind = Literal["name", "number", "text"]
@@ -87,10 +88,8 @@ def result_text(table: Result, fmt: str) -> Iterator[str]:
 def save_result(table: Result, fmt: str, path: Path) -> None:
     """Write the result to a file atomically."""
     text = None if fmt == "parquet" else result_text(table, fmt)
-    if path.exists() and not path.is_file():
-        raise TouchstoneError(f"{path}: not a file")
     try:
-        with replacing(path) as scratch:
+        with saving(path) as scratch:
             if text is None:
                 _write_parquet(table, scratch)
             else:
@@ -98,8 +97,6 @@ def save_result(table: Result, fmt: str, path: Path) -> None:
                     file.writelines(text)
     except pa.ArrowException as error:
         raise TouchstoneError(f"{path}: {one_line(str(error))}") from error
-    except OSError as error:
-        raise TouchstoneError(f"{path}: {error.strerror or error}") from error
 
 
 def _write_parquet(table: Result, path: Path) -> None:

@@ -163,7 +163,7 @@ def _mark(seen: os.stat_result | None) -> str:
 
 
 def _results(store: Store, baseline: str | None) -> str:
-    """A hash of what is published as it lies there: sizes, times and inodes of files, links, snapshots and pins."""
+    """A hash of the published files: sizes, times and inodes of files, links, snapshots and pins."""
     root, snapshots = store.root, store.root / FOLDER
     links = [root / name for name in PUBLISHED_NAMES] + [store.current_link]
     lines = [f"{link} {link.readlink() if link.is_symlink() else link.exists()}\n" for link in links]
@@ -202,7 +202,7 @@ class RunRecorder:
         published = self.store.generation not in (None, self._published_before)
         if not published or any(check.error and not check.passed for check in checks):
             return
-        # Without a record the next run does its work, so whatever prevents one is no error.
+        # A failure here does not fail the run: without a record, the next run does its work.
         with suppress(OSError, TouchstoneError):
             if not self._unchanged(baseline) or (tools is not None and not self._is_final()):
                 return

@@ -1,7 +1,9 @@
-"""DuckDB views, one per table over its Parquet files, and the formulas as SQL macros. `touchstone sql` reads them.
+"""DuckDB views, one per table over its Parquet files, and the formulas of `touchstone.metrics` as SQL macros.
 
-The columns of a table belong in `touchstone.contracts`, running SQL in `touchstone.publish.query`, and the DuckDB file
-for other programs in `touchstone.publish.warehouse`.
+`touchstone sql` reads them. The columns of a table belong in `touchstone.contracts`, running SQL in
+`touchstone.publish.query`, and the DuckDB file for other programs in `touchstone.publish.warehouse`. Tests check that
+macros and metrics give the same figures. Their weights, grades and penalties come from the table `settings`, whose keys
+are those of the configuration; a missing key takes its default.
 """
 
 import json
@@ -11,12 +13,154 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from touchstone.errors import TouchstoneError
-from touchstone.publish.macros import macros, sql_text
 from touchstone.storage.files import parquet_files
 from touchstone.tables import TABLES
 
 if TYPE_CHECKING:
     import duckdb
+
+# C(n - marked, k) / C(n, k) as a product over the smaller of marked and k, as in `touchstone.metrics.pass_at_k`.
+# The factors come from two zipped ranges, because a lambda that refers to the arguments would confuse a user's column
+# with its own variable, and could not take a subquery at all.
+_CHANCE_OF_AVOIDING = """
+CREATE OR REPLACE MACRO chance_of_avoiding(n, c, marked, k) AS CASE
+    WHEN n IS NULL OR c IS NULL OR k IS NULL THEN NULL
+    WHEN c < 0 OR c > n THEN error('there cannot be ' || c || ' passes among ' || n || ' attempts')
+    WHEN k < 1 THEN error('k must be at least 1, got ' || k)
+    WHEN n < k THEN NULL
+    WHEN marked = 0 THEN 1.0::DOUBLE
+    WHEN marked + k > n THEN 0.0::DOUBLE
+    ELSE list_product(list_transform(
+        list_zip(
+            range(n - marked - k + 1, n - greatest(marked, k) + 1),
+            range(n - least(marked, k) + 1, n + 1)
+        ),
+        lambda pair: pair[1] / pair[2]
+    ))
+END
+"""
+
+_COST_OF_PASS = """
+CREATE OR REPLACE MACRO cost_of_pass(cost_usd, pass_rate) AS CASE
+    WHEN cost_usd IS NULL OR pass_rate IS NULL THEN NULL
+    WHEN cost_usd < 0 THEN error('a cost cannot be negative, got ' || cost_usd)
+    WHEN pass_rate = 0 THEN 'infinity'::DOUBLE
+    ELSE cost_usd::DOUBLE / pass_rate
+END
+"""
+
+_UPLIFT = "CREATE OR REPLACE MACRO uplift(score, baseline) AS (score - baseline)::DOUBLE / nullif(baseline, 0)"
+
+# The formulas of `touchstone.metrics.reliability`.
+_RELIABILITY = (
+    """
+CREATE OR REPLACE MACRO flips(n, c) AS CASE
+    WHEN c < 0 OR c > n THEN error('there cannot be ' || c || ' passes among ' || n || ' attempts')
+    WHEN n >= 2 THEN c > 0 AND c < n
+END
+""",
+    """
+CREATE OR REPLACE MACRO consistency(n, c) AS CASE
+    WHEN c < 0 OR c > n THEN error('there cannot be ' || c || ' passes among ' || n || ' attempts')
+    WHEN n >= 2
+    THEN (c::BIGINT * (c::BIGINT - 1) + (n::BIGINT - c::BIGINT) * (n::BIGINT - c::BIGINT - 1))::DOUBLE
+        / (n::BIGINT * (n::BIGINT - 1))
+END
+""",
+)
+
+_USED = (
+    "scoring.composite.pass_rate",
+    "scoring.composite.impl_rate",
+    "scoring.composite.missing",
+    "scoring.code.compilation",
+    "scoring.code.tests",
+    "scoring.code.lint",
+    "scoring.code.structure",
+    "scoring.code.per_warning",
+    "scoring.grades",
+    "scoring.failing_grade",
+)
+
+
+def macros(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """One CREATE statement per macro; `settings` maps the dotted keys of the configuration to values."""
+    used = _with_defaults(settings)
+    return (
+        _CHANCE_OF_AVOIDING,
+        "CREATE OR REPLACE MACRO pass_at_k(n, c, k) AS "
+        "1 - chance_of_avoiding(n::BIGINT, c::BIGINT, c::BIGINT, k::BIGINT)",
+        "CREATE OR REPLACE MACRO pass_hat_k(n, c, k) AS "
+        "chance_of_avoiding(n::BIGINT, c::BIGINT, n::BIGINT - c::BIGINT, k::BIGINT)",
+        _composite_score(used),
+        _code_score(used),
+        _COST_OF_PASS,
+        _letter_grade(used),
+        _UPLIFT,
+        *_RELIABILITY,
+    )
+
+
+def _with_defaults(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    if all(key in settings for key in _USED):
+        return settings
+    # Only for tables of another version: importing the configuration takes longer than most queries.
+    from touchstone.config.scoring import Scoring
+    from touchstone.publish.settings import scoring_settings
+
+    return scoring_settings(Scoring()) | dict(settings)
+
+
+def _composite_score(settings: Mapping[str, Any]) -> str:
+    impl_rate = "coalesce(impl_rate, 0)" if settings["scoring.composite.missing"] == "zero" else "impl_rate"
+    weights = (_number(settings[f"scoring.composite.{part}"]) for part in ("pass_rate", "impl_rate"))
+    return """
+CREATE OR REPLACE MACRO composite_score(pass_rate, impl_rate, pass_weight := {}, impl_weight := {}) AS
+    (pass_rate * pass_weight + {} * impl_weight)::DOUBLE / (pass_weight + impl_weight)
+""".format(*weights, impl_rate)
+
+
+def _code_score(settings: Mapping[str, Any]) -> str:
+    parts = ("compilation", "tests", "lint", "per_warning", "structure")
+    compilation, tests, lint, per_warning, weight = (_number(settings[f"scoring.code.{part}"]) for part in parts)
+    structure = f"\n        + {weight} * structure_score" if settings["scoring.code.structure"] else ""
+    return f"""
+CREATE OR REPLACE MACRO code_score(compiled, tests_passed, tests_failed, lint_warnings, structure_score := NULL) AS CASE
+    WHEN compiled IS NULL THEN NULL
+    WHEN NOT compiled::BOOLEAN THEN 0.0::DOUBLE
+    ELSE {compilation}
+        + {tests} * coalesce(
+            coalesce(tests_passed, 0) / nullif(coalesce(tests_passed, 0) + coalesce(tests_failed, 0), 0), 0
+        )
+        + {lint} * greatest(0, 1 - {per_warning} * coalesce(lint_warnings, 0)){structure}
+END
+"""
+
+
+def _letter_grade(settings: Mapping[str, Any]) -> str:
+    falling = sorted(settings["scoring.grades"].items(), key=lambda item: -item[1])
+    bands = "".join(f"    WHEN score >= {_number(lowest)} THEN {sql_text(name)}\n" for name, lowest in falling)
+    failing = sql_text(settings["scoring.failing_grade"])
+    return f"""
+CREATE OR REPLACE MACRO letter_grade(score) AS CASE
+    WHEN score IS NULL THEN NULL
+{bands}    ELSE {failing}
+END
+"""
+
+
+def _number(value: float) -> str:
+    return f"{float(value)!r}::DOUBLE"
+
+
+def sql_text(value: str) -> str:
+    """The value as an SQL string literal.
+
+    >>> sql_text("it's")
+    "'it''s'"
+    """
+    return "'" + value.replace("'", "''") + "'"
+
 
 TABLE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 

@@ -11,7 +11,7 @@ import pytest
 import vl_convert
 
 from tests.publish.charts.tables import HOSTILE, pass_at_k
-from touchstone.publish.charts import bundle, draw
+from touchstone.publish.charts import draw, rendering
 from touchstone.publish.charts.rendering import html
 
 
@@ -26,15 +26,15 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(vl_convert, "javascript_bundle", bundled)
-    bundle.javascript.cache_clear()
+    rendering.javascript.cache_clear()
     yield found
-    bundle.javascript.cache_clear()
+    rendering.javascript.cache_clear()
 
 
 def javascript() -> str:
     """As another process would get it."""
-    bundle.javascript.cache_clear()
-    return bundle.javascript()
+    rendering.javascript.cache_clear()
+    return rendering.javascript()
 
 
 def test_scripts_are_made_once(made: list[str], tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_process_whose_address_space_is_limited_goes_on_without_charts() -> No
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))
 from touchstone.errors import TouchstoneError
-from touchstone.publish.charts.engine import vl_convert
+from touchstone.publish.charts.rendering import vl_convert
 try:
     vl_convert().vegalite_to_svg({"mark": "point"})
 except TouchstoneError as error:

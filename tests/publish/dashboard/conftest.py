@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Folder, made_once
-from touchstone.publish.dashboard.run_tables import RunTables
+from touchstone.publish.dashboard.selection import RunTables
 
 # Names of problems, suites and slices are free text.
 MARKUP, FORMULA, RIGHT_TO_LEFT, ADDRESS = (

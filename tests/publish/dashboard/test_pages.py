@@ -17,10 +17,9 @@ from tests.publish.report.pages import Page
 from touchstone.errors import TouchstoneError
 from touchstone.publish.dashboard import comments
 from touchstone.publish.dashboard.comments import read_comments, write_comment
-from touchstone.publish.dashboard.figures import leaderboard
+from touchstone.publish.dashboard.lists import leaderboard
 from touchstone.publish.dashboard.pages import dashboard
-from touchstone.publish.dashboard.run_tables import RunTables
-from touchstone.publish.dashboard.selection import Filters, Selection
+from touchstone.publish.dashboard.selection import Filters, RunTables, Selection
 
 TOKEN = "token-of-the-forms"
 ATTEMPT = {"of_model": "m", "of_tier": "T0", "problem": MARKUP, "attempt": "3"}

@@ -12,16 +12,12 @@ from tests.conftest import Folder, nightly_but, query_here
 from tests.pipelines.test_run import evaluate
 from tests.publish.dashboard.conftest import ADDRESS, FORMULA, MARKUP, RIGHT_TO_LEFT, write_evaluation
 from touchstone.errors import TouchstoneError
-from touchstone.publish.dashboard import markup, sql_cell
-from touchstone.publish.dashboard.attempt_page import attempt_page
-from touchstone.publish.dashboard.downloads import csv_bytes, parquet_bytes
-from touchstone.publish.dashboard.drill_down import attempt_list, opened_attempt
-from touchstone.publish.dashboard.example_queries import example_queries
-from touchstone.publish.dashboard.figures import problem_list
-from touchstone.publish.dashboard.run_tables import RunTables, run_folders
-from touchstone.publish.dashboard.selection import Filters, Selection
+from touchstone.publish.dashboard import markup, pages
+from touchstone.publish.dashboard.lists import attempt_list, opened_attempt, problem_list
+from touchstone.publish.dashboard.markup import attempt_page
+from touchstone.publish.dashboard.pages import csv_bytes, example_queries, parquet_bytes, run_sql, shown_rows
+from touchstone.publish.dashboard.selection import Filters, RunTables, Selection, run_folders
 from touchstone.publish.dashboard.side_by_side import Side, side_by_side
-from touchstone.publish.dashboard.sql_cell import run_sql, shown_rows
 
 TERMINAL = "\x1b[31mred"
 HOSTILE = (MARKUP, FORMULA, RIGHT_TO_LEFT, ADDRESS, TERMINAL, "<script>alert(1)</script>", '" onmouseover="alert(1)')
@@ -71,7 +67,7 @@ REFUSED = ["DROP VIEW attempts", "SELECT * FROM read_text('/etc/hostname')", "SE
 
 @pytest.mark.parametrize("sql", nightly_but(REFUSED[:1], REFUSED))
 def test_what_is_no_single_select_over_the_tables_is_refused_in_one_line(run: RunTables, sql: str) -> None:
-    with patch.object(sql_cell, "run_query", query_here), pytest.raises(TouchstoneError, match=r"^[^\n]+$"):
+    with patch.object(pages, "run_query", query_here), pytest.raises(TouchstoneError, match=r"^[^\n]+$"):
         run_sql(run, sql)
 
 

@@ -12,9 +12,8 @@ from tests.pipelines.test_run import evaluate
 from tests.publish.dashboard.conftest import Row, write_evaluation
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
-from touchstone.publish.dashboard.figures import leaderboard, problem_list, summary_line
-from touchstone.publish.dashboard.run_tables import RunTables, open_run, run_folders
-from touchstone.publish.dashboard.selection import Filters, Selection
+from touchstone.publish.dashboard.lists import leaderboard, problem_list, summary_line
+from touchstone.publish.dashboard.selection import Filters, RunTables, Selection, open_run, run_folders
 
 REMADE = (
     *("problem_scores", "problem_pass_at_k", "pass_at_k", "model_statistics", "problem_statistics", "suite_scores"),

@@ -100,7 +100,7 @@ def test_a_taken_port_is_named() -> None:
     with listen("127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(TouchstoneError, match=f"port {port} on 127.0.0.1 cannot be used .*--port"):
+        with pytest.raises(TouchstoneError, match=f"port {port} on 127.0.0.1 is in use; .*--port"):
             listen("127.0.0.1", port)
 
 

@@ -9,6 +9,7 @@ import polars as pl
 from touchstone.checks import CHECKS
 from touchstone.contracts import Table
 from touchstone.names import file_key
+from touchstone.publish.reported_run import ReportedRun
 from touchstone.tables import TABLES
 
 Row = dict[str, Any]
@@ -33,6 +34,11 @@ def write_results(root: Path, checks: dict[str, Row] | None = None, **tables: li
         file.write_text(json.dumps({"made_from": "", "models": {}, "result": result}))
     (root / "tables").mkdir(parents=True, exist_ok=True)
     return root
+
+
+def reported(root: Path, **tables: list[Row]) -> ReportedRun:
+    """The same, opened."""
+    return ReportedRun(write_results(root, **tables))
 
 
 def _whole(table: Table, row: Row) -> Row:

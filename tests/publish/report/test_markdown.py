@@ -23,8 +23,8 @@ def test_the_paragraph_comes_first_then_the_leaderboard(tmp_path: Path) -> None:
         "a repairs 70 of 100 problems at the first try (probably 60 to 80), clearly ahead of b."
     )
     assert blocks[2].startswith("a is best: pass@1 0.700 (95% CI 0.600 to 0.800, 40 problems); it is better than b")
-    assert blocks[3] == "#### pass@k with 95% confidence intervals, best first"
-    assert blocks[4].splitlines()[2] == r"| a | wilson | 0.700 \[0.600, 0.800\] | 40 of 40 |"
+    assert blocks[3] == r"#### pass@k: mean over problems \[95% confidence interval\]"
+    assert blocks[4].splitlines()[2] == r"| a | 0.700 \[0.600, 0.800\] | 40/40 | wilson |"
 
 
 def test_a_large_run_is_cut_with_the_rest_stated(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def test_a_copy_elsewhere_says_the_same(published: Folder, touchstone: Command, 
     [
         (["--data", "nowhere"], "nowhere: no results here; give the output folder of a run with --data"),
         (["--format", "markdown", "--open"], "--open is for the page: leave --format markdown out"),
+        (["--save-to", "a.tex", "--open"], "--open is for the page: leave --format latex out"),
         (["--save-to", "."], ".: not a file"),
     ],
 )

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.publish.report.results import Row, figure, outcome, pair, write_results
-from touchstone.publish.report.run import ReportedRun
 from touchstone.publish.report.summary import best, change, headline, summary
+from touchstone.publish.reported_run import ReportedRun
 
 SETTINGS = [
     {"key": "intervals.confidence", "value": "0.9"},

@@ -4,21 +4,7 @@ from typing import Final
 
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw, vega
-from touchstone.publish.charts.frames import (
-    LABEL_LENGTH,
-    caption,
-    count_sentence,
-    distinct_labels,
-    first_rows,
-    numbers,
-    rows_of,
-    side_noun,
-    tabled_intervals,
-    titled,
-    tooltip,
-    with_side,
-)
+from touchstone.publish.charts import NothingToDraw, frames, vega
 from touchstone.text import counted, visible
 from touchstone.vocabulary import VERDICTS
 
@@ -35,7 +21,7 @@ _COMFORTABLE = 30
 
 def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """The verdict on the model of the row against that of the column, the best model of each tier first."""
-    pairs = rows_of(
+    pairs = frames.rows_of(
         frame.select(
             "model_a",
             "tier_a",
@@ -54,25 +40,25 @@ def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150, settings: pl.LazyF
         "model_comparison",
     )
     both = [pairs.select(model=f"model_{side}", tier=f"tier_{side}") for side in "ab"]
-    sides = with_side(pl.concat(both).unique(maintain_order=True))
+    sides = frames.with_side(pl.concat(both).unique(maintain_order=True))
     for side in "ab":
         named = sides.rename({"model": f"model_{side}", "tier": f"tier_{side}", "side": side})
         pairs = pairs.join(named, on=[f"model_{side}", f"tier_{side}"])
     cells = _both_ways(pairs)
     rates = cells.group_by("tier", "row").agg(pl.col("rate").mean())
     order = rates.sort("tier", "rate", "row", descending=[False, True, False])
-    kept, rest = first_rows(order, top, "model_comparison", side_noun(order))
+    kept, rest = frames.first_rows(order, top, "model_comparison", frames.side_noun(order))
     names = kept["row"].to_list()
     cells = cells.filter(pl.col("row").is_in(names) & pl.col("column").is_in(names))
     if cells.is_empty():
         raise NothingToDraw("nothing to draw: the table 'model_comparison' has no pair")
     methods = ", ".join(sorted(pairs["ci_method"].drop_nulls().unique()))
     corrections = ", ".join(sorted(pairs["correction"].unique()))
-    lines = caption(
+    lines = frames.caption(
         "Read a row: ▲ its model is better than that of the column, ▼ worse.",
-        count_sentence(pairs, "problems", "problem", "pair"),
+        frames.count_sentence(pairs, "problems", "problem", "pair"),
         f"Adjusted for {counted(max(pairs['pairs']), 'pair')} ({corrections}).",
-        tabled_intervals(methods, " of each pair alone", "table model_comparison", settings)
+        frames.tabled_intervals(methods, " of each pair alone", "table model_comparison", settings)
         if methods
         else "No intervals.",
         "Blank: not compared." if cells.height < len(names) * (len(names) - 1) else None,
@@ -80,7 +66,7 @@ def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150, settings: pl.LazyF
     )
     place = {name: nth for nth, name in enumerate(names)}
     numbered = cells.with_columns(pl.col("row", "column").replace_strict(place, return_dtype=pl.Int64))
-    return titled(_matrix(numbered, names), "Model against model", lines)
+    return frames.titled(_matrix(numbered, names), "Model against model", lines)
 
 
 def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -113,13 +99,13 @@ def _matrix(cells: pl.DataFrame, names: list[str]) -> vega.Spec:
     present = [verdict for verdict in VERDICTS if verdict in found]
     number = {verdict: nth for nth, verdict in enumerate(present)}
     small = len(names) > _COMFORTABLE
-    labels = list(distinct_labels(names, 20 if small else LABEL_LENGTH).values())
+    labels = list(frames.distinct_labels(names, 20 if small else frames.LABEL_LENGTH).values())
     rows = cells.select(
         "row", "column", pl.col("verdict").replace_strict(number, return_dtype=pl.Int64).alias("v"), "d", "p", "n"
     ).sort("row", "column")
     # Names are kept once: the size of a large matrix is that of its figures.
     base = (
-        vega.view(numbers(rows))
+        vega.view(frames.numbers(rows))
         .calculate(
             row_label="pair_labels[datum.row]",
             column_label="pair_labels[datum.column]",
@@ -134,7 +120,7 @@ def _matrix(cells: pl.DataFrame, names: list[str]) -> vega.Spec:
     )
     colours = {"domain": present, "range": [_COLOURS[verdict] for verdict in present]}
     shapes = {"domain": present, "range": [_SHAPES[verdict] for verdict in present]}
-    tips = tooltip(
+    tips = frames.tooltip(
         row_name="model",
         column_name="against",
         verdict="verdict",

@@ -1,23 +1,12 @@
 """Cost against quality: which model is worth its price."""
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import polars as pl
 
-from touchstone.publish.charts import NothingToDraw, vega
-from touchstone.publish.charts.frames import (
-    caption,
-    count_sentence,
-    data,
-    named,
-    padded,
-    side_rows,
-    tabled_intervals,
-    titled,
-    tooltip,
-    with_labels,
-)
-from touchstone.publish.charts.label_places import CORNERS, DX, DY, label_places
+from touchstone.publish.charts import NothingToDraw, frames, vega
 from touchstone.publish.charts.theme import WIDTH
 
 _HEIGHT = 340
@@ -30,7 +19,7 @@ _RATE_TICKS = 8
 
 def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """Pass rate against cost per attempt on a log axis, with the Pareto front as a step line."""
-    rows = side_rows(
+    rows = frames.side_rows(
         frame,
         "economics",
         "problems",
@@ -51,22 +40,22 @@ def cost_quality(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -
         raise NothingToDraw("nothing to draw: no model of the table 'economics' has a known cost above 0")
     never = shown.filter(pl.col("cost_of_pass").is_infinite())
     methods = ", ".join(sorted(shown["ci_method"].drop_nulls().unique()))
-    lines = caption(
-        count_sentence(shown, "problems", "problem"),
+    lines = frames.caption(
+        frames.count_sentence(shown, "problems", "problem"),
         "Filled points joined by a line: the Pareto front, no other model is both cheaper and better.",
-        tabled_intervals(methods, " of the cost of a pass", "table economics", settings)
+        frames.tabled_intervals(methods, " of the cost of a pass", "table economics", settings)
         if methods
         else "No confidence interval is defined.",
-        f"Infinite cost of a pass (nothing passes): {named(never['side'])}." if never.height else None,
-        f"Cost 0, left of any log axis: {named(free['side'])}." if free.height else None,
-        f"Not shown, cost unknown: {named(unknown['side'])}." if unknown.height else None,
+        f"Infinite cost of a pass (nothing passes): {frames.named(never['side'])}." if never.height else None,
+        f"Cost 0, left of any log axis: {frames.named(free['side'])}." if free.height else None,
+        f"Not shown, cost unknown: {frames.named(unknown['side'])}." if unknown.height else None,
     )
-    shown = with_labels(shown, "side", length=28).with_columns(
+    shown = frames.with_labels(shown, "side", length=28).with_columns(
         pl.col("pareto").fill_null(False),
         pl.col("cost_of_pass").map_elements(_dollars, return_dtype=pl.String).alias("pass_text"),
         pl.col("ci_high").map_elements(_dollars, return_dtype=pl.String).alias("high_text"),
     )
-    return titled(_chart(shown), "Cost and quality", lines)
+    return frames.titled(_chart(shown), "Cost and quality", lines)
 
 
 def _chart(rows: pl.DataFrame) -> vega.Spec:
@@ -78,11 +67,11 @@ def _chart(rows: pl.DataFrame) -> vega.Spec:
         axis={"format": "$~r", "values": _log_ticks(low, high)},
     )
     # The space for names may go beyond 0 and 1, where no rate is.
-    ends = padded(rows["pass_rate"], share=0.08)
+    ends = frames.padded(rows["pass_rate"], share=0.08)
     rates = {"domain": ends, "nice": False, "zero": False}
     possible = [tick for tick in round_ticks(ends[0], ends[1], _RATE_TICKS) if 0 <= tick <= 1]
     y = vega.field("pass_rate:Q", title="pass rate", scale=rates, axis={"format": ".3~f", "values": possible})
-    tips = tooltip(
+    tips = frames.tooltip(
         side="model",
         pass_rate="pass rate|.4f",
         cost_per_attempt="cost per attempt|$.4~r",
@@ -93,7 +82,7 @@ def _chart(rows: pl.DataFrame) -> vega.Spec:
         pareto_probability="probability of the Pareto front|.2f",
         problems="problems|,d",
     )
-    base = vega.view(data(_with_corners(rows, low, high, ends))).encode(x=x, y=y)
+    base = vega.view(frames.data(_with_corners(rows, low, high, ends))).encode(x=x, y=y)
     front, others = (base.transform(filter={"field": "pareto", "equal": wanted}) for wanted in (True, False))
     names = [
         base.transform(filter={"field": "corner", "equal": nth})
@@ -159,3 +148,63 @@ def round_ticks(low: float, high: float, count: int) -> list[float]:
     ten: float = 10 ** math.floor(math.log10(rough))
     step = ten * next((size for most, size in ((1.414, 1), (3.162, 2), (7.071, 5)) if rough / ten < most), 10)
     return [round(nth * step, 12) for nth in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+
+
+# The corners in the order in which they are tried: horizontal and vertical direction, down is positive.
+CORNERS = ((1, 1), (-1, -1), (-1, 1), (1, -1))
+DX, DY = 7, 10
+# Of the type of all charts.
+_LETTER, _LINE = 6.0, 12.0
+_POINT = 6.0
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlaps(self, other: "Box") -> bool:
+        """Whether the two share more than an edge."""
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
+
+
+def label_places(
+    points: Sequence[tuple[float, float]], labels: Sequence[str | None], width: float, height: float
+) -> list[int | None]:
+    """The corner of each point, in pixels, at which its label covers no other label and the fewest points.
+
+    A label that would leave the plot or cover another at every corner has none.
+
+    >>> label_places([(10, 50), (20, 52), (22, 54)], ["first", "second", None], 300, 100)
+    [3, 0, None]
+    """
+    dots = [Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
+    plot, taken = Box(0, -_LINE, width, height + _LINE), list[Box]()
+    places: list[int | None] = []
+    for (x, y), label in zip(points, labels, strict=True):
+        boxes = {nth: _box(x, y, len(label), *corner) for nth, corner in enumerate(CORNERS)} if label else {}
+        free = {
+            nth: sum(box.overlaps(dot) for dot in dots)
+            for nth, box in boxes.items()
+            if box.left >= plot.left
+            and box.right <= plot.right
+            and box.top >= plot.top
+            and box.bottom <= plot.bottom
+            and not any(box.overlaps(other) for other in taken)
+        }
+        best = min(free, key=lambda nth: (free[nth], nth), default=None)
+        places.append(best)
+        if best is not None:
+            taken.append(boxes[best])
+    return places
+
+
+def _box(x: float, y: float, letters: int, right: int, down: int) -> Box:
+    near, far = x + right * DX, x + right * (DX + letters * _LETTER)
+    middle = y + down * DY
+    return Box(min(near, far), middle - _LINE / 2, max(near, far), middle + _LINE / 2)

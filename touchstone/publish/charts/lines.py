@@ -1,10 +1,16 @@
-"""Line charts of many series: the first few in colour with their names at the end, the others thin and grey."""
+"""Line charts of many series: pass@k along k, pass@k against pass^k, and one figure over all snapshots.
+
+The first few series are in colour with their names at the end, the others thin and grey.
+"""
+
+from typing import Final
 
 import polars as pl
 
-from touchstone.publish.charts import vega
-from touchstone.publish.charts.frames import data, padded
+from touchstone.publish.charts import NothingToDraw, frames, vega
+from touchstone.publish.charts.comparison import SYMBOLS
 from touchstone.publish.charts.theme import DASHES, SHAPES, WIDTH
+from touchstone.text import counted, visible
 
 HIGHLIGHTED = 6
 _HEIGHT = 340
@@ -34,13 +40,13 @@ def series_lines(
     first = rows.filter(pl.col("rank") < HIGHLIGHTED).sort("rank", maintain_order=True)
     others = rows.filter(pl.col("rank") >= HIGHLIGHTED)
     names = first["label"].unique(maintain_order=True).to_list()
-    ends = padded(rows[y], first["low"], first["high"])
+    ends = frames.padded(rows[y], first["low"], first["high"])
     height = vega.field(f"{y}:Q", title=y_title, scale={"domain": ends, "nice": False, "zero": False})
     colour = vega.field("label:N", scale={"domain": names}, legend=None)
     dash = vega.field("label:N", scale={"domain": names, "range": DASHES[: len(names)]}, legend=None)
     shape = vega.field("label:N", scale={"domain": names, "range": SHAPES[: len(names)]}, legend=None)
     banded = interval_mark(rows) == "Bands"
-    base = vega.view(data(first if banded else _beside(first, len(names), log))).encode(x=x, color=colour)
+    base = vega.view(frames.data(first if banded else _beside(first, len(names), log))).encode(x=x, color=colour)
     spans = (
         base.mark("area", opacity=0.15 if len(names) <= _BANDS else 0.08)
         if banded
@@ -53,11 +59,11 @@ def series_lines(
         *_end_labels(first, y, ends, colour, shape),
     ]
     if not others.is_empty():
-        grey = vega.view(data(others)).mark("line", style="guide", strokeWidth=0.7, opacity=0.3)
+        grey = vega.view(frames.data(others)).mark("line", style="guide", strokeWidth=0.7, opacity=0.3)
         layers.insert(0, grey.encode(x=x, y=height, detail="label:N", tooltip=tooltip))
         # A line through a single point cannot be seen.
         alone = others.filter(pl.len().over("label") == 1)
-        dots = vega.view(data(alone)).mark("point", style="guide", size=12, opacity=0.6)
+        dots = vega.view(frames.data(alone)).mark("point", style="guide", size=12, opacity=0.6)
         layers[1:1] = [dots.encode(x=x, y=height, tooltip=tooltip)] if alone.height else []
     return vega.layer(*layers, width=WIDTH, height=_HEIGHT)
 
@@ -78,7 +84,9 @@ def _end_labels(
     last = rows.filter(pl.col(y).is_finite()).group_by("label", maintain_order=True).last()
     gap = _LINE_HEIGHT / _HEIGHT * (ends[1] - ends[0])
     last = last.with_columns(pl.Series("text_y", spread(last[y].to_list(), gap, *ends), dtype=pl.Float64))
-    base = vega.view(data(last)).encode(x=vega.value(WIDTH + 12), y=vega.field("text_y:Q", scale={"domain": ends}))
+    base = vega.view(frames.data(last)).encode(
+        x=vega.value(WIDTH + 12), y=vega.field("text_y:Q", scale={"domain": ends})
+    )
     symbols = base.mark("point", filled=True, size=45, opacity=1).encode(color=colour, shape=shape)
     return symbols, base.mark("text", align="left", dx=8, style="ink").encode(text="end:N")
 
@@ -106,3 +114,261 @@ def spread(values: list[float], gap: float, low: float, high: float) -> list[flo
         for nth, place in enumerate(members):
             positions[place] = start + gap * nth
     return positions
+
+
+_PANEL_WIDTH, _PANEL_HEIGHT, _PANEL_COLUMNS = 190, 130, 3
+
+
+def pass_at_k_curves(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> vega.Spec:
+    """pass@k along k with its interval as a band, in colour for the models with the best pass@k at the smallest k."""
+    rows = _ranked(
+        frames.side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "eligible"),
+        "pass_at_k",
+    )
+    rows = rows.with_columns(position="k")
+    shown = rows.filter(pl.col("rank") < HIGHLIGHTED)
+    others = rows["side"].n_unique() - shown["side"].n_unique()
+    undefined, level = rows["pass_at_k"].null_count(), frames.confidence_level(settings)
+    lines = frames.caption(
+        frames.count_sentence(shown, "eligible", "problem"),
+        frames.interval_sentence(
+            shown.drop_nulls("pass_at_k"), "pass@k", level=level, mark=interval_mark(rows), missing=None
+        ),
+        f"In colour: the best {HIGHLIGHTED} at the smallest k; grey: the other {others:,}." if others else None,
+        f"{undefined:,} of {rows.height:,} points are undefined: too few attempts for that k." if undefined else None,
+    )
+    rows = frames.with_labels(rows, "side").with_columns(low="ci_low", high="ci_high", end="label")
+    chart = series_lines(
+        rows,
+        _k_axis(rows, "position"),
+        "pass_at_k",
+        y_title="pass@k",
+        log=_spans_tens(rows),
+        tooltip=frames.tooltip(
+            side="model",
+            k="k|d",
+            pass_at_k="pass@k|.4f",
+            **frames.INTERVAL_TIPS,
+            eligible="problems|,d",
+        ),
+    )
+    return frames.titled(chart, "pass@k by number of attempts", lines)
+
+
+def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12, settings: pl.LazyFrame | None = None) -> vega.Spec:
+    """The chance that one of k attempts passes (pass@k) against the chance that all do (pass^k), a panel per model."""
+    rows = _ranked(
+        frames.side_rows(
+            frame, "reliability_curve", "k", "pass_at_k", "pass_hat_k", "ci_low", "ci_high", "ci_method", "eligible"
+        ),
+        "pass_hat_k",
+    )
+    sides = rows.select("side", "rank").unique().sort("rank")
+    kept, rest = frames.first_rows(sides, top, "reliability_curve", frames.side_noun(rows))
+    rows = frames.with_labels(rows.join(kept, on="side", how="semi"), "side", length=28)
+    level = frames.confidence_level(settings)
+    lines = frames.caption(
+        "Solid, circles: pass@k, at least one of k attempts passes; dashed, squares: pass^k, all k pass.",
+        frames.count_sentence(rows, "eligible", "problem"),
+        frames.interval_sentence(rows.drop_nulls("pass_hat_k"), "pass^k", level=level, mark="Bands", missing=None),
+        rest,
+    )
+    return frames.titled(_panels(rows), "One success or always: pass@k and pass^k", lines)
+
+
+def _panels(rows: pl.DataFrame) -> vega.Spec:
+    tips = frames.tooltip(
+        side="model",
+        k="k|d",
+        pass_at_k="pass@k|.4f",
+        pass_hat_k="pass^k|.4f",
+        ci_low="CI low of pass^k|.4f",
+        ci_high="CI high of pass^k|.4f",
+        ci_method="CI method",
+        eligible="problems|,d",
+    )
+    scale = {"domain": [0, 1]}
+    colour = vega.field("figure:N", scale={"domain": ["pass@k", "pass^k"]}, legend=None)
+    base = vega.view().encode(x=_k_axis(rows), tooltip=tips, color=colour)
+    at, hat = (
+        base.calculate(figure=f"'{name}'").encode(y=vega.field(f"{column}:Q", title=None, scale=scale))
+        for name, column in (("pass@k", "pass_at_k"), ("pass^k", "pass_hat_k"))
+    )
+    layers = [
+        hat.mark("area", opacity=0.15).encode(y=vega.field("ci_low:Q", scale=scale), y2="ci_high:Q"),
+        at.mark("line", strokeWidth=2),
+        at.mark("point", filled=True, size=22, opacity=1),
+        hat.mark("line", strokeWidth=2, strokeDash=[5, 3]),
+        hat.mark("point", filled=True, size=22, opacity=1, shape="square"),
+    ]
+    labels = rows["label"].unique(maintain_order=True).to_list()
+    return {
+        "data": frames.data(rows),
+        "facet": vega.field("label:N", title=None, sort=labels),
+        "spec": vega.layer(*layers, width=_PANEL_WIDTH, height=_PANEL_HEIGHT),
+        "columns": _PANEL_COLUMNS,
+        "spacing": 18,
+    }
+
+
+def _ranked(rows: pl.DataFrame, figure: str) -> pl.DataFrame:
+    """Rows by rank of their side: the figure at the smallest k, best first, undefined last."""
+    smallest = rows.filter(pl.col("k") == pl.col("k").min()).sort(
+        figure, "side", descending=[True, False], nulls_last=True
+    )
+    ranks = smallest.select("side", rank=pl.int_range(pl.len()))
+    ranked = rows.join(ranks, on="side", how="left").with_columns(pl.col("rank").fill_null(ranks.height))
+    return ranked.sort("rank", "k")
+
+
+def _spans_tens(rows: pl.DataFrame) -> bool:
+    return bool(max(rows["k"]) > 10 * min(rows["k"]))
+
+
+def _k_axis(rows: pl.DataFrame, field: str = "k") -> vega.Spec:
+    """The axis of k: logarithmic where it spans more than a factor of ten."""
+    present, log = sorted(set(rows["k"].to_list())), _spans_tens(rows)
+    ticks = [k for k in present if str(k).rstrip("0") in ("1", "2", "5")] if log else present
+    # A single k has no span of its own.
+    domain = {} if len(present) > 1 else {"domain": [present[0] - 0.5, present[0] + 0.5]}
+    scale = {"type": "log" if log else "linear", "zero": False, "nice": False, "padding": 12, **domain}
+    return vega.field(f"{field}:Q", title="k", scale=scale, axis={"values": ticks, "format": "d", "grid": False})
+
+
+# The figure that `ci_low` and `ci_high` of a table belong to; other figures have columns of their own.
+_MAIN_FIGURE: Final = {
+    "pass_at_k": "pass_at_k",
+    "tiers": "composite_median",
+    "suite_scores": "score",
+    "run_scores": "overall_score",
+    "economics": "cost_of_pass",
+    "reliability_curve": "pass_hat_k",
+}
+# What a figure is over: the first of these columns that its table has.
+_COUNTS: Final = {"eligible": "problem", "problems": "problem", "attempts": "attempt", "cases": "attempt"}
+
+
+def history(
+    frame: pl.LazyFrame,
+    *,
+    of: str = "pass_at_k",
+    figure: str | None = None,
+    item: str | None = None,
+    verdicts: pl.LazyFrame | pl.DataFrame | None = None,
+) -> vega.Spec:
+    """A figure of the table `of` in every snapshot; `item` is the rest of the row's key, such as k.
+
+    `verdicts` is the table `baseline_verdicts`: the gate's verdicts on the latest run stand after the models' names.
+    """
+    figure = figure or _MAIN_FIGURE.get(of, "")
+    rows = _figures(frame, of, figure, item)
+    snapshots = rows.select("made_at", "snapshot").unique().sort("made_at", "snapshot").with_row_index("position")
+    rows = _by_latest(frames.with_side(rows), snapshots)
+    judged, sentence = _verdicts(verdicts)
+    shown = rows.filter(pl.col("rank") < HIGHLIGHTED)
+    others = rows["side"].n_unique() - shown["side"].n_unique()
+    mark = interval_mark(rows)
+    lines = frames.caption(
+        f"{counted(snapshots.height, 'snapshot')}.",
+        frames.count_sentence(shown.drop_nulls("n"), "n", shown["noun"][0]) if shown["n"].count() else None,
+        f"{mark}: the confidence interval stored with each snapshot; its method is in the table {of}."
+        if shown["low"].count()
+        else "No confidence interval is stored.",
+        f"In colour: the first {HIGHLIGHTED} in the latest snapshot; grey: the other {others:,}." if others else None,
+        sentence,
+    )
+    rows = frames.with_labels(rows.join(judged, on=["model", "tier"], how="left"), "side", length=28)
+    rows = rows.with_columns(end=pl.concat_str("label", "judged", separator=" ", ignore_nulls=True))
+    name = _title(of, figure, visible(rows["item"][0]))
+    chart = series_lines(
+        rows,
+        _snapshot_axis(snapshots),
+        "value",
+        y_title=name,
+        tooltip=frames.tooltip(
+            side="model",
+            snapshot="snapshot",
+            made_at="made at",
+            value=f"{name}|.4f",
+            low="CI low|.4f",
+            high="CI high|.4f",
+            n="n|,d",
+            verdict="verdict of the gate",
+        ),
+    )
+    return frames.titled(chart, f"{name} over snapshots", lines)
+
+
+def _title(of: str, figure: str, item: str) -> str:
+    if (of, figure) == ("pass_at_k", "pass_at_k"):
+        return f"pass@{item}"
+    return f"{figure} of {of}" + (f", {item}" if item else "")
+
+
+def _figures(frame: pl.LazyFrame, of: str, figure: str, item: str | None) -> pl.DataFrame:
+    """One row per snapshot, model and tier: the figure, its interval, and n."""
+    low, high = ("ci_low", "ci_high") if _MAIN_FIGURE.get(of) == figure else (f"{figure}_ci_low", f"{figure}_ci_high")
+    kept = frame.select("snapshot", "made_at", "table", "model", "tier", "item", "figure", "value").filter(
+        pl.col("table") == of,
+        pl.col("figure").is_in([figure, low, high, *_COUNTS]),
+        pl.lit(True) if item is None else pl.col("item") == item,
+    )
+    long = kept.collect()
+    if not (long["figure"] == figure).any():
+        raise NothingToDraw(f"nothing to draw: the table 'history' has no figure '{figure}' of the table '{of}'")
+    if item is None:
+        first = min(long.filter(pl.col("figure") == figure)["item"], key=lambda text: (len(text), text))
+        long = long.filter(pl.col("item") == first)
+    wide = long.drop("table").pivot("figure", values="value")
+    count = next((name for name in _COUNTS if name in wide.columns), None)
+    return wide.select(
+        "snapshot",
+        "made_at",
+        "model",
+        "tier",
+        "item",
+        pl.col(figure).alias("value"),
+        *(
+            (pl.col(old) if old in wide.columns else pl.lit(None, pl.Float64)).alias(new)
+            for old, new in ((low, "low"), (high, "high"))
+        ),
+        (pl.lit(None) if count is None else pl.col(count)).cast(pl.Int64).alias("n"),
+        pl.lit(_COUNTS.get(count or "", "")).alias("noun"),
+    )
+
+
+def _by_latest(rows: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
+    """Rows by the rank of their side: the figure in the latest snapshot that has it, largest first."""
+    rows = rows.join(snapshots, on=["made_at", "snapshot"]).sort("position")
+    latest = rows.group_by("side").agg(pl.col("value").last(), pl.col("position").last())
+    order = latest.sort("position", "value", "side", descending=[True, True, False], nulls_last=True)
+    ranks = order.select("side", rank=pl.int_range(pl.len()))
+    return rows.join(ranks, on="side").sort("rank", "position").with_columns(pl.col("position").cast(pl.Float64))
+
+
+def _verdicts(verdicts: pl.LazyFrame | pl.DataFrame | None) -> tuple[pl.DataFrame, str | None]:
+    """The verdict of every model and tier with its symbol, and a sentence that explains them."""
+    rows = pl.DataFrame(schema=dict.fromkeys(("model", "tier", "baseline", "verdict"), pl.String))
+    if verdicts is not None:
+        rows = verdicts.lazy().select(rows.columns).collect()
+    symbol = pl.col("verdict").replace_strict(SYMBOLS, return_dtype=pl.String)
+    judged = rows.select("model", "tier", "verdict", pl.format("({} {})", symbol, "verdict").alias("judged"))
+    baseline = ", ".join(visible(name) for name in sorted(rows["baseline"].unique()))
+    return judged, f"In brackets: the gate's verdict on this run against {baseline}." if rows.height else None
+
+
+def _snapshot_axis(snapshots: pl.DataFrame) -> vega.Spec:
+    """Snapshots at equal distances, labelled by date; every nth where they are many."""
+    every = -(-snapshots.height // 10)
+    minutes = [made_at[:16] for made_at in snapshots["made_at"]]
+    exact = len(set(minutes)) < len(minutes)
+    texts = [made_at[: 19 if exact else 16].replace("T", " ") for made_at in snapshots["made_at"]]
+    expression = f"{texts}[datum.value]"
+    axis = {
+        "values": list(range(0, snapshots.height, every)),
+        "labelExpr": expression,
+        "labelAngle": -30,
+        "grid": False,
+    }
+    scale = {"domain": [-0.3, snapshots.height - 0.7], "nice": False, "zero": False}
+    return vega.field("position:Q", title=None, scale=scale, axis=axis)

@@ -5,8 +5,7 @@ Its table is not one of a run but the mixes of `touchstone plan`, so it is not l
 
 import polars as pl
 
-from touchstone.publish.charts import vega
-from touchstone.publish.charts.frames import titled
+from touchstone.publish.charts import frames, vega
 
 _WIDTH, _HEIGHT = 520, 200
 _X = vega.field("attempts_per_problem:O", title="attempts per problem and model", axis={"labelAngle": 0})
@@ -34,7 +33,7 @@ def plan_tradeoff(frame: pl.LazyFrame) -> vega.Spec:
         *_left_out(rows.height - enough.height),
     ]
     costs = ", and what it costs" if len(panels) > 1 else ""
-    return titled({"vconcat": panels, "spacing": 24}, f"Problems or attempts: what is enough{costs}", lines)
+    return frames.titled({"vconcat": panels, "spacing": 24}, f"Problems or attempts: what is enough{costs}", lines)
 
 
 def _left_out(many: int) -> list[str]:

@@ -1,13 +1,27 @@
 """Charts as SVG, PNG, plain Vega-Lite and pages that work offline, all made by vl-convert on this machine."""
 
+import hashlib
 import html as markup
 import json
+import mmap
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from touchstone.publish.charts.bundle import javascript
-from touchstone.publish.charts.engine import vl_convert
+import polars as pl
+
+from touchstone.errors import TouchstoneError
+from touchstone.publish.charts import ThemeName, find_chart, spec
 from touchstone.publish.charts.theme import config
 from touchstone.publish.charts.vega import Spec
+from touchstone.publish.export import scan_table
+from touchstone.publish.formats import saving
+from touchstone.publish.views import require_tables, table_files
+from touchstone.regular_files import read_bytes
+from touchstone.storage.files import replacing
+from touchstone.user_folders import cache_folder
 
 if TYPE_CHECKING:
     import altair as alt
@@ -106,3 +120,87 @@ def script_json(value: Any) -> str:
     '"\\\\u003c/script>"'
     """
     return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
+
+
+def draw_results(tables_dir: Path, name: str, *, theme: ThemeName = "light", **options: Any) -> Spec:
+    """The chart of that name from the tables of a run."""
+    chart = find_chart(name)
+    require_tables(tables_dir)
+    present = table_files(tables_dir)
+    if chart.table not in present:
+        raise TouchstoneError(f"the chart '{name}' shows the table '{chart.table}', which these results do not have")
+    beside: dict[str, pl.LazyFrame] = {
+        option: scan_table(tables_dir, table) for option, table in chart.beside.items() if table in present
+    }
+    return spec(name, scan_table(tables_dir, chart.table), theme=theme, **beside | options)
+
+
+def save_chart(chart: Spec, path: Path, format: str, *, follow: bool) -> None:
+    """Write the chart as svg, png, html or json; `follow` as in `rendering.html`."""
+
+    if format == "png":
+        content = png(chart)
+    elif format == "json":
+        content = (json.dumps(chart, indent=1, allow_nan=False) + "\n").encode()
+    else:
+        content = (svg(chart) if format == "svg" else html(chart, follow=follow)).encode()
+    with saving(path) as scratch:
+        scratch.write_bytes(content)
+
+
+_RESERVED = 65 * 2**30
+
+
+@cache
+def vl_convert() -> ModuleType:
+    """The module, once it is known that its engine can start."""
+    try:
+        mmap.mmap(-1, _RESERVED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
+    except OSError:
+        raise TouchstoneError(
+            "charts cannot be drawn in this process: the engine reserves 64 GiB of address space; raise `ulimit -v`"
+        ) from None
+    import vl_convert
+
+    return vl_convert
+
+
+_GLOBALS = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = vegaLite;"
+_MAX_BYTES = 20_000_000
+
+
+@cache
+def javascript() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script that defines `vegaEmbed`."""
+    folder = cache_folder()
+    file = folder / f"vega-{version('vl-convert-python')}.js" if folder is not None else None
+    made = _kept(file) if file is not None else None
+    if made is not None:
+        return made
+    made = str(vl_convert().javascript_bundle(_GLOBALS))
+    if file is not None:
+        _keep(file, made)
+    return made
+
+
+def _kept(file: Path) -> str | None:
+    """The script in the file, if it is whole: its first line is the digest of the rest."""
+    try:
+        digest, _, script = read_bytes(file, _MAX_BYTES).partition(b"\n")
+        return script.decode() if digest.decode() == _digest(script) else None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _keep(file: Path, script: str) -> None:
+    content = script.encode()
+    try:
+        with replacing(file) as scratch:
+            scratch.write_bytes(_digest(content).encode() + b"\n" + content)
+    except OSError:
+        # Without room for it, the next call makes it again.
+        return
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

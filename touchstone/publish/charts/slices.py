@@ -2,22 +2,7 @@
 
 import polars as pl
 
-from touchstone.publish.charts import vega
-from touchstone.publish.charts.frames import (
-    caption,
-    confidence_level,
-    count_sentence,
-    data,
-    distinct_labels,
-    interval_sentence,
-    padded,
-    rows_of,
-    side_noun,
-    titled,
-    tooltip,
-    with_labels,
-    with_side,
-)
+from touchstone.publish.charts import frames, vega
 from touchstone.publish.charts.lines import HIGHLIGHTED
 from touchstone.publish.charts.theme import SHAPES, WIDTH
 from touchstone.text import counted, visible
@@ -32,7 +17,7 @@ def slices(
     wanted = frame if column is None else frame.filter(pl.col("column") == column)
     # The figure is a mean over the problems with a decided attempt; older tables do not count them apart.
     behind = "attempted" if "attempted" in frame.collect_schema().names() else "problems"
-    rows = rows_of(
+    rows = frames.rows_of(
         wanted.select(
             "model",
             "tier",
@@ -48,7 +33,7 @@ def slices(
         ),
         "slices",
     )
-    rows = with_side(rows).with_columns(pl.col("value").fill_null("(none)"))
+    rows = frames.with_side(rows).with_columns(pl.col("value").fill_null("(none)"))
     order = (
         rows.group_by("side")
         .agg(pl.col("pass_at_1").mean())
@@ -63,35 +48,35 @@ def slices(
     largest = values.filter(pl.int_range(pl.len()).over("column") < _VALUES)
     left_out, others = values.height - largest.height, order.height - len(sides)
     shown = rows.filter(pl.col("side").is_in(sides)).join(largest, on=["column", "value"], how="semi")
-    undefined, level = shown["pass_at_1"].null_count(), confidence_level(settings)
-    lines = caption(
-        count_sentence(shown, "n", "problem", "point"),
-        interval_sentence(
+    undefined, level = shown["pass_at_1"].null_count(), frames.confidence_level(settings)
+    lines = frames.caption(
+        frames.count_sentence(shown, "n", "problem", "point"),
+        frames.interval_sentence(
             shown.drop_nulls("pass_at_1"), "pass@1", level=level, missing="points without a bar have none"
         ),
         f"Undefined, not drawn: {undefined:,}." if undefined else None,
-        f"Shown: the best {len(sides)} of {counted(order.height, *side_noun(rows))}." if others else None,
+        f"Shown: the best {len(sides)} of {counted(order.height, *frames.side_noun(rows))}." if others else None,
         f"Only the {_VALUES} largest values of a column are shown; {left_out:,} more are in the table slices."
         if left_out
         else None,
     )
     places = largest.select("column", "value", place=pl.int_range(pl.len()))
-    shown = with_labels(shown.join(places, on=["column", "value"]).sort("place", "side"), "side", length=28)
-    names = [distinct_labels(sides, 28)[side] for side in sides]
+    shown = frames.with_labels(shown.join(places, on=["column", "value"]).sort("place", "side"), "side", length=28)
+    names = [frames.distinct_labels(sides, 28)[side] for side in sides]
     # The same for all panels; from 0 to 1 the best of many models would share a tenth of it.
-    ends = [min(1.0, max(0.0, end)) for end in padded(*shown.select("pass_at_1", "ci_low", "ci_high"))]
+    ends = [min(1.0, max(0.0, end)) for end in frames.padded(*shown.select("pass_at_1", "ci_low", "ci_high"))]
     panels = [
         _panel(shown.filter(pl.col("column") == name), str(name), names, ends, legend=not place)
         for place, name in enumerate(largest["column"].unique(maintain_order=True))
     ]
-    return titled({"vconcat": panels, "spacing": 18}, "pass@1 by slice", lines)
+    return frames.titled({"vconcat": panels, "spacing": 18}, "pass@1 by slice", lines)
 
 
 def _panel(rows: pl.DataFrame, column: str, names: list[str], ends: list[float], *, legend: bool) -> vega.Spec:
-    labels = distinct_labels(rows["value"].to_list(), 36)
+    labels = frames.distinct_labels(rows["value"].to_list(), 36)
     rows = rows.with_columns(pl.col("value").replace_strict(labels, return_dtype=pl.String).alias("row"))
     shown = {"title": None, "orient": "top", "columns": 3} if legend else None
-    base = vega.view(data(rows)).encode(
+    base = vega.view(frames.data(rows)).encode(
         y=vega.field(
             "row:N",
             title=None,
@@ -103,7 +88,7 @@ def _panel(rows: pl.DataFrame, column: str, names: list[str], ends: list[float],
     )
     scale = {"domain": ends, "nice": False, "zero": False}
     axis = {"title": "pass@1", "format": ".2f", "grid": True, "tickCount": 8}
-    tips = tooltip(
+    tips = frames.tooltip(
         side="model",
         row="value",
         pass_at_1="pass@1|.4f",

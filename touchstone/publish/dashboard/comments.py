@@ -1,6 +1,6 @@
 """Comments on attempts: one text each, in `comments.json` in the output folder, which no run touches.
 
-Whoever may open the dashboard may write them. They are text: pages escape them, as they do everything from others.
+Everyone who may open the dashboard may write them. They are text: pages escape them, as they do everything from others.
 """
 
 import hashlib

@@ -1,13 +1,20 @@
-"""Text and HTML for the dashboard. Names, messages and fixes come from others: everything here is escaped."""
+"""Text, tables and attempts as HTML. Names, messages and fixes come from others: everything here is escaped."""
 
 import html
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 import polars as pl
 
+from touchstone.publish.attempt_detail import TEXTS, VERDICTS, AttemptDetail
+from touchstone.publish.dashboard.address import Address
+from touchstone.publish.dashboard.lists import descriptions, in_words
 from touchstone.publish.figures import decimals, in_column
-from touchstone.text import significant, visible, visible_lines
+from touchstone.text import counted, significant, visible, visible_lines
 
 UNDEFINED = "—"
 _DIGITS = 4
@@ -110,3 +117,158 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str
         f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption)}"><table class="plain">'
         f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+PAGE_ROWS = 50
+
+
+@dataclass(frozen=True)
+class Header:
+    """A column: its name in words, what it means, and the link that sorts by it."""
+
+    words: str
+    description: str
+    is_number: bool
+    link: str
+    order: str = ""
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    """What a page shows of a table. A row has the link that opens it, or none, and its cells."""
+
+    caption: str
+    headers: Sequence[Header]
+    rows: Sequence[tuple[str, Sequence[str]]]
+    count: str
+    previous: str = ""
+    next: str = ""
+    has_search: bool = False
+
+
+def shown_table(
+    frame: pl.DataFrame,
+    address: Address,
+    caption: str,
+    link: Callable[[dict[str, Any]], str] = lambda row: "",
+    *,
+    words: bool = True,
+) -> ShownTable:
+    """The part of a frame that an address asks for: `find` in its texts, `sort` by a column (-column), `page`.
+
+    Without `words`, headers are the names of the columns.
+    """
+    every = frame.height
+    found = ordered = frame.filter(_contains(frame, address.get("find"))) if address.get("find") else frame
+    sort = address.get("sort")
+    if sort.removeprefix("-") in frame.columns:
+        ordered = found.sort(
+            sort.removeprefix("-"), descending=sort.startswith("-"), nulls_last=True, maintain_order=True
+        )
+    pages = max(1, -(-found.height // PAGE_ROWS))
+    page = min(max(int(address.get("page")) if address.get("page").isdecimal() else 1, 1), pages)
+    shown = ordered.slice((page - 1) * PAGE_ROWS, PAGE_ROWS)
+    cells = [list(map(column_cell(frame[name]), shown[name])) for name in frame.columns]
+    texts = list(zip(*cells, strict=True)) if cells else []
+    rows = [(link(row), texts[place]) for place, row in enumerate(shown.iter_rows(named=True))]
+    count = counted(found.height, "row") + (f" of {every:,}" if found.height < every else "")
+    return ShownTable(
+        caption,
+        _headers(frame, address, in_words if words else str),
+        rows,
+        f"{count}, page {page:,} of {pages:,}" if pages > 1 else count,
+        address.but(page=str(page - 1)) if page > 1 else "",
+        address.but(page=str(page + 1)) if page < pages else "",
+        has_search=every > 10 and any(dtype == pl.String for dtype in frame.dtypes),
+    )
+
+
+def _headers(frame: pl.DataFrame, address: Address, words: Callable[[str], str]) -> list[Header]:
+    known, sort = descriptions(frame.columns), address.get("sort")
+    headers = []
+    for name, dtype in frame.schema.items():
+        number = dtype.is_numeric()
+        # Figures are wanted from the highest first, names from the first letter.
+        first, second = (f"-{name}", name) if number else (name, f"-{name}")
+        order = {name: "ascending", f"-{name}": "descending"}.get(sort, "")
+        link = address.but(sort=second if sort == first else first, page=None)
+        headers.append(Header(words(name), known.get(name, ""), number, link, order))
+    return headers
+
+
+def _contains(frame: pl.DataFrame, text: str) -> pl.Expr:
+    names = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    wanted = text.lower()
+    matches = [pl.col(name).str.to_lowercase().str.contains(wanted, literal=True).fill_null(False) for name in names]
+    return pl.any_horizontal(matches) if matches else pl.lit(False)
+
+
+_MEASURED = (
+    *("suite", "run_id", "classification", "input_tokens", "output_tokens", "cost_usd", "duration_seconds"),
+    *("latency_ms", "validator", "validator_version", "fidelity", "sandbox", "validation_seconds", "fix_sha"),
+)
+
+
+def attempt_title(detail: AttemptDetail) -> str:
+    """Problem, attempt and verdict in words."""
+    status = "" if detail.status == VERDICTS[detail.passed] else f" ({detail.status})"
+    return f"{detail.oid}, attempt {detail.iteration_id}: {VERDICTS[detail.passed]}{status}"
+
+
+def attempt_page(detail: AttemptDetail) -> str:
+    """The page of an `AttemptDetail`. What is not at hand says why."""
+    measured = {in_words(name): getattr(detail, name) for name in _MEASURED}
+    parts = [paragraph(f"{detail.model}, tier {detail.tier}"), facts(measured)]
+    for name, words in TEXTS.items():
+        parts += [heading(words), _text(detail, name, words)]
+        if name == "diagnostics_after":
+            parts += [heading("Tests after the fix"), _tests(detail)]
+    return f'<article class="attempt">{"".join(parts)}</article>'
+
+
+def _text(detail: AttemptDetail, name: str, words: str) -> str:
+    content = getattr(detail, name)
+    if content is None:
+        return paragraph(f"Not available: {detail.missing.get(name, 'nothing was recorded')}.", "missing")
+    return diff_block(content, words) if name == "diff" else block(content, words)
+
+
+def _tests(detail: AttemptDetail) -> str:
+    if not detail.tests:
+        return paragraph(f"Not available: {detail.missing.get('tests', 'no test ran')}.", "missing")
+    rows = [(test.status, test.test, test.message) for test in detail.tests]
+    failed = sum(status == "failed" for status, _, _ in rows)
+    return table(("status", "test", "message"), rows, f"{len(rows):,} tests, {failed:,} failed")
+
+
+# More lines than anybody reads; comparing them takes time with their square.
+_MOST_LINES = 3_000
+
+
+class Line(NamedTuple):
+    """A line on the left and right, or nothing, and whether the two are the `same` or have `changed`."""
+
+    left: str | None
+    right: str | None
+    kind: str
+
+
+def compared_text(left: AttemptDetail, right: AttemptDetail) -> tuple[str, str, str]:
+    """The texts to compare, and what they are: the fixes if both have one, else the raw responses."""
+    for name, words in (("fix", "The fixes"), ("raw_response", "The raw responses")):
+        texts = getattr(left, name), getattr(right, name)
+        if None not in texts:
+            return (*texts, words)
+    return "", "", ""
+
+
+def side_by_side_lines(left: str, right: str) -> Iterator[Line]:
+    """The lines of two texts, changed ones opposite each other.
+
+    >>> list(side_by_side_lines("a\\nb", "a\\nc\\nd"))[1:]
+    [Line(left='b', right='c', kind='changed'), Line(left=None, right='d', kind='changed')]
+    """
+    old, new = (text.splitlines()[:_MOST_LINES] for text in (left, right))
+    for kind, start, end, first, last in SequenceMatcher(None, old, new).get_opcodes():
+        word = "same" if kind == "equal" else "changed"
+        yield from (Line(a, b, word) for a, b in zip_longest(old[start:end], new[first:last]))

@@ -6,16 +6,19 @@ as a file, and `/comment` takes a comment.
 """
 
 import hmac
+import io
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import jinja2
 import polars as pl
+import pyarrow as pa
 from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -25,20 +28,31 @@ from starlette.routing import Route
 
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.attempts import sort_attempts
+from touchstone.project_files import queries_page
+from touchstone.publish.charts import CHARTS, spec
+from touchstone.publish.charts.rendering import svg
 from touchstone.publish.charts.theme import dark_style
-from touchstone.publish.dashboard import charting, comments, drill_down, figures, sql_cell
+from touchstone.publish.charts.vega import Spec
+from touchstone.publish.csv_files import csv_text
+from touchstone.publish.dashboard import comments, lists
 from touchstone.publish.dashboard.address import Address, value_text
-from touchstone.publish.dashboard.attempt_diff import compared_text, side_by_side_lines
-from touchstone.publish.dashboard.attempt_page import attempt_page, attempt_title
-from touchstone.publish.dashboard.downloads import csv_bytes, parquet_bytes
-from touchstone.publish.dashboard.example_queries import example_queries
-from touchstone.publish.dashboard.run_tables import RunTables, open_run, run_folders
-from touchstone.publish.dashboard.selection import Selection
-from touchstone.publish.dashboard.shown_tables import shown_table
+from touchstone.publish.dashboard.markup import (
+    attempt_page,
+    attempt_title,
+    compared_text,
+    shown_table,
+    side_by_side_lines,
+)
+from touchstone.publish.dashboard.selection import RunTables, Selection, open_run, run_folders
 from touchstone.publish.dashboard.side_by_side import Side, SideBySide, side_by_side
+from touchstone.publish.query import QueryLimits, run_query
+from touchstone.publish.result_formats import format_result, terminal_cells
 from touchstone.publish.views import table_files
 from touchstone.tables import TABLES
 from touchstone.text import counted, counted_of, visible, visible_lines
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _PACKAGE = "touchstone.publish.dashboard"
 _VIEWS = {"/": "Results", "/attempts": "Attempts", "/charts": "Charts", "/compare": "Side by side", "/sql": "SQL"}
@@ -89,11 +103,11 @@ class View:
 
     @cached_property
     def leaderboard(self) -> pl.DataFrame:
-        return figures.leaderboard(self.selection)
+        return lists.leaderboard(self.selection)
 
     @cached_property
     def problems(self) -> pl.DataFrame:
-        return figures.problem_list(self.selection, *self.entry)
+        return lists.problem_list(self.selection, *self.entry)
 
     @cached_property
     def attempts(self) -> pl.DataFrame:
@@ -101,10 +115,10 @@ class View:
         model, tier = self.entry
         oid = self.address.get("problem")
         if oid:
-            rows = drill_down.attempt_list(self.selection, model, tier, oid, **self.ended)
+            rows = lists.attempt_list(self.selection, model, tier, oid, **self.ended)
             keys = [(model, tier, oid, attempt) for attempt in rows["iteration_id"]]
         else:
-            rows, self.attempt_count = drill_down.all_attempts(self.selection, **self.ended)
+            rows, self.attempt_count = lists.all_attempts(self.selection, **self.ended)
             keys = list(rows.select("model", "tier", "oid", "iteration_id").iter_rows()) if rows.height else []
         known = comments.read_comments(self.data)
         texts = [known[key].text[:_COMMENT_SHOWN] if key in known else None for key in keys]
@@ -123,7 +137,7 @@ class View:
 
     @cached_property
     def query(self) -> Any:
-        return sql_cell.run_sql(self.run, self.address.get("sql"))
+        return run_sql(self.run, self.address.get("sql"))
 
     # Its filters
 
@@ -142,8 +156,8 @@ class View:
         ]
         if self.address.path == "/attempts":
             named += [
-                ("outcome", "Outcomes", _same(drill_down.OUTCOMES)),
-                ("failure", "Failures", _same(drill_down.failures_of(self.run))),
+                ("outcome", "Outcomes", _same(lists.OUTCOMES)),
+                ("failure", "Failures", _same(lists.failures_of(self.run))),
             ]
         return [(name, label, self._choices(name, values)) for name, label, values in named]
 
@@ -213,7 +227,7 @@ def _attempts(view: View) -> dict[str, Any]:
 
 def _attempt(view: View) -> dict[str, Any]:
     (model, tier), oid, attempt = view.entry, view.address.get("problem"), view.address.get("attempt")
-    detail = drill_down.opened_attempt(view.selection, model, tier, oid, attempt)
+    detail = lists.opened_attempt(view.selection, model, tier, oid, attempt)
     key = (model, tier, oid, attempt)
     others = [
         Choice(json.dumps(each), "{}, {}, attempt {}".format(*each), json.dumps(each) == view.address.get("other"))
@@ -242,7 +256,7 @@ def _diff(view: View, detail: Any) -> dict[str, Any]:
         model, tier, attempt = map(str, json.loads(view.address.get("other")))
     except (ValueError, TypeError):
         raise TouchstoneError("there is no such other attempt; choose one of the list") from None
-    other = drill_down.opened_attempt(view.selection, model, tier, detail.oid, attempt)
+    other = lists.opened_attempt(view.selection, model, tier, detail.oid, attempt)
     left, right, words = compared_text(detail, other)
     if not words:
         return {"message": "The two attempts have neither fixes nor responses to compare."}
@@ -251,12 +265,12 @@ def _diff(view: View, detail: Any) -> dict[str, Any]:
 
 
 def _charts(view: View) -> dict[str, Any]:
-    titles = charting.chart_titles(view.run)
+    titles = chart_titles(view.run)
     name = view.address.get("chart") or next(iter(titles.values()), "")
     if name not in titles.values():
         raise TouchstoneError(f"this run has no chart '{name}'; choose another")
     choices = [Choice(each, title, each == name) for title, each in titles.items()]
-    picture = Markup(charting.chart_svg(view.selection, name).decode())
+    picture = Markup(chart_svg(view.selection, name).decode())
     return {"heading": "Charts", "charts": choices, "picture": picture, "save": "chart"}
 
 
@@ -295,7 +309,7 @@ def _sql(view: View) -> dict[str, Any]:
     if not view.address.get("run_it"):
         return found
     try:
-        frame = sql_cell.shown_rows(view.query)
+        frame = shown_rows(view.query)
     except _READ_ERRORS as error:
         return found | {"message": _reason(error)}
     return found | {"table": shown_table(frame, view.address, "Result", words=False), "save": "query"}
@@ -321,7 +335,7 @@ _ROWS: dict[str, Callable[[View], Any]] = {
     "attempts": lambda view: view.attempts,
     "changed_cases": lambda view: view.compared.cases,
     "query": lambda view: view.query,
-    "chart": lambda view: charting.chart_rows(view.selection, view.address.get("chart") or "leaderboard").collect(),
+    "chart": lambda view: chart_rows(view.selection, view.address.get("chart") or "leaderboard").collect(),
 }
 
 
@@ -354,7 +368,7 @@ def dashboard(data: Path, form_token: str) -> Starlette:
             return HTMLResponse("no such file", 404)
         try:
             if form == "svg":
-                content = charting.chart_svg(view.selection, view.address.get("chart") or "leaderboard")
+                content = chart_svg(view.selection, view.address.get("chart") or "leaderboard")
             else:
                 content = (csv_bytes if form == "csv" else parquet_bytes)(_ROWS[name](view))
         except _READ_ERRORS as error:
@@ -382,7 +396,7 @@ def _save_comment(data: Path, fields: dict[str, str], query: Sequence[tuple[str,
     view = View(data, address)
     (model, tier), oid, attempt = view.entry, address.get("problem"), address.get("attempt")
     try:
-        detail = drill_down.opened_attempt(view.selection, model, tier, oid, attempt)
+        detail = lists.opened_attempt(view.selection, model, tier, oid, attempt)
         key, before = (model, tier, oid, attempt), fields.get("before", "")
         comments.write_comment(data, key, fields.get("text", ""), before=before, fix_sha=detail.fix_sha)
     except _READ_ERRORS as error:
@@ -395,7 +409,7 @@ def _render(template: jinja2.Template, view: View, form_token: str) -> str:
     try:
         found = _PAGES[view.address.path](view)
         filters, runs = view.filters, view.folders
-        summary = figures.summary_line(view.selection, view.leaderboard)
+        summary = lists.summary_line(view.selection, view.leaderboard)
     except _READ_ERRORS as error:
         found = {"heading": "Nothing to show", "message": _reason(error)}
         filters, runs, summary = [], {}, ""
@@ -431,3 +445,84 @@ def _environment() -> jinja2.Environment:
     environment.globals["style"] = Markup(style + own + dark)
     environment.globals["counted"] = counted
     return environment
+
+
+def chart_titles(run: RunTables) -> dict[str, str]:
+    """The names of the charts by their titles, of those whose table the run has."""
+    return {chart.title: name for name, chart in CHARTS.items() if run.has(chart.table)}
+
+
+def chart_rows(selection: Selection, name: str) -> pl.LazyFrame:
+    """The table that a chart shows, under the filters."""
+    return selection.frame(CHARTS[name].table)
+
+
+def chart_svg(selection: Selection, name: str) -> bytes:
+    """A chart of the selection as SVG, in the colours of paper."""
+    return svg(_drawn(selection, name)).encode()
+
+
+def _drawn(selection: Selection, name: str) -> Spec:
+    others = CHARTS[name].beside.items()
+    beside = {option: selection.frame(table) for option, table in others if selection.run.has(table)}
+    return spec(name, chart_rows(selection, name), theme="light", **beside)
+
+
+def csv_bytes(rows: "pl.DataFrame | pa.Table") -> bytes:
+    """The rows as `touchstone export` writes them; the result of a query as `touchstone sql` does.
+
+    >>> csv_bytes(pl.DataFrame({"name": ["=cmd()"], "n": [1]}))
+    b"name,n\\n'=cmd(),1\\n"
+    """
+    return (csv_text(rows.lazy()) if isinstance(rows, pl.DataFrame) else format_result(rows, "csv")).encode()
+
+
+def parquet_bytes(rows: "pl.DataFrame | pa.Table") -> bytes:
+    """The rows with their types."""
+    buffer = io.BytesIO()
+    if isinstance(rows, pl.DataFrame):
+        rows.write_parquet(buffer)
+    else:
+        import pyarrow.parquet as pq
+
+        pq.write_table(rows, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+LIMITS = QueryLimits(memory=2**30, seconds=30.0)
+
+
+def run_sql(run: RunTables, sql: str) -> pa.Table:
+    """The result of one SELECT; a TouchstoneError of one line if it is refused, too slow or too large."""
+    return run_query(run.tables, sql, limits=LIMITS)
+
+
+def shown_rows(result: pa.Table) -> pl.DataFrame:
+    """The result as a frame to show; as text if it has columns that are neither numbers, text, truths nor times."""
+    plain = (
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_boolean,
+        pa.types.is_string,
+        pa.types.is_large_string,
+    )
+    times = (pa.types.is_date, pa.types.is_timestamp)
+    if all(any(is_kind(field.type) for is_kind in (*plain, *times)) for field in result.schema):
+        frame = pl.from_arrow(result)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+    columns, rows, _ = terminal_cells(result, result.num_rows)
+    return pl.DataFrame(rows, schema=[name for name, _ in columns], orient="row")
+
+
+_EXAMPLE = re.compile(r"^## (?P<title>[^\n]+)\n(?:(?!^## ).)*?^```sql\n(?P<sql>.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def example_queries() -> dict[str, str]:
+    """SQL by title, in the order of the page.
+
+    >>> next(iter(example_queries()))
+    'Leaderboard'
+    """
+    page = queries_page().read_text(encoding="utf-8")
+    return {found["title"].strip(): found["sql"].strip() for found in _EXAMPLE.finditer(page)}

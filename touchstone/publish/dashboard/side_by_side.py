@@ -14,8 +14,7 @@ from touchstone.compare.compare import (
 from touchstone.compare.inputs import ComparisonInput, open_input
 from touchstone.compare.pairs import comparison_settings, sentence
 from touchstone.errors import TouchstoneError
-from touchstone.publish.dashboard.run_tables import RunTables
-from touchstone.publish.dashboard.selection import Filters, Selection
+from touchstone.publish.dashboard.selection import Filters, RunTables, Selection
 
 
 @dataclass(frozen=True)

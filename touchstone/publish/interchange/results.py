@@ -1,4 +1,4 @@
-"""What every format starts from, one row per attempt with its outcome, and the folder that it ends in."""
+"""What every format starts from, the folder that it ends in, and Touchstone's own formats: its input and its files."""
 
 import shutil
 import uuid
@@ -9,9 +9,13 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import TouchstoneError
+from touchstone.ingest.sources import model_of
 from touchstone.names import file_key
 from touchstone.publish.export import scan_table
 from touchstone.storage.files import table_file
+from touchstone.storage.snapshots import FOLDER
+from touchstone.storage.store import PUBLISHED_NAMES
+from touchstone.vocabulary import PASS_CLASS
 
 KEY = ["model", "tier", "oid", "iteration_id"]
 STATUS = "outcome_status"
@@ -69,3 +73,43 @@ def save_folder(run: Run, path: Path, write: Writer) -> list[str]:
 def undecided_note(undecided: int, total: int, what: str) -> list[str]:
     """A note on the attempts that a format cannot express."""
     return [f"{undecided:,} of {total:,} attempts are undecided; {what}"] if undecided else []
+
+
+_NEEDED = ("oid", "iteration_id", "tier", "suite", "passed")
+# Made by reading; an input has no such columns.
+_MADE = ("model", "fix_sha", STATUS)
+
+
+def write_native_csv(run: Run, folder: Path) -> list[str]:
+    """Write the problems and one fixes file per model."""
+    run.table("problems").sink_csv(folder / "problems.csv")
+    for model in run.models():
+        name = f"{file_key(model)}_fixes.csv"
+        if model_of(Path(name)) != model:
+            raise TouchstoneError(f"the model '{model}' cannot be named in a CSV file's name; export another format")
+        rows = _as_input(run.rows(model))
+        filled = rows.select(pl.all().count() > 0).collect(engine="streaming").row(0, named=True)
+        kept = [column for column, has_values in filled.items() if has_values]
+        rows.select(*dict.fromkeys([*_NEEDED, *kept])).sink_csv(folder / name)
+    return []
+
+
+def _as_input(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """A class that contradicts the outcome would be refused; without an outcome, other columns must not imply one."""
+    is_pass = pl.col("classification") == PASS_CLASS
+    return rows.drop(_MADE).with_columns(
+        pl.when(is_pass == pl.col("passed")).then("classification").alias("classification"),
+        pl.when(pl.col("passed").is_not_null()).then("compiled").alias("compiled"),
+    )
+
+
+def write_published_files(run: Run, folder: Path) -> list[str]:
+    """Copy every published file. The copy can be read, compared and queried, but a run in it starts from scratch."""
+    results = run.tables_dir.parent
+    for name in (*PUBLISHED_NAMES, FOLDER):
+        # Not what is still being written, such as an unfinished snapshot.
+        if (results / name).is_dir():
+            shutil.copytree(results / name, folder / name, ignore=shutil.ignore_patterns(".*"))
+        elif (results / name).is_file():
+            shutil.copy2(results / name, folder / name)
+    return []

@@ -5,15 +5,15 @@ decided in `page`, by their size.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import Any
 
 import polars as pl
 
-from touchstone.publish.attempt_detail import attempt_detail
+from touchstone.publish.attempt_detail import TEXTS, VERDICTS, AttemptDetail, attempt_detail
 from touchstone.publish.figures import dollars, number
-from touchstone.publish.report.run import ReportedRun, Row
+from touchstone.publish.reported_run import ReportedRun, Row
 from touchstone.text import counted, visible, visible_lines
 
 _MAX_REGRESSED = 40
@@ -23,14 +23,6 @@ _MAX_ATTEMPTS = 20
 # Attempts of a case that are shown in full: the first that failed, and the first that passed.
 _MAX_CHARACTERS = 8_000
 _KEY = ("model", "tier", "oid")
-# Texts of an attempt, in the order in which they are shown.
-_TEXTS = {
-    "diff": "Diff of the fix",
-    "fix": "Fix",
-    "diagnostics_before": "Diagnostics before the fix",
-    "diagnostics_after": "Verdict and diagnostics after the fix",
-    "raw_response": "Raw response",
-}
 _FACTS = {
     "classification": "class",
     "validator": "decided by",
@@ -174,33 +166,23 @@ def _attempt(run: ReportedRun, row: Row, *, in_full: bool) -> Attempt:
         dollars(row["cost_usd"]),
         "-" if seconds is None else f"{seconds:.1f} s",
     ]
-    passed = {True: "passed", False: "failed", None: "undecided"}[row["passed"]]
+    passed = VERDICTS[row["passed"]]
     status = passed if row["status"] in (None, passed) else f"{passed} ({row['status'].replace('_', ' ')})"
     short = Attempt(visible(row["iteration_id"]), status, figures)
     # Where the input has neither fixes nor diagnostics, there is nothing more to show.
     if not in_full or (row["fix_sha"] is None and row["diagnostics"] is None):
         return short
-    return _full(short, _detail(run, row))
+    return _full(short, attempt_detail(run.folder, *_key(row), row["iteration_id"]))
 
 
-def _detail(run: ReportedRun, row: Row) -> dict[str, Any]:
-    """All that the results hold about an attempt, by name."""
-    return dict(vars(attempt_detail(run.folder, *_key(row), row["iteration_id"])))
-
-
-def _full(attempt: Attempt, detail: dict[str, Any]) -> Attempt:
-    texts = {title: detail.get(name) for name, title in _TEXTS.items()}
-    if texts["Diff of the fix"]:
-        del texts["Fix"]
-    missing = dict(detail.get("missing") or {})
-    return Attempt(
-        attempt.iteration,
-        attempt.status,
-        attempt.figures,
-        [(visible(test.test), visible(test.status), visible(test.message)) for test in detail.get("tests") or ()],
-        [(title, visible(str(detail[name]))) for name, title in _FACTS.items() if detail.get(name)],
-        [(title, _cut(body)) for title, body in texts.items() if body],
-        [f"{_TEXTS[name]}: {why}" for name, why in missing.items() if name in ("diff", "raw_response")],
+def _full(attempt: Attempt, detail: AttemptDetail) -> Attempt:
+    texts = {title: getattr(detail, name) for name, title in TEXTS.items() if name != "fix" or not detail.diff}
+    return replace(
+        attempt,
+        tests=[(visible(test.test), visible(test.status), visible(test.message)) for test in detail.tests],
+        facts=[(title, visible(fact)) for name, title in _FACTS.items() if (fact := getattr(detail, name))],
+        texts=[(title, _cut(body)) for title, body in texts.items() if body],
+        missing=[f"{TEXTS[name]}: {why}" for name, why in detail.missing.items() if name in ("diff", "raw_response")],
     )
 
 

@@ -1,12 +1,12 @@
 """The report as Markdown for a pull request: the paragraph in words, then the most important tables, cut to fit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from touchstone.compare.report import ComparisonReport, Section, case_section, markdown_section
-from touchstone.publish.report import comparison_sections, figures_sections, trust_sections
-from touchstone.publish.report.grids import Grid
-from touchstone.publish.report.run import ReportedRun
+from touchstone.compare.report import ComparisonReport, case_section, markdown_section
+from touchstone.publish import result_tables as tables
 from touchstone.publish.report.summary import headline, summary
+from touchstone.publish.reported_run import ReportedRun
+from touchstone.publish.table_columns import markdown_table
 from touchstone.text import markdown_paragraph, markdown_text
 
 # GitHub takes 65,536 characters. Some are left for what surrounds the report.
@@ -20,8 +20,7 @@ def markdown(run: ReportedRun) -> str:
     paragraphs = [" ".join(sentences) for sentences in (headline(run), summary(run))]
     blocks = [f"### Touchstone report: {markdown_text(run.name)}", *map(markdown_paragraph, paragraphs)]
     left = _MAX_CHARACTERS - sum(map(len, blocks))
-    for section in _sections(run):
-        block = markdown_section(section)
+    for block in filter(None, _tables(run)):
         if len(block) > left:
             blocks.append(_CUT)
             break
@@ -30,23 +29,27 @@ def markdown(run: ReportedRun) -> str:
     return ("\n\n".join(blocks) + "\n").encode("utf-8", "replace").decode()
 
 
-def _sections(run: ReportedRun) -> Iterator[Section]:
-    """The tables, the most important first."""
-    yield from map(_section, figures_sections.leaderboard(run))
-    yield from (_section(each) for each in trust_sections.checks(run) if each.id == "checks-table" and _failed(run))
-    yield from (_section(each) for each in comparison_sections.changes(run) if each.id == "verdicts-table")
-    yield from _changed_cases(run)
-    yield from map(_section, comparison_sections.comparison(run))
-    yield from (_section(each) for each in figures_sections.tiers(run) if run.has_tiers)
-    yield from (_section(each) for each in figures_sections.suites(run) if each.id == "suites-table")
-    yield from map(_section, figures_sections.costs(run))
+def _tables(run: ReportedRun) -> Iterator[str]:
+    """The tables in Markdown, the most important first."""
+    for declare, is_wanted in (
+        (tables.leaderboard, True),
+        (tables.checks, any(not check.passed for check in run.checks)),
+        (tables.baseline_verdicts, True),
+        (_changed_cases, True),
+        (tables.pairs, True),
+        (tables.graded_tiers, run.has_tiers),
+        (tables.cross_tier, run.has_tiers),
+        (tables.suites, True),
+        (tables.costs, True),
+        (tables.routing, True),
+    ):
+        made = declare(run) if is_wanted else ""
+        if isinstance(made, str) or len(made.rows):
+            yield made if isinstance(made, str) else markdown_table(made, _MAX_ROWS)
 
 
-def _failed(run: ReportedRun) -> bool:
-    return any(not check.passed for check in run.checks)
-
-
-def _changed_cases(run: ReportedRun) -> Iterator[Section]:
+def _changed_cases(run: ReportedRun) -> str:
+    """As `touchstone compare` writes them."""
     settings = run.settings
     comparison = ComparisonReport(
         "the baseline",
@@ -56,23 +59,4 @@ def _changed_cases(run: ReportedRun) -> Iterator[Section]:
         run.table("regressions"),
     )
     changed = case_section(comparison)
-    yield from [changed] if changed.rows else []
-
-
-def _section(grid: Grid) -> Section:
-    """A table of the page as one of Markdown: the columns of names come first there too."""
-    rows = [[cell.text for cell in row] for row in grid.rows[:_MAX_ROWS]]
-    titles = [column.title for column in grid.columns]
-    kinds = ["number" if column.kind == "number" else "name" for column in grid.columns]
-    order = sorted(range(len(kinds)), key=lambda place: kinds[place] == "number")
-    return Section(
-        grid.caption,
-        [titles[place] for place in order if kinds[place] == "name"],
-        [titles[place] for place in order if kinds[place] == "number"],
-        [_ordered(row, order) for row in rows],
-        grid.total - len(rows),
-    )
-
-
-def _ordered(row: Sequence[str], order: Sequence[int]) -> list[str]:
-    return [row[place] for place in order]
+    return markdown_section(changed) if changed.rows else ""

@@ -1,10 +1,17 @@
 """The report as one HTML page: what goes where is in `templates`, what it says in the modules beside this one."""
 
-import functools
+import base64
+import hashlib
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -12,20 +19,19 @@ import numpy as np
 import polars as pl
 
 from touchstone import __version__
-from touchstone.publish.charts.theme import dark_style
-from touchstone.publish.report.assets import (
-    content_security_policy,
-    datatables_script,
-    datatables_style,
-    escaped_for_script,
-)
+from touchstone.contracts import resolve
+from touchstone.errors import TouchstoneError
+from touchstone.progress import report_warning
+from touchstone.publish.charts import CHARTS, Chart, NothingToDraw
+from touchstone.publish.charts.rendering import svg
+from touchstone.publish.charts.theme import config, dark_style
+from touchstone.publish.charts.vega import finished
 from touchstone.publish.report.cases import Case, pick, with_attempts
-from touchstone.publish.report.drawn_charts import drawn_charts
-from touchstone.publish.report.grids import Grid
-from touchstone.publish.report.method import method
-from touchstone.publish.report.run import ReportedRun
 from touchstone.publish.report.sections import sections
 from touchstone.publish.report.summary import headline, summary
+from touchstone.publish.reported_run import ReportedRun
+from touchstone.publish.result_tables import method
+from touchstone.publish.table_columns import ResultTable
 from touchstone.text import visible
 
 _TEMPLATES = "touchstone.publish.report", "templates"
@@ -33,6 +39,13 @@ _TEMPLATES = "touchstone.publish.report", "templates"
 _MAX_CELLS = 200_000
 # On paper, charts keep their light colours.
 _DARK_CHARTS = f"@media screen and (prefers-color-scheme: dark) {{\n{dark_style('.chart')}}}\n"
+_EXPORTS = re.compile(r"export\s*\{([^}]*)\};?")
+# The best models of a grid, as many as can be read; the caption says how many more there are. A grid of 150 models
+# takes 13 s to draw and thousands of elements.
+_GRIDS = ("pairwise_verdicts", "problem_heatmap", "suite_heatmap", "failure_classes")
+_MODELS_OF_GRID = 30
+_TAG = re.compile("<[^<>]*>")
+_ID = re.compile(r'(?<=\sid=")[\w-]+(?=")')
 
 
 def page(run: ReportedRun, cases_bytes: int) -> str:
@@ -42,7 +55,7 @@ def page(run: ReportedRun, cases_bytes: int) -> str:
     cases, rendered = _cases_that_fit(environment, run, picked, cases_bytes)
     run.case_links.update({case.key: f"#case-{place}" for place, case in enumerate(cases)})
     parts, how = sections(run), list(method(run))
-    charts = {section.id: list(drawn_charts(run, section.charts)) for section in parts}
+    charts = {section.id: list(drawn_charts(run, section.charts)) for section, _ in parts}
     scripts = {"datatables": datatables_script(), "report": _own("report.js")}
     text = environment.get_template("report.html.j2").render(
         title=visible(run.name),
@@ -60,13 +73,13 @@ def page(run: ReportedRun, cases_bytes: int) -> str:
         scripts=scripts,
         policy=content_security_policy(*scripts.values()),
         styles=[datatables_style(), _own("report.css"), _DARK_CHARTS],
-        data=_json(_data(run, [*(grid for part in parts for grid in part.grids), *how])),
+        data=_json(_data(run, [*(table for _, tables in parts for table in tables), *how])),
     )
     # A file name may hold bytes that are not UTF-8 and could not be written.
     return text.encode("utf-8", "replace").decode()
 
 
-@functools.cache
+@cache
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.PackageLoader(*_TEMPLATES),
@@ -106,14 +119,11 @@ def _cases_that_fit(
 # What the script draws
 
 
-def _data(run: ReportedRun, grids: Sequence[Grid]) -> dict[str, Any]:
+def _data(run: ReportedRun, tables: Sequence[ResultTable]) -> dict[str, Any]:
     return {
         "grids": {
-            grid.id: {
-                "kinds": [column.kind for column in grid.columns],
-                "rows": [[cell.packed for cell in row] for row in grid.rows],
-            }
-            for grid in grids
+            table.id: {"kinds": table.page_kinds, "rows": [[cell.packed for cell in row] for row in table.page_rows]}
+            for table in tables
         },
         "models": _matrix(run),
     }
@@ -166,3 +176,104 @@ def _json(value: object) -> str:
     return escaped_for_script(
         json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
     )
+
+
+# Charts, as pictures that need no script
+
+
+@dataclass(frozen=True)
+class DrawnChart:
+    """A chart: the page shows title and caption as text, and `picture` is the rest as HTML."""
+
+    name: str
+    title: str
+    caption: str
+    picture: str
+
+
+def drawn_charts(run: ReportedRun, names: Sequence[str]) -> Iterator[DrawnChart]:
+    """The charts of these names for which the run has data."""
+    for chart in map(CHARTS.__getitem__, names):
+        if not run.has(chart.table):
+            continue
+        try:
+            yield _draw(chart, run)
+        except NothingToDraw:
+            continue
+        except Exception as error:  # the report is worth having without this chart
+            report_warning(f"the report lacks the chart '{chart.name}': {type(error).__name__}: {error}")
+
+
+def _draw(chart: Chart, run: ReportedRun) -> DrawnChart:
+    beside = {option: run.scan(table) for option, table in chart.beside.items() if run.has(table)}
+    limited: dict[str, Any] = {"top": _MODELS_OF_GRID} if chart.name in _GRIDS else {}
+    spec = resolve(chart.draw)(run.scan(chart.table), **beside, **limited)
+    title, caption = visible(spec["title"]["text"]), visible(" ".join(spec["title"]["subtitle"]))
+    untitled = finished({name: part for name, part in spec.items() if name != "title"})
+    looks = config("light") | {"background": "transparent"}
+    picture = svg({**untitled, "config": looks, "description": f"{title}. {caption}"})
+    return DrawnChart(chart.name, title, caption, _with_own_ids(picture, f"chart-{chart.name}"))
+
+
+def _with_own_ids(svg: str, prefix: str) -> str:
+    """The picture with ids that no other chart of the page has, and that do not depend on what was drawn before.
+
+    >>> _with_own_ids('<clipPath id="clip_7"/><g clip-path="url(#clip_7)">id="clip_7"</g>', "a")
+    '<clipPath id="a-1"/><g clip-path="url(#a-1)">id="clip_7"</g>'
+    """
+    found = dict.fromkeys(name for tag in _TAG.findall(svg) for name in _ID.findall(tag))
+    own = {name: f"{prefix}-{place}" for place, name in enumerate(found, 1)}
+
+    def renamed(tag: "re.Match[str]") -> str:
+        named = _ID.sub(lambda each: own[each[0]], tag[0])
+        return re.sub(r"(?<=url\(#)[\w-]+(?=\))", lambda each: own.get(each[0], each[0]), named)
+
+    return _TAG.sub(renamed, svg) if own else svg
+
+
+# Scripts and styles, all from installed packages, and the policy that lets the browser run only them
+
+
+@cache
+def datatables_script() -> str:
+    """DataTables as itables ships it, with `window.DataTable` in place of its exports."""
+    bundle = _itables_file("dt_bundle.js")
+    exports = _EXPORTS.search(bundle)
+    named = dict(each.split(" as ")[::-1] for each in exports[1].split(",")) if exports else {}
+    if "default" not in named:
+        raise TouchstoneError(f"itables {version('itables')}: its bundle has no default export; install version 2.9")
+    return "(()=>{" + _EXPORTS.sub(f"window.DataTable={named['default']};", bundle) + "\n})();"
+
+
+@cache
+def datatables_style() -> str:
+    """The style sheet that goes with it."""
+    return _itables_file("dt_bundle.css")
+
+
+def _itables_file(name: str) -> str:
+    """A file that itables ships. The package itself is not imported: that takes longer than drawing the page."""
+    found = find_spec("itables")
+    if found is None or found.origin is None:
+        raise TouchstoneError("itables is not installed; install touchstone again")
+    return (Path(found.origin).parent / "html" / name).read_text(encoding="utf-8")
+
+
+def content_security_policy(*scripts: str) -> str:
+    """The browser may run these scripts and nothing else, and may not ask for anything."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(each.encode()).digest()).decode()}'" for each in scripts
+    )
+    styles, images = "style-src 'unsafe-inline'", "img-src data:"
+    return f"default-src 'none'; script-src {hashes}; {styles}; {images}; base-uri 'none'; form-action 'none'"
+
+
+def escaped_for_script(text: str) -> str:
+    r"""JSON that can stand in a script element: nothing in it can end the element.
+
+    >>> escaped_for_script('["</script>&\u2028"]')
+    '["\\u003c/script\\u003e\\u0026\\u2028"]'
+    """
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

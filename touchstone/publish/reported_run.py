@@ -1,4 +1,4 @@
-"""The run that is reported: its tables, checks and snapshot, wherever the folder with them lies."""
+"""The run that is shown: its tables, checks and snapshot, wherever the folder with them is."""
 
 import json
 from collections.abc import Iterable

@@ -1,17 +1,22 @@
-"""Tables on the terminal that never truncate a figure. Their contents belong in `tables` and `*_tables`.
+"""Tables on the terminal that never truncate a figure. Their contents belong to the commands and `result_tables`.
 
-A table too wide for the terminal first wraps: headers at `_` and spaces, intervals onto a second line, long text, and
-names longer than a third of the width. If that is not enough, the last columns are hidden and named below the table.
-A `compact` table has a line per row instead: `compact_layout` chooses what is shown, and long names are shortened.
+A table that is too wide gives up, in this order, and names below it what is not shown:
+
+1. headers, long text and names beyond a third of the width wrap; in a `compact` table, which has a line per row, names
+   are shortened in the middle instead (beyond a fifth each, if there are several)
+2. in a compact table, the confidence intervals of figures other than those of rank 0; elsewhere an interval wraps
+3. whole columns, from the highest rank down
+4. names down to a few terminal columns, the intervals of figures of rank 0, then the last columns of rank 0
+
 Piped output has no width, so nothing is wrapped, shortened or hidden.
 """
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, zip_longest
-from typing import Any, NamedTuple, TextIO
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple, TextIO
 
 from rich.box import HEAVY_HEAD
 from rich.cells import cell_len, chop_cells
@@ -20,30 +25,35 @@ from rich.segment import Segment, Segments
 from rich.style import Style
 from rich.text import Text
 
-from touchstone.cli.compact_layout import (
-    BAR_WIDTH,
-    COLUMN_OVERHEAD,
-    TABLE_OVERHEAD,
-    Column,
-    Kind,
-    Layout,
-    compact_layout,
-    without_interval,
-)
 from touchstone.cli.safe_output import safe
 from touchstone.publish.short_names import shortened
-from touchstone.text import visible, visible_lines
+from touchstone.publish.table_columns import BAR_WIDTH, EIGHTHS, ResultTable
+from touchstone.text import counted, visible, visible_lines
 
+Kind = Literal["name", "label", "number", "bar", "text"]
 Line = str | Text
 
 # Wider than any table: the console of a pipe or file.
 UNLIMITED = 10**9
 _ANY_HEIGHT = 25
 
+# Each column has a border and a space on either side; the last border closes the table.
+_COLUMN_OVERHEAD, _TABLE_OVERHEAD = 3, 1
 _NARROWEST_TEXT = 20
 _NARROWEST_NAME = 10
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
-_ASCII_EIGHTHS = str.maketrans(_EIGHTHS, "    #####")
+_SHORTEST_NAME = 8
+_LONGEST_HEADER_WORD = 12
+_INTERVAL = re.compile(r" \[[^\]]*\]")
+_ASCII_EIGHTHS = str.maketrans(EIGHTHS, "    #####")
+_COLOURS = {"better": "green", "worse": "red"}
+
+
+class Column(NamedTuple):
+    """A column on the terminal; kinds and ranks as in `table_columns.Column`."""
+
+    header: str
+    kind: Kind = "text"
+    rank: int = 0
 
 
 def names(*headers: str, rank: int = 0) -> list[Column]:
@@ -64,21 +74,6 @@ def numbers(*headers: str, rank: int = 0) -> list[Column]:
 def prose(*headers: str, rank: int = 0) -> list[Column]:
     """Columns of running text."""
     return [Column(header, "text", rank) for header in headers]
-
-
-def bars(header: str = "", rank: int = 0) -> list[Column]:
-    """A column of bars, drawn on a terminal only."""
-    return [Column(header, "bar", rank)]
-
-
-def bar(share: float | None) -> str:
-    """A bar for a share of 1, in eighths of a character; empty if the share is unknown.
-
-    >>> bar(0.5), bar(0.26), bar(None)
-    ('█████     ', '██▋       ', '          ')
-    """
-    eighths = round(8 * BAR_WIDTH * min(max(share or 0.0, 0.0), 1.0))
-    return (_EIGHTHS[8] * (eighths // 8) + _EIGHTHS[eighths % 8]).ljust(BAR_WIDTH)[:BAR_WIDTH]
 
 
 @dataclass
@@ -123,12 +118,17 @@ class FittedTable:
             if line:
                 print_line(screen, line, "dim")
 
-    def layout(self, width: int) -> Layout:
+    def layout(self, width: int) -> "Layout":
         """The columns that fit, and their widths."""
-        if not self.compact:
-            return Layout(dict(enumerate(self.fitted_widths(width))))
-        cells = [[str(row[place]) for row in self.rows] for place in range(len(self.columns))]
-        return compact_layout(self.columns, cells, width)
+        cells = [{str(row[place]) for row in self.rows} for place in range(len(self.columns))]
+        if self.compact:
+            return _layout(self.columns, cells, width, None)
+        # Wrap names further if otherwise no figure would fit beside them.
+        found = _layout(self.columns, cells, width, max(width // 3, _NARROWEST_TEXT))
+        is_shown = [self.columns[place].kind == "number" for place in found.widths]
+        if len(is_shown) == len(cells) or (any(is_shown) and not self.keep_figures):
+            return found
+        return _layout(self.columns, cells, width, 0)
 
     def _of_columns(self, places: Sequence[int]) -> "FittedTable":
         rows = [tuple(row[place] for place in places) for row in self.rows]
@@ -148,7 +148,7 @@ class FittedTable:
                     cells[place] = short[widths[place]][cell]
             self.rows[number] = tuple(cells)
 
-    def _missing(self, layout: Layout) -> str:
+    def _missing(self, layout: "Layout") -> str:
         """What is not shown, in words."""
         hidden = [
             column.header
@@ -159,40 +159,6 @@ class FittedTable:
         if without:
             hidden.append(f"the {'interval' if len(without) == 1 else 'intervals'} of {', '.join(without)}")
         return f"not shown: {', '.join(hidden)}; {self.hint}" if hidden else ""
-
-    def fitted_widths(self, width: int) -> list[int]:
-        """The widths of the leading columns that fit; at least one."""
-        room = width - TABLE_OVERHEAD
-        sizes = [self._size(place) for place in range(len(self.columns))]
-        if sum(size.natural + COLUMN_OVERHEAD for size in sizes) <= room:
-            return [size.natural for size in sizes]
-        # Wrap names further if otherwise no figure would fit beside them.
-        for longest_name in (max(width // 3, _NARROWEST_TEXT), 0):
-            least = [max(size.least, min(size.name, longest_name)) for size in sizes]
-            shown = _leading(least, room)
-            kinds = [column.kind for column in self.columns[:shown]]
-            if shown == len(sizes) or ("number" in kinds and not self.keep_figures):
-                break
-        spare = room - sum(least[:shown]) - COLUMN_OVERHEAD * shown
-        return _widened(least[:shown], [size.natural for size in sizes], kinds, max(spare, 0))
-
-    def _size(self, place: int) -> "_Size":
-        header, kind, _ = self.columns[place]
-        cells = {str(row[place]) for row in self.rows}
-        longest = max(map(_longest_line, cells), default=0)
-        longest_piece = max((cell_len(piece.rstrip()) for cell in cells for piece in _pieces(cell, kind)), default=0)
-        match kind:
-            case "number":
-                least = longest_piece
-            case "name":
-                # A word too long for one line anyway may be broken anywhere.
-                word = longest_piece if longest_piece <= _NARROWEST_TEXT else 0
-                least = max(word, min(longest, _NARROWEST_NAME))
-            case _:
-                least = min(longest, _NARROWEST_TEXT)
-        header_piece = max((cell_len(piece.rstrip()) for piece in _pieces(header, "name")), default=0)
-        name = longest if kind == "name" else 0
-        return _Size(max(longest, cell_len(header), 1), max(least, header_piece, 1), name)
 
     def _grid(self, screen: Console, widths: Sequence[int]) -> Iterator[Segment]:
         """Yield the lines of the table. Rich's own tables are several times slower on large results."""
@@ -216,10 +182,10 @@ class FittedTable:
         yield Segment(box.get_bottom(spans) + "\n")
 
 
-def _fitted(row: tuple[Line, ...], layout: Layout) -> tuple[Line, ...]:
+def _fitted(row: tuple[Line, ...], layout: "Layout") -> tuple[Line, ...]:
     """The cells as a compact table shows them: figures for which there is too little room without their interval."""
     return tuple(
-        without_interval(str(cell)) if place in layout.bare else cell
+        _without_interval(str(cell)) if place in layout.bare else cell
         for place, cell in zip(layout.widths, row, strict=True)
     )
 
@@ -247,12 +213,155 @@ def _drawn_row(
         yield Segment(right + "\n")
 
 
-class _Size(NamedTuple):
-    """Widths of a column: with every cell on one line, the minimum, and the longest unwrapped name."""
+def show_table(screen: Console, table: ResultTable, most: int) -> None:
+    """Print the first rows of a table of results, a line each."""
+    columns = [
+        Column(each.header, "label" if each.kind == "verdict" else each.kind, each.rank) for each in table.columns
+    ]
+    hidden = table.total - most
+    more = [f"{counted(hidden, 'more row')}: SELECT * FROM {table.of}"] if hidden > 0 else []
+    fitted = FittedTable(columns, table.title, "\n".join([*table.notes, *more]), compact=True)
+    for row in table.cells(most):
+        fitted.add_row(
+            *(
+                Text(cell.text, style=_COLOURS.get(cell.text, "dim")) if column.kind == "verdict" else cell.text
+                for column, cell in zip(table.columns, row, strict=True)
+            )
+        )
+    fitted.print(screen)
 
-    natural: int
+
+# Which columns fit, and how wide they are
+
+
+@dataclass
+class Layout:
+    """The widths of the columns shown, by their place, and the places of figures shown without their interval."""
+
+    widths: dict[int, int] = field(default_factory=dict)
+    bare: set[int] = field(default_factory=set)
+
+
+class _Size(NamedTuple):
+    """Widths of a column: the least, with intervals, with the header on one line too, and that without intervals."""
+
     least: int
-    name: int
+    whole: int
+    natural: int
+    bare_natural: int
+
+    @property
+    def has_interval(self) -> bool:
+        return self.whole > self.least
+
+
+def _layout(
+    columns: Sequence[Column], cells: Sequence[Collection[str]], width: int, longest_name: int | None
+) -> Layout:
+    """The columns that fit into `width`; `cells` has the texts of each column.
+
+    Names up to `longest_name` are on one line; they are shortened if it is None.
+    """
+    room = width - _TABLE_OVERHEAD
+    sizes = [_size(column, texts, longest_name) for column, texts in zip(columns, cells, strict=True)]
+    if sum(size.natural + _COLUMN_OVERHEAD for size in sizes) <= room:
+        return Layout({place: size.natural for place, size in enumerate(sizes)})
+    layout = _required(columns, sizes, room)
+    room = max(0, room - sum(layout.widths.values()) - _COLUMN_OVERHEAD * len(layout.widths))
+
+    def widen(kind: Kind, wanted: Callable[[int], int]) -> None:
+        """Distribute the room evenly among the columns of a kind."""
+        nonlocal room
+        own = [place for place in layout.widths if columns[place].kind == kind]
+        while room and (wanting := [place for place in own if layout.widths[place] < wanted(place)]):
+            for place in wanting[:room]:
+                layout.widths[place] += 1
+            room -= min(len(wanting), room)
+
+    def show_intervals() -> None:
+        nonlocal room
+        for place in sorted(layout.bare):
+            more = sizes[place].whole - layout.widths[place]
+            if more <= room:
+                layout.bare.discard(place)
+                layout.widths[place] += more
+                room -= more
+
+    show_intervals()
+    several = (
+        sum(columns[place].kind == "name" and sizes[place].natural > _SHORTEST_NAME for place in layout.widths) > 1
+    )
+    share = width // (5 if several else 3)
+    widen("name", lambda place: min(sizes[place].natural, share))
+    for place in sorted(set(range(len(columns))) - layout.widths.keys(), key=lambda place: columns[place].rank):
+        if columns[place].rank == 0 or sizes[place].least + _COLUMN_OVERHEAD > room:
+            break
+        layout.widths[place] = sizes[place].least
+        layout.bare |= {place} if sizes[place].has_interval else set()
+        room -= sizes[place].least + _COLUMN_OVERHEAD
+    show_intervals()
+    kinds: tuple[Kind, ...] = ("name", "label", "number", "text")
+    for kind in kinds:
+        widen(kind, lambda place: sizes[place].bare_natural if place in layout.bare else sizes[place].natural)
+    layout.widths = dict(sorted(layout.widths.items()))
+    return layout
+
+
+def _required(columns: Sequence[Column], sizes: Sequence[_Size], room: int) -> Layout:
+    """The columns of rank 0 at their least, as many of the first ones as fit; at least one."""
+    layout = Layout()
+    for place, size in enumerate(sizes):
+        if columns[place].rank:
+            continue
+        room -= size.least + _COLUMN_OVERHEAD
+        if room < 0 and layout.widths:
+            break
+        layout.widths[place] = size.least
+        layout.bare |= {place} if size.has_interval else set()
+    return layout
+
+
+def _size(column: Column, texts: Collection[str], longest_name: int | None) -> _Size:
+    if column.kind == "bar":
+        return _Size(*[BAR_WIDTH] * 4)
+    compact, header = longest_name is None, cell_len(column.header)
+    header_word = _longest_piece([column.header], "name")
+    if compact:
+        # The name of a suite, for instance, may be one long word.
+        header_word = min(header_word, _LONGEST_HEADER_WORD)
+    longest = max(map(_longest_line, texts), default=0)
+    if column.kind == "number" and compact:
+        bare = max((cell_len(_without_interval(each)) for each in texts), default=0)
+        least = max(bare, header_word)
+        return _Size(least, max(longest, least), max(longest, header), max(bare, header))
+    match column.kind:
+        case "number" | "label":
+            least = _longest_piece(texts, column.kind)
+        case "name":
+            least = min(longest, _SHORTEST_NAME if longest_name is None else max(longest_name, _NARROWEST_NAME))
+            # A word too long for one line anyway may be broken anywhere.
+            word = 0 if compact else _longest_piece(texts, "name")
+            least = max(least, word if word <= _NARROWEST_TEXT else 0)
+        case _:
+            least = min(longest, _NARROWEST_TEXT)
+    least, natural = max(least, header_word, 1), max(longest, header, 1)
+    return _Size(least, least, natural, natural)
+
+
+def _longest_piece(texts: Collection[str], kind: Kind) -> int:
+    return max((cell_len(piece.rstrip()) for each in texts for piece in _pieces(each, kind)), default=0)
+
+
+def _without_interval(cell: str) -> str:
+    """A figure without its confidence interval.
+
+    >>> _without_interval("0.576 [0.483, 0.663]")
+    '0.576'
+    """
+    return _INTERVAL.sub("", cell)
+
+
+# Consoles
 
 
 def terminal(stderr: bool = False) -> Console:
@@ -285,27 +394,6 @@ def print_line(screen: Console, line: str, style: str = "") -> None:
 def _in_ascii(line: Line) -> Line:
     """The cell with a bar of `#`, for a terminal without Unicode."""
     return line.translate(_ASCII_EIGHTHS) if isinstance(line, str) else line
-
-
-def _leading(widths: Sequence[int], room: int) -> int:
-    """How many of the first columns fit; at least one."""
-    ends = accumulate(width + COLUMN_OVERHEAD for width in widths)
-    return max(sum(end <= room for end in ends), 1)
-
-
-def _widened(least: Sequence[int], natural: Sequence[int], kinds: Sequence[Kind], spare: int) -> list[int]:
-    """Distribute the spare width evenly: first to names, then figures, then text."""
-    widths = list(least)
-    for kind in ("name", "number", "text"):
-        while wanting := [
-            place for place, width in enumerate(widths) if kinds[place] == kind and width < natural[place]
-        ]:
-            for place in wanting[:spare]:
-                widths[place] += 1
-            spare -= min(len(wanting), spare)
-            if not spare:
-                return widths
-    return widths
 
 
 def _multiline(cell: str) -> str:

@@ -1,0 +1,185 @@
+"""What the dashboard lists: the leaderboard, the problems of one of its rows, the attempts at one of those."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+import polars as pl
+
+from touchstone.errors import TouchstoneError
+from touchstone.metrics.aggregates import pass_column
+from touchstone.metrics.keys import ATTEMPT_KEY, MODEL_TIER
+from touchstone.publish.attempt_detail import AttemptDetail, attempt_detail, attempts_of
+from touchstone.publish.dashboard.selection import RunTables, Selection, leaderboard_figures
+from touchstone.tables import TABLES
+from touchstone.text import counted
+
+_INTERVAL = ["ci_low", "ci_high", "ci_method", "ci_units"]
+
+
+def leaderboard(selection: Selection) -> pl.DataFrame:
+    """pass@k with the interval of the smallest k, costs and counts per model and tier; best first, undefined last."""
+    k_values = selection.run.config.k_values
+    first, *others = k_values
+    everyone, costs = leaderboard_figures(selection.run, selection.filters.of_attempts)
+    figures = selection.of_groups(everyone.lazy()).collect()
+
+    def of(k: int, *columns: str) -> pl.DataFrame:
+        return figures.filter(pl.col("k") == k).select(*MODEL_TIER, pl.col("pass_at_k").alias(pass_column(k)), *columns)
+
+    rows = of(first, *_INTERVAL, "eligible", "problems")
+    for k in others:
+        rows = rows.join(of(k), on=MODEL_TIER, how="left")
+    order = [*MODEL_TIER, pass_column(first), *_INTERVAL[:2], *map(pass_column, others), "eligible", "attempts"]
+    order += ["cost_of_pass", "total_cost_usd", "avg_latency_ms", "problems", *_INTERVAL[2:]]
+    return (
+        rows.join(costs, on=MODEL_TIER, how="left")
+        .with_columns(pl.col("attempts").fill_null(0))
+        .select(order)
+        .sort(pass_column(first), *MODEL_TIER, descending=[True, False, False], nulls_last=True)
+    )
+
+
+def problem_list(selection: Selection, model: str, tier: str) -> pl.DataFrame:
+    """The problems that a model attempted in a tier, hardest first."""
+    own = (pl.col("model") == model) & (pl.col("tier") == tier)
+    rows = selection.frame("problem_statistics").filter(own).drop(MODEL_TIER)
+    column = selection.filters.column
+    described = selection.run.problems.lazy().select("oid", "suite", *([column] if column else []))
+    figures = [pass_column(k) for k in selection.run.config.k_values]
+    listed = rows.join(described, on="oid", how="left")
+    named = [name for name in ("oid", "suite", column) if name]
+    kept = ["avg_score", "best_score", "cost_of_pass", "models_solving", "only_solver"]
+    return listed.select(*dict.fromkeys(named), "n", "c", *figures, *kept).sort(figures[0], "oid").collect()
+
+
+def summary_line(selection: Selection, board: pl.DataFrame) -> str:
+    """How much the figures rest on, in words."""
+    problems = int(selection.frame("problems").select(pl.len()).collect().item())
+    attempts = int(board["attempts"].sum())
+    undefined = int(board[pass_column(selection.run.config.k_values[0])].null_count())
+    words = f"n = {counted(problems, 'problem')}, {counted(attempts, 'attempt')}, {counted(board.height, 'row')}"
+    return f"{words}; {undefined:,} undefined" if undefined else words
+
+
+_TABLES = ("regressions", "problem_statistics", "economics", "model_statistics", "pass_at_k", "outcomes", "attempts")
+_PASS_COLUMN = re.compile(r"pass_(at|hat)_(\d+)")
+_WORDS = {
+    "oid": "problem",
+    "iteration_id": "attempt",
+    "n": "decided attempts",
+    "c": "passed attempts",
+    "ci_low": "CI from",
+    "ci_high": "CI to",
+    "ci_method": "CI method",
+    "ci_units": "CI units",
+    "eligible": "eligible problems",
+    "avg_score": "mean score",
+    "cost_usd": "cost",
+    "total_cost_usd": "total cost",
+    "avg_latency_ms": "mean latency (ms)",
+    "latency_ms": "latency (ms)",
+    "duration_seconds": "time (s)",
+    "kind": "change",
+    "baseline_score": "before",
+    "current_score": "after",
+}
+
+
+def in_words(column: str) -> str:
+    """The header of a column.
+
+    >>> in_words("pass_at_5"), in_words("cost_of_pass"), in_words("oid")
+    ('pass@5', 'cost of pass', 'problem')
+    """
+    if found := _PASS_COLUMN.fullmatch(column):
+        return f"pass{'@' if found[1] == 'at' else '^'}{found[2]}"
+    return _WORDS.get(column, column.replace("_", " "))
+
+
+def descriptions(columns: list[str]) -> dict[str, str]:
+    """What a column means, for those that a table declares."""
+    known: dict[str, str] = {}
+    for table in _TABLES:
+        known |= TABLES[table].descriptions
+    for name in columns:
+        if (found := _PASS_COLUMN.fullmatch(name)) and found[1] == "at":
+            known[name] = f"Chance that at least one of {found[2]} attempts passes."
+    return {name: known[name] for name in columns if name in known}
+
+
+OUTCOMES = ("passed", "failed", "undecided")
+# A list of more attempts would only be searched: SQL finds them sooner.
+MOST_LISTED = 10_000
+
+_OF_SCORES = (
+    *("iteration_id", "run_id", "suite", "pass_rate", "classification", "cost_usd"),
+    *("duration_seconds", "latency_ms", "total_tokens", "composite_score", "code_score"),
+)
+
+
+def attempt_list(
+    selection: Selection, model: str, tier: str, oid: str, outcomes: Sequence[str] = (), failures: Sequence[str] = ()
+) -> pl.DataFrame:
+    """The attempts of a model at a problem in a tier. Those of a snapshot have scores only."""
+    suites = selection.filters.suites
+    if selection.run.has("attempts"):
+        rows = attempts_of(selection.run.folder, model, tier, oid)
+    else:
+        of_problem = (pl.col("model") == model) & (pl.col("tier") == tier) & (pl.col("oid") == oid)
+        rows = selection.run.scan("attempt_scores").filter(of_problem).select(_OF_SCORES).collect()
+    rows = rows.filter(pl.col("suite").is_in(suites)) if suites else rows
+    rows = rows.filter(_ended(rows.columns, outcomes, failures))
+    # The heading of the list says whose attempts they are, and most columns of most inputs are empty.
+    empty = [name for name in rows.columns if rows.height and rows[name].null_count() == rows.height]
+    return rows.drop("model", "tier", "oid", *empty, strict=False)
+
+
+def all_attempts(
+    selection: Selection, outcomes: Sequence[str] = (), failures: Sequence[str] = ()
+) -> tuple[pl.DataFrame, int]:
+    """The attempts under the filters, of every model and problem, and how many there are; only the first are listed."""
+    rows = selection.of_groups(_with_status(selection.run, selection.frame("attempt_scores")))
+    found = rows.filter(_ended(rows.collect_schema().names(), outcomes, failures))
+    shown = found.sort(ATTEMPT_KEY).head(MOST_LISTED).collect(engine="streaming")
+    count = int(found.select(pl.len()).collect(engine="streaming").item())
+    return shown.select(name for name in shown.columns if shown[name].null_count() < max(shown.height, 1)), count
+
+
+@lru_cache(maxsize=4)
+def failures_of(run: RunTables) -> list[str]:
+    """How attempts that did not pass ended: the classes and statuses that there are."""
+    rows = _with_status(run, run.scan("attempt_scores"))
+    failed = rows.filter(pl.col("pass_rate").is_null() | (pl.col("pass_rate") < 1))
+    return failed.select(_failure(rows.collect_schema().names()).unique().sort()).collect().to_series().to_list()
+
+
+def _with_status(run: RunTables, scores: pl.LazyFrame) -> pl.LazyFrame:
+    columns = [*ATTEMPT_KEY, "suite", "pass_rate", "classification", "cost_usd", "duration_seconds"]
+    rows = scores.select(columns)
+    if not run.has("outcomes"):
+        return rows
+    return rows.join(run.scan("outcomes").select(*ATTEMPT_KEY, "status"), on=ATTEMPT_KEY, how="left")
+
+
+def _failure(columns: Sequence[str]) -> pl.Expr:
+    """The class of an attempt or, if the input has none, its status."""
+    status = [pl.col("status")] if "status" in columns else []
+    return pl.coalesce(pl.col("classification"), *status, pl.lit("unknown"))
+
+
+def _ended(columns: Sequence[str], outcomes: Sequence[str], failures: Sequence[str]) -> pl.Expr:
+    """Whether an attempt had one of these outcomes and, if it did not pass, failed in one of these ways."""
+    passed = pl.col("passed") if "passed" in columns else pl.col("pass_rate") >= 1
+    name = pl.when(passed.is_null()).then(pl.lit("undecided")).when(passed).then(pl.lit("passed"))
+    wanted = name.otherwise(pl.lit("failed")).is_in(list(outcomes)) if outcomes else pl.lit(True)
+    if not failures:
+        return wanted
+    return wanted & ~passed.fill_null(False) & _failure(columns).is_in(list(failures))
+
+
+def opened_attempt(selection: Selection, model: str, tier: str, oid: str, iteration_id: str) -> AttemptDetail:
+    """One attempt in full."""
+    if not selection.run.has("attempts"):
+        raise TouchstoneError("a snapshot keeps scores, not the texts of attempts; choose the published run")
+    return attempt_detail(selection.run.folder, model, tier, oid, iteration_id)

@@ -1,0 +1,654 @@
+"""Every table of results that people read, declared once: its columns, in their order, under which header and format.
+
+The terminal, the report, the comment of a pull request and the Dagster UI show these declarations: a column added here
+appears in all of them. How a medium draws a table belongs in `table_columns` and `touchstone.cli.terminal_tables`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from touchstone import __version__
+from touchstone.compare.verdicts import describe_shortage
+from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
+from touchstone.publish.reported_run import ReportedRun
+from touchstone.publish.table_columns import (
+    MAX_ROWS,
+    REDUNDANT,
+    Cell,
+    Column,
+    ResultTable,
+    Row,
+    bar,
+    count,
+    estimate,
+    figure,
+    label,
+    name,
+    prose,
+    share,
+    signed,
+    text,
+    verdict,
+)
+from touchstone.text import counted, significant, visible
+
+_MAX_SUITES = 6
+_MAX_QUARANTINE = 200
+_MAX_SHORTAGES = 3
+_LATE = REDUNDANT - 10
+
+CODE_FIGURES = {
+    "avg_compilation_rate": "compile rate",
+    "avg_test_pass_rate": "tests passed",
+    "avg_lint_score": "lint",
+    "avg_code_score": "code score",
+}
+CROSS_TIER_SENTENCES = (
+    "Low variance of pass rates (near 0): the tier hardly matters. High (at most 0.25): results depend on the tier.",
+    "Medians of pass rates are often all 1; then the variance of the means tells more.",
+    "Cost variance and delta compare the tiers' median costs: 0 if all cost the same, high if some cost far more.",
+)
+
+
+def _sides(run: ReportedRun, *, always: bool = False) -> list[Column]:
+    """Model and tier: the tier tells rows apart only if there are several."""
+    return [name("model"), name("tier", rank=0 if always or run.has_tiers else REDUNDANT)]
+
+
+def _ranked(run: ReportedRun, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows in the order of the leaderboard."""
+    places = pl.DataFrame(run.sides, schema={"model": pl.String, "tier": pl.String}, orient="row").with_row_index("at")
+    keys = [key for key in ("model", "tier") if key in rows.columns]
+    first = places.group_by(keys).agg(pl.col("at").min())
+    return rows.join(first, on=keys, how="left", maintain_order="left").sort("at", nulls_last=True, maintain_order=True)
+
+
+def _level(run: ReportedRun) -> str:
+    return f"[{run.confidence} confidence interval]"
+
+
+def _yes_or_no(key: str) -> Callable[[Row], Cell]:
+    return lambda row: Cell("yes" if row[key] else "no")
+
+
+def _significant(value: float | None) -> str:
+    return "-" if value is None else significant(value, 3)
+
+
+# Single models
+
+
+def leaderboard(run: ReportedRun) -> ResultTable:
+    """Models with their pass@k, best first; on a page, a model's name leads to its problems."""
+    places = {side: place for place, side in enumerate(run.sides)}
+    return leaderboard_of(
+        run.table("pass_at_k"),
+        f"pass@k: mean over problems {_level(run)}",
+        lambda model, tier: f"#model-{places[model, tier]}",
+    )
+
+
+def leaderboard_of(
+    pass_at_k: pl.DataFrame, title: str = "", link: Callable[[str, str], str] = lambda model, tier: ""
+) -> ResultTable:
+    """The same from the table alone.
+
+    >>> row = {"model": "m", "tier": "T0", "k": 1, "pass_at_k": 2 / 3, "ci_low": .5, "ci_high": .75,
+    ...        "attempted": 9, "problems": 10, "ci_method": "wilson"}
+    >>> [cell.text for cell in leaderboard_of(pl.DataFrame([row])).cells()[0] if "█" not in cell.text]
+    ['m', 'T0', '0.667 [0.500, 0.750]', '9/10', 'wilson']
+    """
+    ks = pass_at_k["k"].unique().sort().to_list()
+    tiers = pass_at_k["tier"].n_unique() > 1
+
+    def at(k: int) -> Callable[[Row], Cell]:
+        return lambda row: Cell(with_interval(row["at"][k], "pass_at_k", "", "{:.3f}"), row["at"][k]["pass_at_k"])
+
+    columns = [
+        Column("model", lambda row: Cell(visible(row["model"]), link=link(row["model"], row["tier"])), "name"),
+        name("tier", rank=0 if tiers else REDUNDANT),
+        *(Column(f"pass@{k}", at(k), rank=rank) for rank, k in enumerate(ks)),
+        share("attempted", "attempted", "problems", "{}/{}", rank=_LATE + 1),
+        label("CI method", "ci_method", rank=_LATE + 2),
+    ]
+    columns.insert(3, Column("", lambda row: Cell(bar(row["at"][ks[0]]["pass_at_k"])), "bar", rank=_LATE))
+    by_side: dict[Any, list[dict[str, Any]]] = pass_at_k.sort("k").rows_by_key(
+        ["model", "tier"], named=True, include_key=True
+    )
+    best_first = pass_at_k.filter(pl.col("k") == min(ks, default=1)).sort(
+        "pass_at_k", "model", "tier", descending=[True, False, False], nulls_last=True
+    )
+    rows = [
+        by_side[side][0] | {"at": {row["k"]: row for row in by_side[side]}}
+        for side in best_first.select("model", "tier").iter_rows()
+    ]
+    return ResultTable("leaderboard-table", title, columns, rows, "pass_at_k")
+
+
+def reliability(run: ReportedRun) -> ResultTable:
+    """Flip rate, consistency, and what the variance of pass@1 comes from."""
+    split = run.table("variance_split").select("model", "tier", "share_from_problems", "samples")
+    rows = run.table("reliability").filter(pl.col("repeated") > 0).join(split, on=["model", "tier"], how="left")
+    columns = [
+        *_sides(run),
+        count("repeated problems", "repeated"),
+        count("always solved", "always"),
+        count("never solved", "never"),
+        estimate("flip rate", "flip_rate", "flip_rate_"),
+        estimate("consistency", "consistency", "consistency_"),
+        figure("attempts per problem", "samples", lambda value: "-" if value is None else f"{value:.3g}"),
+        figure("variance from problems", "share_from_problems", lambda value: "-" if value is None else f"{value:.0%}"),
+    ]
+    title = "Reliability of repeated attempts, per model"
+    return ResultTable("reliability-table", title, columns, _ranked(run, rows), "reliability")
+
+
+def reliability_curve(run: ReportedRun) -> ResultTable:
+    """pass@k and pass^k by k, of models that attempted a problem repeatedly."""
+    repeated = run.table("reliability").filter(pl.col("repeated") > 0).height
+    rows = run.table("reliability_curve") if repeated else run.table("reliability_curve").clear()
+    columns = [
+        *_sides(run),
+        count("k"),
+        figure("pass@k", "pass_at_k"),
+        estimate("pass^k", "pass_hat_k"),
+        count("eligible problems", "eligible"),
+    ]
+    return ResultTable("curve-table", "pass@k and pass^k by k", columns, _ranked(run, rows), "reliability_curve")
+
+
+def tiers(run: ReportedRun) -> ResultTable:
+    """Grade, uplift and cost of pass per tier, as far as they are known; marks the cheapest tier that passes."""
+    rows = run.table("tiers")
+    frontier = dict(run.table("cross_tier").select("model", "frontier_tier").iter_rows())
+    graded, priced = rows["composite_median"].count() > 0, rows["cost_of_pass"].count() > 0
+    lifted = graded and rows["tier"].n_unique() > 1
+    notes = ["* the model's cheapest tier that passes"] if priced and any(frontier.values()) else []
+    if lifted:
+        notes.append("uplift: change of the composite from T0; a wide interval says that the size is not known")
+
+    def cost(row: Row) -> Cell:
+        mark = " *" if frontier.get(row["model"]) == row["tier"] else "  "
+        return Cell(dollars(row["cost_of_pass"]) + mark, row["cost_of_pass"])
+
+    scores = [
+        label("grade", "grade_range"),
+        share("scored", "scored", "attempts", rank=5),
+        estimate("composite", "composite_median"),
+    ]
+    uplifts = [
+        estimate("uplift", "uplift", "uplift_", "{:+.1%}", rank=4),
+        figure("Cliff's delta", "cliffs_delta", signed, rank=6),
+    ]
+    columns = [
+        *_sides(run),
+        *(scores if graded else []),
+        *(uplifts if lifted else []),
+        estimate("passed attempts", "pass_rate", "pass_rate_", rank=3),
+        *([Column("cost of pass", cost, rank=2)] if priced else []),
+    ]
+    title = f"tiers: grade of the median composite score {_level(run)}" if graded else "tiers: cost"
+    # A grade with the range of its confidence interval, such as `B, F to B`.
+    spread = pl.format("{}, {} to {}", "grade", "grade_low", "grade_high")
+    grades = pl.when(pl.col("grade_low") == pl.col("grade_high")).then("grade").otherwise(spread)
+    return ResultTable(
+        "tiers-table", title, columns, _ranked(run, rows.with_columns(grade_range=grades)), "tiers", notes
+    )
+
+
+def graded_tiers(run: ReportedRun) -> ResultTable:
+    """The same, empty if no attempt has a composite score."""
+    return _if_known(tiers(run), ["composite_median"])
+
+
+def _if_known(table: ResultTable, keys: Iterable[str]) -> ResultTable:
+    """The table, without rows if they have none of these figures."""
+    assert isinstance(table.rows, pl.DataFrame)
+    return table if any(table.rows[key].count() for key in keys) else replace(table, rows=table.rows.clear())
+
+
+def cross_tier(run: ReportedRun) -> ResultTable:
+    """How much a model's tiers differ in pass rate, score and cost; no row for models of one tier."""
+    columns = [
+        name("model"),
+        count("tiers", rank=5),
+        figure("pass rate variance", "pass_rate_variance", _significant),
+        figure("of means", "pass_rate_variance_of_means", _significant, rank=3),
+        figure("score variance", "score_variance", _significant, rank=4),
+        figure("cost variance", "cost_variance", _significant, rank=2),
+        figure("cost delta", "cost_delta", dollars, rank=1),
+    ]
+    rows = _ranked(run, run.table("cross_tier").filter(pl.col("tiers") > 1))
+    title = "across tiers: variance of the tiers' medians"
+    return ResultTable("cross-tier-table", title, columns, rows, "cross_tier", CROSS_TIER_SENTENCES)
+
+
+def statistics(run: ReportedRun) -> ResultTable:
+    """Compile rate, tests, lint, code score, cost and latency per model and tier; only what the data have."""
+    rows = run.table("model_statistics")
+    has = {key for key in (*CODE_FIGURES, "total_cost_usd", "avg_latency_ms") if rows[key].count()}
+    code = [key for key in CODE_FIGURES if key in has]
+    figures = [
+        *(estimate(CODE_FIGURES[key], key, f"{key}_", rank=rank) for rank, key in enumerate(code)),
+        *([figure("total cost", "total_cost_usd", dollars, rank=len(code))] if "total_cost_usd" in has else []),
+        *([figure("latency", "avg_latency_ms", _latency, rank=len(has) - 1)] if "avg_latency_ms" in has else []),
+    ]
+    title = f"code, cost and latency: mean over attempts {_level(run)}" if code else "cost and latency"
+    shown = _ranked(run, rows) if has else rows.clear()
+    return ResultTable("statistics-table", title, [*_sides(run), *figures], shown, "model_statistics")
+
+
+def _latency(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f} ms"
+
+
+def code_statistics(run: ReportedRun) -> ResultTable:
+    """The same, empty if nothing is known about code."""
+    return _if_known(statistics(run), CODE_FIGURES)
+
+
+def problem_statistics(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
+    """pass@k and code scores of the first problems, models and tiers that have a code score."""
+    key = ["model", "tier", "oid"]
+    scored = run.scan("problem_statistics").filter(pl.col("avg_score").is_not_null())
+    first = scored.select(*key, "n", "c", "avg_score", "best_score").sort("oid", "model", "tier").head(most).collect()
+    at_k = run.scan("problem_pass_at_k").join(first.lazy(), on=key, how="semi").select(*key, "k", "pass_at_k").collect()
+    ks = at_k["k"].unique().sort().to_list()
+    wide = at_k.group_by(key).agg(pl.col("pass_at_k").filter(pl.col("k") == k).first().alias(f"pass@{k}") for k in ks)
+    columns = [
+        name("problem", "oid"),
+        *_sides(run),
+        figure("avg. score", "avg_score"),
+        figure("best score", "best_score", rank=1),
+        *(figure(f"pass@{k}", f"pass@{k}", rank=rank) for rank, k in enumerate(ks, 2)),
+        share("passed", "c", "n", rank=len(ks) + 2),
+    ]
+    rows = first.join(wide, on=key, how="left", maintain_order="left")
+    total = int(scored.select(pl.len()).collect().item())
+    title = "code score and pass@k per problem"
+    return ResultTable("problem-statistics-table", title, columns, rows, "problem_statistics", full_height=total)
+
+
+def suites(run: ReportedRun) -> ResultTable:
+    """Suite scores side by side and their unweighted mean, per model, tier and run."""
+    runs, scores = run.table("run_scores"), run.table("suite_scores")
+    every = scores["suite"].unique().sort().to_list()
+    shown, hidden = every[:_MAX_SUITES], len(every) - _MAX_SUITES
+    notes = [f"{counted(hidden, 'more suite')}: SELECT * FROM suite_scores"] if hidden > 0 else []
+    undecided = int((runs["cases"] - runs["decided"]).sum())
+    if undecided:
+        notes.append(
+            f"{counted(undecided, 'case without an outcome counts', 'cases without an outcome count')} as not passed; "
+            "decided_score leaves them out"
+        )
+    keys = ("model", "tier", "run_id", "suite")
+    by_key = {row[:4]: row[4] for row in scores.select(*keys, "score").iter_rows()}
+
+    def score(suite: str) -> Callable[[Row], Cell]:
+        def cell(row: Row) -> Cell:
+            value = by_key.get((row["model"], row["tier"], row["run_id"], suite))
+            return Cell(number(value), value)
+
+        return cell
+
+    columns = [
+        *_sides(run),
+        *([name("run", "run_id")] if runs["run_id"].count() else []),
+        *(Column(visible(suite), score(suite), rank=rank) for rank, suite in enumerate(shown, 1)),
+        estimate("overall", "overall_score"),
+    ]
+    title = "suites: mean accuracy, and the unweighted mean over suites"
+    rows = _ranked(run, runs) if every else runs.clear()
+    return ResultTable("suites-table", title, columns, rows, "run_scores", notes)
+
+
+def classes(run: ReportedRun) -> ResultTable:
+    """Attempts by outcome class; empty if no attempt has one."""
+    scores = run.table("suite_scores")
+    keys = [key for key in scores.columns if key.startswith("class_")]
+    totals = scores.group_by("model", "tier").agg(pl.col(keys).sum()).sort("model", "tier")
+    shown = [key for key in keys if totals[key].sum()]
+    columns = [*_sides(run), *(count(key.removeprefix("class_").replace("_", " "), key) for key in shown)]
+    rows = _ranked(run, totals if set(shown) - {"class_none"} else totals.clear())
+    return ResultTable("classes-table", "Attempts by outcome class", columns, rows, "suite_scores")
+
+
+def slices(run: ReportedRun) -> ResultTable:
+    """pass@1 per value of every sliced column, the best model of each first."""
+    best_first = ["column", "value", "pass_at_1", "model", "tier"]
+    rows = run.table("slices").sort(best_first, descending=[key == "pass_at_1" for key in best_first], nulls_last=True)
+    columns = [
+        name("column"),
+        name("value"),
+        *_sides(run),
+        estimate("pass@1", "pass_at_1"),
+        count("problems"),
+        count("attempts"),
+    ]
+    return ResultTable("slices-table", f"pass@1 per slice {_level(run)}", columns, rows, "slices")
+
+
+def costs(run: ReportedRun) -> ResultTable:
+    """Cost per attempt and per working fix."""
+    rows = run.table("economics").filter(pl.col("cost_per_attempt").is_not_null())
+    columns = [
+        *_sides(run),
+        Column("cost of pass", _cost_of_pass),
+        figure("cost per attempt", "cost_per_attempt", dollars),
+        figure("pass rate", "pass_rate"),
+        Column("Pareto optimal", _yes_or_no("pareto"), "label"),
+    ]
+    return ResultTable("costs-table", f"cost of pass {_level(run)}", columns, _ranked(run, rows), "economics")
+
+
+def _cost_of_pass(row: Row) -> Cell:
+    value, ends = row["cost_of_pass"], (row["ci_low"], row["ci_high"])
+    if value is None or None in ends or value == float("inf"):
+        return Cell(dollars(value), value)
+    low, high = ("∞" if end == float("inf") else dollars(end) for end in ends)
+    return Cell(f"{dollars(value)} [{low}, {high}]", value)
+
+
+def routing(run: ReportedRun) -> ResultTable:
+    """What choosing the cheapest model saves."""
+    words = {"single": "one model for all", "suite": "the cheapest per suite", "problem": "the cheapest per problem"}
+    columns = [
+        Column("policy", lambda row: text(words.get(row["policy"], row["policy"])), "name"),
+        figure("cost of pass", "cost_of_pass", dollars),
+        figure("pass rate", "pass_rate"),
+        estimate("saving", "saving", style="{:+.1%}"),
+        count("problems"),
+    ]
+    rows = run.table("routing_policies").filter(pl.col("cost_of_pass").is_not_null())
+    title = "What choosing the cheapest model saves, on attempts not used to choose it"
+    return ResultTable("routing-table", title, columns, rows, "routing_policies")
+
+
+# Comparisons
+
+# What the table of pairs shows: a row has twice as many columns, which would be read for thousands of rows.
+_PAIR_COLUMNS = (
+    *("model_a", "tier_a", "model_b", "tier_b", "verdict", "difference", "p_value", "p_adjusted", "pairs"),
+    *("correction", "ci_low", "ci_high", "adjusted_ci_low", "adjusted_ci_high", "minimum_detectable_effect"),
+    *("wins", "losses", "problems"),
+)
+
+
+def pairs(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
+    """Pairs of models and of tiers with their verdicts: those of the best model first, with the next best first.
+
+    Figures adjusted for the number of pairs come first, so that a narrow terminal hides the unadjusted ones.
+    """
+    every = run.scan("model_comparison")
+    total = int(every.select(pl.len()).collect().item())
+    rows = _best_pairs_first(run, every.select(_PAIR_COLUMNS)).head(most).collect()
+    many = int(rows["pairs"].max() or 0)  # type: ignore[arg-type]
+    own = [
+        Column(f"{run.confidence} CI", lambda row: Cell(interval(row, ""))),
+        figure("p", "p_value", p_value),
+    ]
+    adjusted = [
+        Column(f"adjusted {percent(1 - run.alpha)} CI", lambda row: Cell(interval(row, "adjusted_"))),
+        figure("adjusted p", "p_adjusted", p_value),
+    ]
+    effect = figure("min. detectable effect", "minimum_detectable_effect")
+    further = [*(adjusted if many > 1 else own), effect, *(own if many > 1 else [])]
+    further += [count("wins"), count("losses"), count("problems")]
+    columns = [
+        Column("model", _side_of_pair(run, "b"), "name"),
+        Column("baseline", _side_of_pair(run, "a"), "name"),
+        verdict("verdict"),
+        figure("difference", "difference", signed),
+        *(Column(each.header, each.cell, rank=rank) for rank, each in enumerate(further, 1)),
+    ]
+    title = "paired comparison by problem: difference in pass@1"
+    notes = _pair_notes(run, many) if total else []
+    return ResultTable("comparison-table", title, columns, rows, "model_comparison", notes, total)
+
+
+def _side_of_pair(run: ReportedRun, end: str) -> Callable[[Row], Cell]:
+    model, tier = f"model_{end}", f"tier_{end}"
+    return lambda row: text(f"{row[model]} {row[tier]}" if run.has_tiers else row[model])
+
+
+def _best_pairs_first(run: ReportedRun, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Pairs by the place of their better side on the leaderboard, then of the other.
+
+    With many models nearly every p-value is below 0.001 and orders nothing.
+    """
+    places = pl.LazyFrame(run.sides, schema={"model": pl.String, "tier": pl.String}, orient="row")
+    for end in "ab":
+        keys = [f"model_{end}", f"tier_{end}"]
+        place = places.with_row_index(f"place_{end}")
+        rows = rows.join(place, left_on=keys, right_on=["model", "tier"], how="left")
+    better, other = pl.min_horizontal("place_a", "place_b"), pl.max_horizontal("place_a", "place_b")
+    return rows.sort(better, other, nulls_last=True).drop("place_a", "place_b")
+
+
+def _pair_notes(run: ReportedRun, many: int) -> list[str]:
+    """What the figures are adjusted for, and which pairs have too few units for any verdict."""
+    units = run.scan("model_comparison").filter(pl.col("units_needed").is_not_null())
+    clustered = pl.col("ci_units") < pl.col("problems")
+    short = units.select("ci_units", "units_needed", clustered=clustered).unique().sort(pl.all()).head(_MAX_SHORTAGES)
+    correction = run.scan("model_comparison").select(pl.col("correction").first()).collect().item()
+    rule = "Holm" if correction == "holm" else "false discovery rate, Benjamini-Yekutieli"
+    return [
+        *([f"adjusted for {many:,} pairs ({rule})"] if many > 1 else []),
+        *(
+            describe_shortage(have, needed, pairs=many, alpha=run.alpha, clustered=in_clusters)
+            for have, needed, in_clusters in short.collect().iter_rows()
+        ),
+    ]
+
+
+def baseline_verdicts(run: ReportedRun) -> ResultTable:
+    """Every model against its pinned baseline."""
+    rows = run.table("baseline_verdicts").sort("p_adjusted", "model", "tier", nulls_last=True)
+    columns = [
+        *_sides(run),
+        verdict("verdict"),
+        estimate("baseline", "rate_baseline", "rate_baseline_"),
+        estimate("this run", "rate_current", "rate_current_"),
+        figure("difference", "difference", signed),
+        Column("adjusted CI", lambda row: Cell(interval(row, "adjusted_"))),
+        figure("adjusted p", "p_adjusted", p_value),
+        count("problems"),
+    ]
+    baseline = f" {visible(rows['baseline'][0])}" if rows.height else ""
+    title = f"This run against the baseline{baseline}, with {percent(1 - run.alpha)} confidence intervals"
+    return ResultTable("verdicts-table", title, columns, rows, "baseline_verdicts")
+
+
+def regressions(run: ReportedRun) -> ResultTable:
+    """The cases that changed against the baseline, the largest drop first."""
+    columns = [
+        Column("problem", _problem(run), "name"),
+        *_sides(run),
+        verdict("change", "kind"),
+        figure("baseline", "baseline_score"),
+        figure("this run", "current_score"),
+        figure("delta", "delta", signed),
+        name("what changed", "category"),
+    ]
+    rows = run.table("regressions").sort("delta", "model", "tier", "oid", nulls_last=True)
+    title = "Cases that changed, the largest drop first"
+    return ResultTable("regressions-table", title, columns, rows, "regressions")
+
+
+def _problem(run: ReportedRun) -> Callable[[Row], Cell]:
+    """A problem's id, which leads to the attempts at it if the page shows them."""
+    return lambda row: Cell(visible(row["oid"]), link=run.case_links.get((row["model"], row["tier"], row["oid"]), ""))
+
+
+# What the figures rest on
+
+
+def problems(run: ReportedRun) -> ResultTable:
+    """Every problem, the hardest first."""
+    flips = (
+        run.scan("problem_statistics")
+        .group_by("oid")
+        .agg(flipping=((pl.col("c") > 0) & (pl.col("c") < pl.col("n"))).sum())
+    )
+    suites = run.scan("problems").select("oid", "suite")
+    rows = run.scan("problem_frontier").join(flips, on="oid", how="left").join(suites, on="oid", how="left")
+    links = {oid: link for (_, _, oid), link in reversed(run.case_links.items())}
+    columns = [
+        Column("problem", lambda row: Cell(visible(row["oid"]), link=links.get(row["oid"], "")), "name"),
+        name("suite"),
+        figure("mean pass rate", "mean_pass_rate"),
+        count("models solving it", "models_solving"),
+        share("flipping", "flipping", "sides"),
+        figure("lowest cost of pass", "cost_of_pass", dollars),
+    ]
+    hardest_first = rows.sort("mean_pass_rate", "oid", nulls_last=True).with_columns(sides=pl.lit(len(run.sides)))
+    title = "Problems, the lowest mean pass rate first"
+    return ResultTable("problems-table", title, columns, hardest_first.collect(), "problem_frontier")
+
+
+def flaky_tests(run: ReportedRun) -> ResultTable:
+    """Tests that gave different results on the same files."""
+    rows = run.scan("validator_noise").filter(pl.col("flaky"), pl.col("test").is_not_null())
+    columns = [
+        name("problem", "oid"),
+        name("test"),
+        name("validated"),
+        count("passes"),
+        count("runs"),
+        Column("left out of verdicts", _yes_or_no("excluded"), "label"),
+    ]
+    title = "Flaky tests: some validations of the same files passed and others did not"
+    return ResultTable(
+        "flaky-table", title, columns, rows.sort("oid", "test", "validated").collect(), "validator_noise"
+    )
+
+
+def outcomes(run: ReportedRun) -> ResultTable:
+    """How attempts ended, per model, and what decided it."""
+    rows = run.outcome_counts
+    statuses = rows["status"].unique().sort().to_list()
+    wide = rows.group_by("model", "tier").agg(
+        *(pl.col("len").filter(pl.col("status") == status).sum().alias(status) for status in statuses),
+        undecided=pl.col("len").filter(pl.col("passed").is_null()).sum(),
+        validators=pl.col("validator").drop_nulls().unique().sort().str.join(", "),
+        fidelities=pl.col("fidelity").drop_nulls().unique().sort().str.join(", "),
+    )
+    columns = [
+        *_sides(run),
+        *(count(status.replace("_", " "), status) for status in statuses),
+        count("undecided"),
+        name("decided by", "validators"),
+        name("fidelity", "fidelities"),
+    ]
+    title = "Attempts by how their validation ended"
+    return ResultTable("outcomes-table", title, columns, wide.sort("model", "tier"), "outcomes")
+
+
+def checks(run: ReportedRun) -> ResultTable:
+    """The checks, those that did not pass first."""
+    rows = [
+        {
+            "check": check.name,
+            "result": "passed" if check.passed else "failed" if check.error else "warning",
+            "found": check.message,
+        }
+        for check in sorted(run.checks, key=lambda check: (check.passed, not check.error))
+    ]
+    columns = [name("check"), verdict("result"), prose("what it found", "found")]
+    return ResultTable("checks-table", "Checks of this run", columns, rows)
+
+
+def quarantine(run: ReportedRun) -> ResultTable:
+    """The first refused rows."""
+    rows, total = pl.collect_all(
+        [run.scan("quarantine").drop("raw").head(_MAX_QUARANTINE), run.scan("quarantine").select(pl.len())]
+    )
+    columns = [name("file", "source_file"), count("line"), name("kind"), prose("reason")]
+    return ResultTable("quarantine-table", "Refused rows", columns, rows, "quarantine", full_height=total.item())
+
+
+def inputs(run: ReportedRun) -> ResultTable:
+    """The files that were read, and their hashes."""
+    columns = [
+        name("file", "source_file"),
+        name("model"),
+        name("status"),
+        count("rows"),
+        count("accepted"),
+        count("refused", "quarantined"),
+        name("format"),
+        label("SHA-256", "sha256"),
+    ]
+    rows = run.table("sources").sort("source_file", "model", nulls_last=True)
+    return ResultTable("inputs-table", "Input files", columns, rows, "sources")
+
+
+# How each figure was made
+
+# Figure, formula and table; docs/metrics.md has the same at length.
+_FORMULAS = (
+    (
+        "pass@k",
+        "1 - C(n - c, k) / C(n, k) per problem with n decided and c passed attempts, then the mean over problems; "
+        "undefined where n < k",
+        "pass_at_k",
+    ),
+    ("pass^k", "C(c, k) / C(n, k) per problem, then the mean over problems", "reliability_curve"),
+    (
+        "confidence interval",
+        "the unit is the problem, or the cluster where problems share one, never the attempt; the method is named "
+        "beside each figure",
+        "pass_at_k",
+    ),
+    (
+        "verdict",
+        "a two-sided paired test of the differences per problem, adjusted for all pairs; otherwise no relevant "
+        "difference (the adjusted interval lies within the margin), no evidence, or underpowered",
+        "model_comparison",
+    ),
+    (
+        "min. detectable effect",
+        "the smallest true difference that the test finds with the configured power at the adjusted level",
+        "model_comparison",
+    ),
+    ("composite score", "weighted mean of pass rate and judge's score per attempt; the tier's median", "tiers"),
+    ("grade", "the band of the median composite score", "tiers"),
+    ("uplift", "(composite median - that of the baseline tier) / that of the baseline tier", "tiers"),
+    ("suite score", "passed cases / all cases; overall: the unweighted mean over suites", "suite_scores"),
+    ("cost of pass", "mean cost / mean pass rate of decided attempts; infinite if nothing passes", "economics"),
+    ("flip rate", "share of problems with several attempts that some attempts solve and others do not", "reliability"),
+    (
+        "regression",
+        "a case whose score fell by more than the threshold; expected by chance: if attempts are assigned to the two "
+        "runs at random",
+        "regressions",
+    ),
+)
+
+
+def method(run: ReportedRun) -> Iterator[ResultTable]:
+    """Formulas, settings, versions and input files."""
+    yield _listed("formulas-table", "Formulas", ("figure", "formula", "table"), _FORMULAS)
+    if run.settings:
+        settings = run.table("settings").sort("key").rows()
+        yield _listed("settings-table", "Settings", ("setting", "value"), settings, "settings")
+    yield _listed("versions-table", "Versions", ("what", "version"), list(_versions(run).items()))
+    if run.table("sources").height:
+        yield inputs(run)
+
+
+def _listed(id: str, title: str, headers: Sequence[str], rows: Sequence[Sequence[object]], of: str = "") -> ResultTable:
+    named = [dict(zip(headers, row, strict=True)) for row in rows]
+    return ResultTable(id, title, [prose(header) for header in headers], named, of)
+
+
+def _versions(run: ReportedRun) -> dict[str, str]:
+    snapshot = run.snapshot
+    if snapshot is None:
+        return {"touchstone": __version__}
+    kept = {key: value for key, value in snapshot.versions.items() if value}
+    hashes = {"configuration (hash)": snapshot.config_hash, "problems file (SHA-256)": snapshot.inputs.get("problems")}
+    return {"snapshot": snapshot.id, **kept, **{key: value for key, value in hashes.items() if value}}
