@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from touchstone.validation.cache import CacheStatistics
-    from touchstone.validation.capabilities import Capability
+    from touchstone.validation.registry import Capability
     from touchstone.validation.protocol import Report
     from touchstone.validation.validation_detail import RepeatedResult, TestChange, ValidationDetail
 
