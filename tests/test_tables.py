@@ -1,13 +1,9 @@
 """The declarations of tables and checks, and what is derived from them."""
 
-import ast
 import inspect
 import json
-import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import dagster as dg
 import polars as pl
@@ -18,7 +14,6 @@ from pipelines.resources import EvaluationResource
 from tests.conftest import PROJECT, Folder
 from touchstone.checks import CHECKS
 from touchstone.config import load_config
-from touchstone.contracts import resolve
 from touchstone.evaluation import Evaluation, run
 from touchstone.ingest.adapters import adapters
 from touchstone.storage import code_version
@@ -27,8 +22,6 @@ from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 
 DERIVED = [table for table in TABLES.values() if not table.step]
-# A copy of a contract's columns; a test holds the two together.
-COPIES = {"touchstone/ingest/quarantine.py"}
 
 
 def test_tables_come_after_what_they_read() -> None:
@@ -46,12 +39,11 @@ def test_the_function_exists_and_says_what_the_table_holds(folder: Folder, table
 
 
 @pytest.mark.parametrize("table", DERIVED, ids=lambda table: table.name)
-def test_a_function_takes_the_tables_that_it_reads_and_the_settings_that_matter(table: object) -> None:
+def test_a_function_takes_the_tables_that_it_reads_and_the_settings_that_matter(folder: Folder, table: object) -> None:
     declared = TABLES[table.name]
-    signature = inspect.signature(resolve(declared.made_by))
-    receiver = ["self"] if "." in declared.made_by.partition(":")[2] else []
-    previous = {"previous": None, "unchanged": frozenset()} if declared.reuses_previous else {}
-    signature.bind(*receiver, *declared.reads, *declared.settings, **previous)
+    function = Evaluation(load_config(folder.config)).functions[declared.name]
+    assert function.__module__ == declared.code[0]
+    inspect.signature(function).bind(*declared.reads, *declared.settings)
 
 
 def test_a_table_reads_nothing_that_it_does_not_declare(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,10 +93,10 @@ def test_every_module_that_takes_part_is_in_the_codes_version() -> None:
         "    os.wait()\n"
     )
     tables = ["tiers", "model_comparison", "regressions", "history", "outcomes", "attempts"]
-    command = [sys.executable, "-c", program, *(TABLES[table].module for table in tables)]
+    command = [sys.executable, "-c", program, *(TABLES[table].code[0] for table in tables)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     for table, loaded in zip(tables, map(json.loads, lines), strict=True):
-        assert TABLES[table].module in loaded
+        assert TABLES[table].code[0] in loaded
         assert set(loaded) <= modules_behind(table), table
 
 
@@ -131,45 +123,6 @@ def test_an_edit_changes_the_version_of_the_tables_behind_it_alone(monkeypatch: 
     changed = {name for name in TABLES if table_code_version(name) != before[name]}
     table_code_version.cache_clear()
     assert changed == {"baseline_verdicts", "regressions", "regression_counts"}
-
-
-def _column_lists(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Literal lists of names, and mappings of names to Polars types."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            names: list[ast.expr | None] = list(node.elts)
-        elif isinstance(node, ast.Dict) and all(map(_is_polars_type, node.values)):
-            names = list(node.keys)
-        else:
-            continue
-        found = [name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)]
-        if len(found) == len(names) and len(found) >= 4:
-            yield node.lineno, found
-
-
-def _is_polars_type(node: ast.expr) -> bool:
-    """Whether it is written like `pl.String` or `pl.List(pl.Int64)`."""
-    name = node.func if isinstance(node, ast.Call) else node
-    return isinstance(name, ast.Attribute) and ast.unparse(name.value) == "pl" and name.attr[0].isupper()
-
-
-def test_columns_are_listed_in_the_contracts_alone() -> None:
-    """No other module lists half of a table's columns; the columns of its key identify rows anywhere."""
-    repeated = []
-    tables = {table.name: (set(table.dtypes), set(table.key)) for table in TABLES.values()}
-    for folder in ("touchstone", "assets", "pipelines"):
-        for path in sorted((PROJECT / folder).rglob("*.py")):
-            name = str(path.relative_to(PROJECT))
-            words = set(re.findall(r"""["'](\w+)["']""", path.read_text()))
-            # To parse every module takes seconds; few have half of a table's columns among their words.
-            listed = any(len(words & known) * 2 >= len(known) for known, _ in tables.values())
-            if name == "touchstone/contracts.py" or name in COPIES or not listed:
-                continue
-            for line, columns in _column_lists(path):
-                for table, (known, key) in tables.items():
-                    if len(columns) * 2 >= len(known) and known.issuperset(columns) and not key.issuperset(columns):
-                        repeated.append(f"{name}:{line} lists the columns of {table}: {columns}")
-    assert not repeated
 
 
 def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_warehouse(

@@ -15,7 +15,7 @@ from tests.publish.test_views import rows, write
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation, run
 from touchstone.publish.views import table_files
-from touchstone.publish.warehouse import Content, Warehouse, build_warehouse, publish_warehouse
+from touchstone.publish.warehouse import Warehouse, build_warehouse, publish_warehouse
 from touchstone.tables import TABLES
 
 
@@ -137,8 +137,7 @@ def test_the_last_warehouse_is_linked_while_nothing_changed(original: Path, tmp_
     def publish(number: int, last: Path, made_from: str = "x", left_out: dict[str, int] | None = None) -> Path:
         place = tmp_path / str(number) / "warehouse.duckdb"
         place.parent.mkdir()
-        contents = {"problem_pass_at_k": Content(made_from)}
-        publish_warehouse(place, original / "tables", last, contents, left_out or {})
+        publish_warehouse(place, original / "tables", last, made_from, left_out or {})
         assert ask(place, QUERY) == ANSWER
         return place
 
@@ -150,7 +149,9 @@ def test_the_last_warehouse_is_linked_while_nothing_changed(original: Path, tmp_
     with duckdb.connect(str(other_limit)) as somebody:
         somebody.execute("DELETE FROM problem_pass_at_k")
     repaired = publish(5, other_limit, made_from="y", left_out={"attempts": 5})
-    assert len({place.stat().st_ino for place in (second, other_input, other_limit, repaired)}) == 4
+    repaired.with_name("warehouse.duckdb.json").write_text('{"made_from": 3}')
+    unstamped = publish(6, repaired, made_from="y", left_out={"attempts": 5})
+    assert len({place.stat().st_ino for place in (second, other_input, other_limit, repaired, unstamped)}) == 5
 
 
 def test_the_warehouse_can_be_opened_read_only_and_queried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from touchstone.cli.json_logs import is_json, json_progress
-from touchstone.locations import shown
+from touchstone.errors import shown
 from touchstone.progress import Bar, set_display
 
 

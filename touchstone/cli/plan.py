@@ -107,13 +107,14 @@ def _chart_format(save_to: Path | None) -> str:
 
 def _save_chart(found: "ComparisonPlan", save_to: Path, format: str) -> None:
     from touchstone.cli.plan_text import plan_frame
-    from touchstone.contracts import resolve
+    from touchstone.publish.charts import rendering
     from touchstone.publish.charts.plan import plan_tradeoff
+    from touchstone.publish.charts.theme import themed
     from touchstone.storage.files import replacing
 
     if all(mix.problems is None for mix in found.mixes):
         raise TouchstoneError("nothing to draw: no number of problems is enough")
-    themed, render = (resolve(f"touchstone.publish.charts.{name}") for name in ("theme:themed", f"rendering:{format}"))
+    render = getattr(rendering, format)
     content = render(themed(plan_tradeoff(plan_frame(found).lazy()), "light"))
     try:
         with replacing(save_to) as scratch:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from touchstone.locations import shown
+from touchstone.errors import shown
 
 
 def relative_path(path: Path) -> str:

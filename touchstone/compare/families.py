@@ -11,7 +11,7 @@ own interval.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from touchstone.inference.paired_intervals import consistent_with_test, differen
 from touchstone.inference.paired_moments import PairMoments, pair_chunks
 from touchstone.inference.paired_tests import PairedTests, exact_tests, smallest_p
 from touchstone.inference.paired_units import Booleans, Floats
-
-if TYPE_CHECKING:
-    from touchstone.storage.kept_results import KeptResults
 
 # Pairs whose figures are Python objects at a time.
 _ROWS = 4096
@@ -77,15 +74,14 @@ def compare_family(
     lists: Sequence[PairList],
     settings: ComparisonSettings,
     advance: Callable[[int], None] | None = None,
-    kept: "KeptResults | None" = None,
 ) -> FamilyResults:
-    """Compare all these pairs, corrected for their number. What `kept` has of them is not computed again."""
+    """Compare all these pairs, corrected for their number."""
     problems, only_a, only_b = (np.concatenate(part) for part in zip(*(each.overlaps() for each in lists), strict=True))
     testable = problems > 0
     lists = [each.selected(here) for each, here in _split(lists, testable)]
     rule = correction_for(int(testable.sum()), settings.alpha, settings.family)
     draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / rule.test_level))
-    measured_pairs = measure(lists, draws, settings.seed, advance, kept)
+    measured_pairs = measure(lists, draws, settings.seed, advance)
     moments, tests, p_values = measured_pairs.moments, *_decided_tests(lists, measured_pairs.tests, settings, draws)
     if settings.family == "fdr":
         # The level that this correction requires of a pair depends on the p-values of the others.

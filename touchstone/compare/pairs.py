@@ -15,7 +15,7 @@ problem, or the cluster if compared problems share one (`inference.paired_units`
 from collections.abc import Sequence
 from contextlib import nullcontext
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,9 +30,6 @@ from touchstone.inference.paired_units import Integers, OutcomeMatrix, outcome_m
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.progress import track
 from touchstone.tables import TABLES
-
-if TYPE_CHECKING:
-    from touchstone.storage.kept_results import KeptResults
 
 __all__ = [
     "ComparisonSettings", "PairResult", "compare_all", "compare_counts", "compare_pair", "compare_pairs", "sentence",
@@ -72,22 +69,20 @@ def compare_all(
     problem_pass_at_k: pl.LazyFrame,
     problems: pl.LazyFrame,
     settings: ComparisonSettings,
-    kept: "KeptResults | None" = None,
 ) -> pl.LazyFrame:
     """The table `model_comparison`, from the tables of a run; see `compare_counts`."""
-    return compare_counts(problem_counts(problem_pass_at_k), problems, settings, kept).lazy()
+    return compare_counts(problem_counts(problem_pass_at_k), problems, settings).lazy()
 
 
 def compare_counts(
     counts: pl.LazyFrame,
     problems: pl.LazyFrame,
     settings: ComparisonSettings,
-    kept: "KeptResults | None" = None,
 ) -> pl.DataFrame:
     """Compare all pairs of models within each tier, and of tiers within each model, corrected for their number.
 
     `counts` has model, tier, oid, n, c; `problems` has oid and cluster. In the family `baseline`, only the
-    baseline model as a with every other model of each tier as b. What `kept` has from the last run is not computed.
+    baseline model as a with every other model of each tier as b.
 
     >>> counts = pl.LazyFrame({"model": ["atlas"] * 8 + ["cedar"] * 8, "tier": "T0", "oid": list("abcdefgh") * 2,
     ...                        "n": 1, "c": [1] * 8 + [0] * 7 + [1]})
@@ -106,7 +101,7 @@ def compare_counts(
     if across_tiers.size:
         lists.append(PairList(count_matrices(*_across_tiers(counts, problems))[1], *across_tiers))
     with track("comparing", many) if many >= _PROGRESS_FROM else nullcontext() as advance:
-        results = compare_family(lists, settings, advance, kept)
+        results = compare_family(lists, settings, advance)
     kinds = pl.Series(["models", "tiers"]).gather(np.repeat([0, 1], [within_tiers.shape[1], across_tiers.shape[1]]))
     return _table(names, kinds, pairs, results, schema)
 
@@ -202,11 +197,9 @@ def _pairs(sides: Sequence[ModelTier], settings: ComparisonSettings) -> tuple[In
     return within_tiers, pairs[:, models[0] == models[1]]
 
 
-def model_comparison(
-    problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, *settings: Any, kept: "KeptResults | None" = None
-) -> pl.LazyFrame:
+def model_comparison(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, *settings: Any) -> pl.LazyFrame:
     """All pairs of models in a tier and of tiers of a model, compared problem by problem, with a verdict on each."""
-    return compare_all(problem_pass_at_k, problems, ComparisonSettings(*settings), kept)
+    return compare_all(problem_pass_at_k, problems, ComparisonSettings(*settings))
 
 
 def comparison_settings(config: EvaluationConfig) -> ComparisonSettings:

@@ -3,12 +3,11 @@
 import sys
 from pathlib import Path
 
-from touchstone.contracts import Table
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, Table
 
 _HEAD = """# Tables
 
-Made from `touchstone/tables.py` and `touchstone/contracts.py` by `make docs`; do not edit. Each table is a Parquet
+Made from `touchstone/tables.py` and `touchstone/fields.py` by `make docs`; do not edit. Each table is a Parquet
 dataset under `tables/` in the output folder and a table of the same name in `warehouse.duckdb`. Key columns are
 **bold**.
 """
@@ -23,7 +22,7 @@ def _section(table: Table) -> str:
     extras = f" {table.extras}" if table.extras else ""
     lines = [f"## {table.name}", "", table.description, f"One row per {table.grain}.{extras}", "", _lineage(table), ""]
     lines += ["| column | type | nullable | meaning |", "|---|---|---|---|"]
-    for name, column in table.schema.columns().items():
+    for name, column in table.fields.items():
         shown = f"**{name}**" if name in table.key else name
         nullable = "yes" if column.nullable else "no"
         lines.append(f"| {shown} | {column.dtype} | {nullable} | {column.description} |")
@@ -32,13 +31,12 @@ def _section(table: Table) -> str:
 
 def _lineage(table: Table) -> str:
     """Where a table comes from: its group, its function, and the tables and settings that it reads."""
-    module, _, name = table.made_by.partition(":")
-    path = f"`{module.replace('.', '/')}.py`"
+    path = f"`{table.code[0].replace('.', '/')}.py`"
     reads = ", ".join(f"[{read}](#{read})" for read in table.reads) or "the input files"
     settings = f" Settings: {', '.join(f'`{key}`' for key in table.settings)}." if table.settings else ""
     if not table.reads and table.settings:
-        return f"Group `{table.group}`, `{name}` in {path}.{settings}"
-    return f"Group `{table.group}`, `{name}` in {path}. Reads {reads}.{settings}"
+        return f"Group `{table.group}`, `{table.name}` in {path}.{settings}"
+    return f"Group `{table.group}`, `{table.name}` in {path}. Reads {reads}.{settings}"
 
 
 def main(arguments: list[str]) -> int:

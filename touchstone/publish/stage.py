@@ -7,24 +7,21 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.config import EvaluationConfig
-from touchstone.contracts import Table
-from touchstone.locations import shown
+from touchstone.errors import shown
 from touchstone.publish.model_csvs import write_model_csvs
-from touchstone.publish.model_validators import model_validators
 from touchstone.publish.summary import write_summary
-from touchstone.publish.warehouse import Content, Warehouse, publish_warehouse
+from touchstone.publish.warehouse import Warehouse, publish_warehouse
+from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.history import history, update_problem_history
-from touchstone.storage.parts import Part, digest
 from touchstone.storage.run_log import PART as RUNS
 from touchstone.storage.run_log import TABLE as RUN_LOG
 from touchstone.storage.run_log import RunLog
 from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots
-from touchstone.storage.store import SUMMARY, WAREHOUSE, Store
+from touchstone.storage.store import SUMMARY, WAREHOUSE, Part, Store, digest
 from touchstone.tables import TABLES
-
-# Tables with more rows are updated in the warehouse, not copied anew; in smaller ones the order of rows stays.
-_LARGE = 20_000
+from touchstone.validation.validators_used import SCHEMA as VALIDATORS
+from touchstone.validation.validators_used import validators_used
 
 
 @dataclass
@@ -65,11 +62,17 @@ class PublishStage:
         )
         # The same on every machine, also if it is a local copy of an object.
         settings["problems_csv"] = settings["problems_csv"] and shown(settings["problems_csv"])
-        self.snapshot = create_snapshot(self.store, digest(settings), model_validators(self.store))
+        self.snapshot = create_snapshot(self.store, digest(settings), self._validators())
         kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]
         fingerprint = digest(["history", kept, table_code_version("history")])
         current = self.store.current("history", fingerprint)
         return current or self.store.write("history", history(self.store.root), fingerprint)
+
+    def _validators(self) -> pl.DataFrame:
+        """Every validator that decided an attempt, per model and tier."""
+        rows = {model: part.rows for model, part in self.store.all_parts("outcomes").items()}
+        used = [validators_used(self.store.scan("outcomes", batch)) for batch in batches(rows)]
+        return pl.concat([pl.DataFrame(schema=VALIDATORS), *used]).sort(list(VALIDATORS))
 
     def problem_history(self) -> dict[str, Part]:
         """Every problem's figures in every snapshot."""
@@ -99,35 +102,12 @@ class PublishStage:
             nonlocal made
             path, tables, last = generation / WAREHOUSE, generation / "tables", self.store.root / WAREHOUSE
             if self.config.publish.warehouse:
-                made = publish_warehouse(path, tables, last, self._contents(), self._too_large())
+                made = publish_warehouse(path, tables, last, self.version(), self._too_large())
 
         with self.log.step("warehouse") as step:
             file = self.store.publish(fill) / WAREHOUSE
             step.bytes = file.stat().st_size if file.exists() else None
         return made
-
-    def _contents(self) -> dict[str, Content]:
-        """The versions of all tables; for large ones also of each model's or snapshot's rows, where they are known."""
-        contents = {}
-        for table in TABLES.values():
-            is_large = sum(part.rows for part in self.store.all_parts(table.name).values()) > _LARGE
-            column, blocks = self._blocks(table) if is_large else ("", {})
-            # The run log is another one every time; it is copied if anything else is.
-            version = self.version() if table.name == RUN_LOG else self.store.fingerprint(table.name)
-            contents[table.name] = Content(version, column, blocks)
-        return contents
-
-    def _blocks(self, table: Table) -> tuple[str, dict[str, str]]:
-        """The column that says which rows are made together, and the version of those rows by its values."""
-        parts = self.store.all_parts(table.name)
-        if table.by_model:
-            return "model", {model: version for part in parts.values() for model, version in part.models.items()}
-        if table.name == "problem_history":
-            return "snapshot", {name: part.fingerprint for name, part in parts.items()}
-        if table.name == "history":
-            code = table_code_version(table.name)
-            return "snapshot", {each.id: digest([each.fingerprint, code]) for each in list_snapshots(self.store.root)}
-        return "", {}
 
     def _too_large(self) -> dict[str, int]:
         """The row counts of the tables that are too large for the warehouse."""

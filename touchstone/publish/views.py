@@ -1,6 +1,6 @@
 """DuckDB views, one per table over its Parquet files, and the formulas as SQL macros. `touchstone sql` reads them.
 
-The columns of a table belong in `touchstone.contracts`, running SQL in `touchstone.publish.query`, and the DuckDB file
+The columns of a table belong in `touchstone.tables`, running SQL in `touchstone.publish.query`, and the DuckDB file
 for other programs in `touchstone.publish.warehouse`.
 """
 

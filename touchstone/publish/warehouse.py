@@ -1,18 +1,15 @@
 """The warehouse: one self-contained DuckDB file with every table, and the formulas as macros.
 
 It holds the rows themselves. Views over the Parquet files would keep absolute paths: in a copied folder they would read
-the original, or fail once that is gone. A run that changes some models updates a copy of the last file: small tables
-are copied anew, of large ones only the blocks that changed, which then stand at the end. Reading the tables belongs in
-`touchstone.publish.views`.
+the original, or fail once that is gone. The last file is reused while its tables are the same. Reading the tables
+belongs in `touchstone.publish.views`.
 """
 
-import hashlib
 import json
-import shutil
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +19,19 @@ import pyarrow.parquet as pq
 
 from touchstone.errors import TouchstoneError
 from touchstone.publish import macros, views
-from touchstone.publish.macros import sql_text
 from touchstone.publish.views import create_macros, one_line, parquet_scan, table_files
 from touchstone.regular_files import read_json
 from touchstone.storage.files import link_or_copy, replacing
+from touchstone.storage.store import digest
 from touchstone.text import counted
 
 _THIS = sys.modules[__name__]
-# After so many updates a file is built anew: rows that were replaced take place in it.
-_MAX_UPDATES = 10
 # Mean bytes per value in Parquet above which text is compressed by zstd: three times as fast and 20 times as small.
 _LONG_TEXT = 64
 # Below this many bytes it is not worth the statements, and of few values most bytes are Parquet's own.
 _MUCH_TEXT = 2**16
 
-_STAMP = {"code": str, "contents": dict, "asked_to_leave_out": dict, "updates": int, "tables": list, "left_out": dict}
+_STAMP = {"made_from": str, "tables": list, "left_out": dict}
 
 _DATABASE: dict[str, str | bool | int | float | list[str]] = {
     # With DuckDB's default of 256 KiB, a file of many small tables is seven times as large.
@@ -56,15 +51,6 @@ class Warehouse:
     left_out: dict[str, int]
 
 
-@dataclass(frozen=True)
-class Content:
-    """What a table holds. Rows with the same text in `column` are a block; `blocks` has the version of each."""
-
-    version: str
-    column: str = ""
-    blocks: Mapping[str, str] = field(default_factory=dict)
-
-
 def build_warehouse(path: Path, tables_dir: Path, left_out: Mapping[str, int]) -> Warehouse:
     """Write the tables and macros to a DuckDB file, atomically; `left_out` has the rows of tables too large for it."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,106 +67,19 @@ def build_warehouse(path: Path, tables_dir: Path, left_out: Mapping[str, int]) -
     return made
 
 
-def publish_warehouse(
-    path: Path, tables_dir: Path, last: Path, contents: Mapping[str, Content], left_out: Mapping[str, int]
-) -> Warehouse:
-    """Link to the last warehouse if it is current and unmodified, else update a copy of it, else build a new one."""
+def publish_warehouse(path: Path, tables_dir: Path, last: Path, version: str, left_out: Mapping[str, int]) -> Warehouse:
+    """Link to the last warehouse if it was made from this version of the tables and is unmodified, else build one."""
     code = [duckdb.__version__, *(Path(module.__file__ or "").read_text() for module in (_THIS, views, macros))]
-    described = {
-        "code": hashlib.sha256(json.dumps(code).encode()).hexdigest(),
-        "contents": {name: asdict(content) for name, content in contents.items()},
-        "asked_to_leave_out": dict(left_out),
-    }
+    made_from = digest([version, dict(left_out), code])
     found = _read_stamp(last)
-    updates, made = 0, None
-    if found is not None and all(found[name] == value for name, value in described.items()):
+    if found is not None and found["made_from"] == made_from:
         link_or_copy(last.resolve(), path)
-        updates, made = found["updates"], Warehouse(found["tables"], found["left_out"])
-    elif found is not None and found["code"] == described["code"] and found["updates"] < _MAX_UPDATES:
-        updates, made = found["updates"] + 1, _updated(path, tables_dir, last, found["contents"], contents, left_out)
-    if made is None:
-        updates, made = 0, build_warehouse(path, tables_dir, left_out)
+        made = Warehouse(found["tables"], found["left_out"])
+    else:
+        made = build_warehouse(path, tables_dir, left_out)
     with replacing(_stamp_of(path)) as scratch:
-        scratch.write_text(json.dumps({**described, "updates": updates, "state": _state(path), **asdict(made)}))
+        scratch.write_text(json.dumps({"made_from": made_from, "state": _state(path), **asdict(made)}))
     return made
-
-
-def _updated(
-    path: Path,
-    tables_dir: Path,
-    last: Path,
-    before: Mapping[str, Any],
-    contents: Mapping[str, Content],
-    left_out: Mapping[str, int],
-) -> Warehouse | None:
-    """Write a copy of the last warehouse with the tables and blocks that changed; None if that fails.
-
-    What `before` says of the last one was read from a file, so it may be anything.
-    """
-    try:
-        with replacing(path) as scratch:
-            shutil.copyfile(last.resolve(), scratch)
-            with duckdb.connect(str(scratch), config=_DATABASE) as connection:
-                connection.begin()
-                files = table_files(tables_dir)
-                create_macros(connection, files)
-                stale = _replace_blocks(connection, files, before, contents, left_out)
-                _drop_all_but(connection, files.keys() - stale)
-                _copy_tables(connection, {name: files[name] for name in files if name in stale}, left_out)
-                connection.commit()
-    except (duckdb.Error, OSError, LookupError, TypeError, AttributeError):
-        return None
-    return Warehouse(
-        [name for name in files if name not in left_out], {name: left_out[name] for name in files if name in left_out}
-    )
-
-
-def _replace_blocks(
-    connection: duckdb.DuckDBPyConnection,
-    files: Mapping[str, list[Path]],
-    before: Mapping[str, Any],
-    contents: Mapping[str, Content],
-    left_out: Mapping[str, int],
-) -> set[str]:
-    """Bring the tables up to date of which a few blocks changed. Returns those that must be copied as a whole."""
-    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    stale = set[str]()
-    for name, parts in files.items():
-        old = Content(**before[name]) if name in before else None
-        changed = None if old is None else _changed_blocks(old, contents[name])
-        if name in left_out or name not in tables or changed is None:
-            stale.add(name)
-        elif changed:
-            column, values = _identifier(contents[name].column), ", ".join(map(sql_text, sorted(changed)))
-            connection.execute(f'DELETE FROM "{name}" WHERE {column} IN ({values})')
-            rows = f"SELECT * FROM {parquet_scan(parts, name)} WHERE {column} IN ({values})"
-            connection.execute(f'INSERT INTO "{name}" BY NAME {rows}')
-            if _count(connection, f'"{name}"') != _count(connection, parquet_scan(parts, name)):
-                stale.add(name)
-    return stale
-
-
-def _changed_blocks(old: Content, new: Content) -> set[str] | None:
-    """The blocks that changed, came or went; None if that is most of the table or not known."""
-    if old.version == new.version:
-        return set()
-    if old.column != new.column or not new.column:
-        return None
-    changed = {block for block in {*old.blocks, *new.blocks} if old.blocks.get(block) != new.blocks.get(block)}
-    return changed if changed and 2 * len(changed) <= len(new.blocks) else None
-
-
-def _count(connection: duckdb.DuckDBPyConnection, relation: str) -> int:
-    counted_rows = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()
-    return int(counted_rows[0]) if counted_rows else 0
-
-
-def _drop_all_but(connection: duckdb.DuckDBPyConnection, kept: Collection[str]) -> None:
-    """Drop all other tables and views."""
-    views_too = "SELECT 'TABLE', table_name FROM duckdb_tables() UNION ALL SELECT 'VIEW', view_name FROM duckdb_views()"
-    for kind, name in connection.execute(f"{views_too} WHERE NOT internal").fetchall():
-        if name not in kept:
-            connection.execute(f"DROP {kind} {_identifier(name)}")
 
 
 def _copy_tables(

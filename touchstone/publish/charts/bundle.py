@@ -9,10 +9,10 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from touchstone.locations import cache_folder
 from touchstone.publish.charts.engine import vl_convert
 from touchstone.regular_files import read_bytes
 from touchstone.storage.files import replacing
-from touchstone.user_folders import cache_folder
 
 _GLOBALS = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = vegaLite;"
 _MAX_BYTES = 20_000_000

@@ -2,7 +2,7 @@
 
 import re
 
-from touchstone.project_files import queries_page
+from touchstone.locations import queries_page
 
 _EXAMPLE = re.compile(r"^## (?P<title>[^\n]+)\n(?:(?!^## ).)*?^```sql\n(?P<sql>.*?)^```", re.MULTILINE | re.DOTALL)
 

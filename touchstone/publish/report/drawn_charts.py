@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import Any
 
-from touchstone.contracts import resolve
 from touchstone.progress import report_warning
 from touchstone.publish.charts import CHARTS, Chart, NothingToDraw
 from touchstone.publish.report.run import ReportedRun
@@ -49,7 +49,7 @@ def _draw(chart: Chart, run: ReportedRun) -> DrawnChart:
 
     beside = {option: run.scan(table) for option, table in chart.beside.items() if run.has(table)}
     limited: dict[str, Any] = {"top": _MODELS_OF_GRID} if chart.name in _GRIDS else {}
-    spec = resolve(chart.draw)(run.scan(chart.table), **beside, **limited)
+    spec = resolve_name(chart.draw)(run.scan(chart.table), **beside, **limited)
     title, caption = visible(spec["title"]["text"]), visible(" ".join(spec["title"]["subtitle"]))
     untitled = finished({name: part for name, part in spec.items() if name != "title"})
     looks = config("light") | {"background": "transparent"}
