@@ -5,12 +5,9 @@ import json
 import subprocess
 import sys
 
-import dagster as dg
 import polars as pl
 import pytest
 
-from pipelines.definitions import build_defs
-from pipelines.resources import EvaluationResource
 from tests.conftest import PROJECT, Folder
 from touchstone.checks import CHECKS
 from touchstone.config import load_config
@@ -21,8 +18,6 @@ from touchstone.storage.code_version import modules_behind, table_code_version
 from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 
-DERIVED = [table for table in TABLES.values() if not table.step]
-
 
 def test_tables_come_after_what_they_read() -> None:
     names = list(TABLES)
@@ -30,20 +25,16 @@ def test_tables_come_after_what_they_read() -> None:
         assert all(names.index(read) < names.index(table.name) for read in table.reads), table.name
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
-def test_the_function_exists_and_says_what_the_table_holds(folder: Folder, table: object) -> None:
-    declared = TABLES[table.name]
-    assert declared.description
-    config = load_config(folder.config)
-    assert len(Evaluation(config)._settings(declared)) == len(declared.settings)
-
-
-@pytest.mark.parametrize("table", DERIVED, ids=lambda table: table.name)
-def test_a_function_takes_the_tables_that_it_reads_and_the_settings_that_matter(folder: Folder, table: object) -> None:
-    declared = TABLES[table.name]
-    function = Evaluation(load_config(folder.config)).functions[declared.name]
-    assert function.__module__ == declared.code[0]
-    inspect.signature(function).bind(*declared.reads, *declared.settings)
+def test_a_function_takes_the_tables_that_it_reads_and_the_settings_that_matter(folder: Folder) -> None:
+    evaluation = Evaluation(load_config(folder.config))
+    assert evaluation.functions.keys() == {table.name for table in TABLES.values() if not table.step}
+    for name, function in evaluation.functions.items():
+        table = TABLES[name]
+        assert function.__module__ == table.code[0]
+        inspect.signature(function).bind(*table.reads, *evaluation._settings(table))
+    assert evaluation.check_functions.keys() == {check.name for check in CHECKS}
+    for check in CHECKS:
+        inspect.signature(evaluation.check_functions[check.name]).bind(*check.reads, *evaluation._settings(check))
 
 
 def test_a_table_reads_nothing_that_it_does_not_declare(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,16 +60,6 @@ def test_a_table_reads_nothing_that_it_does_not_declare(folder: Folder, monkeypa
 def _ancestors(name: str) -> set[str]:
     """What a snapshot keeps: `history` freezes every table before it describes them."""
     return {table for table in TABLES if table != name} if name == "history" else set()
-
-
-def test_the_graph_of_assets_has_the_declared_dependencies(folder: Folder) -> None:
-    graph = build_defs(EvaluationResource(config_file=str(folder.config))).resolve_asset_graph()
-    for table in TABLES.values():
-        node = graph.get(dg.AssetKey(table.name))
-        assert {key.to_user_string() for key in node.parent_keys} == set(table.reads), table.name
-        assert (node.group_name, node.description) == (table.group, table.description)
-    declared = {(check.table, check.name) for check in CHECKS}
-    assert {(key.asset_key.to_user_string(), key.name) for key in graph.asset_check_keys} == declared
 
 
 def test_every_module_that_takes_part_is_in_the_codes_version() -> None:
