@@ -152,14 +152,18 @@ class Store:
 
     def all_parts(self, table: str) -> dict[str, Part]:
         """Every complete part of a table by name, sorted."""
-        if table not in self._parts:
-            found = {name: self._read_part(table, name) for name in self._stamped_names(table)}
-            self._parts[table] = {name: part for name, part in found.items() if part is not None}
-        return dict(sorted(self._parts[table].items()))
+        return dict(sorted(self._known_parts(table).items()))
 
     def part(self, table: str, part: str | None = None) -> Part | None:
         """The part; None if it is missing, incomplete, or has the columns of another version."""
-        return self.all_parts(table).get(part or table)
+        return self._known_parts(table).get(part or table)
+
+    def _known_parts(self, table: str) -> dict[str, Part]:
+        """Every complete part of a table, in any order."""
+        if table not in self._parts:
+            found = {name: self._read_part(table, name) for name in self._stamped_names(table)}
+            self._parts[table] = {name: part for name, part in found.items() if part is not None}
+        return self._parts[table]
 
     def _stamped_names(self, table: str) -> list[str]:
         """The names of the parts that have a stamp."""
@@ -249,8 +253,7 @@ class Store:
 
     def _unstamp(self, table: str, part: str | None) -> None:
         """Remove the stamp of a part, which makes the part incomplete."""
-        self.all_parts(table)
-        self._parts[table].pop(part or table, None)
+        self._known_parts(table).pop(part or table, None)
         self._stamp(table, part).unlink(missing_ok=True)
 
     def _write_stamp(self, written: Part, table: str, part: str | None) -> None:
@@ -260,7 +263,7 @@ class Store:
         stamped = {name: getattr(written, name) for name in _STAMPED}
         with replacing(stamp) as scratch:
             scratch.write_text(json.dumps({**stamped, "columns": _columns(table), "file": file_mark(written.path)}))
-        self._parts[table][part or table] = replace(written, reused=True)
+        self._known_parts(table)[part or table] = replace(written, reused=True)
         self._written[written.path] = written.made_from
         self._of_this_run.add(table)
 
