@@ -11,7 +11,7 @@ import dagster as dg
 from assets.figures import FIGURES, outcome_counts, rounded
 from touchstone.evaluation import Evaluation
 from touchstone.publish.inline_charts import inline_chart
-from touchstone.storage.parts import Part
+from touchstone.storage.store import Part
 from touchstone.tables import TABLES
 from touchstone.text import visible
 
@@ -30,7 +30,7 @@ def table_metadata(table: str) -> dict[str, Any]:
     declared = TABLES[table]
     return {
         "grain": f"one row per {declared.grain}",
-        "made_by": declared.made_by,
+        "made_by": f"{declared.code[0]}:{table}",
         **({"settings": ", ".join(declared.settings)} if declared.settings else {}),
         COLUMNS: _columns(table),
     }
@@ -66,8 +66,7 @@ def _columns(table: str, part: Part | None = None) -> dg.TableSchema:
     """The contract's columns with their descriptions, and the extra input columns of a part."""
     contract = TABLES[table]
     columns = [
-        dg.TableColumn(name, column.type_name, description=column.description)
-        for name, column in contract.schema.columns().items()
+        dg.TableColumn(name, field.type_name, description=field.description) for name, field in contract.fields.items()
     ]
     if part is not None:
         import polars as pl

@@ -11,7 +11,7 @@ import dagster as dg
 from assets.figures import rounded
 from assets.metadata import DATA_VERSION
 from touchstone.evaluation import Evaluation
-from touchstone.storage.parts import digest
+from touchstone.storage.store import digest
 from touchstone.text import visible
 
 PARTITIONS = "models"
@@ -59,7 +59,7 @@ def published_models(evaluation: Evaluation, instance: dg.DagsterInstance) -> li
 def _known_versions(instance: dg.DagsterInstance, models_shown: int) -> dict[str, str]:
     """The version of the figures that each model shows, so that a run of many models stores an event for few.
 
-    A model that has not changed for long may be missing, and is then shown anew.
+    A model that has not changed for long may be missing, and is then reported again.
     """
     newest_first = instance.fetch_materializations(models.key, limit=5 * models_shown + 1).records
     latest = {record.partition_key: record.asset_materialization for record in reversed(newest_first)}

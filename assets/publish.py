@@ -14,10 +14,9 @@ import dagster as dg
 
 from assets.figures import leaderboard_table
 from assets.models import published_models
+from touchstone.errors import shown
 from touchstone.evaluation import Evaluation
-from touchstone.locations import shown
-from touchstone.storage.parts import digest
-from touchstone.storage.store import WAREHOUSE
+from touchstone.storage.store import WAREHOUSE, digest
 from touchstone.tables import TABLES
 from touchstone.text import counted
 
@@ -88,7 +87,7 @@ def publish(context: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.Mat
 
 @dataclass(frozen=True)
 class FileAsset:
-    """An asset that is a file: what it is made from and how."""
+    """An asset that is not a table: its dependencies and its function."""
 
     kinds: set[str]
     deps: tuple[str, ...]

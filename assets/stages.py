@@ -14,10 +14,9 @@ from assets.models import register_models
 from assets.publish import FILES, PUBLISH, PUBLISHED_IN_ORDER, failed_checks
 from assets.retries import retry_if_lost
 from touchstone.checks import CHECKS, Check, CheckResult, GateResult
-from touchstone.contracts import Table
 from touchstone.evaluation import Evaluation, checks_due_after
 from touchstone.progress import report_step
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, Table
 from touchstone.text import markdown_paragraph, visible
 
 # A tag of a run: what the comparison with the pinned baseline said.

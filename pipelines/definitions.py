@@ -13,14 +13,13 @@ import dagster as dg
 
 from assets.models import models, register_models
 from assets.stages import stages
+from pipelines.automation import fixes_folder, nightly
 from pipelines.jobs import evaluate
 from pipelines.resources import EvaluationResource
 from pipelines.retention import retention_job, retention_schedule
-from pipelines.schedules import nightly
-from pipelines.sensors import fixes_folder
 from touchstone.config import PublishSettings, load_config
 from touchstone.errors import TouchstoneError
-from touchstone.project_files import sample_config
+from touchstone.locations import sample_config
 
 CONFIG_VARIABLE = "TOUCHSTONE_CONFIG"
 OUTPUT_VARIABLE = "TOUCHSTONE_OUTPUT_DIR"

@@ -12,20 +12,18 @@ from tempfile import TemporaryDirectory
 
 import dagster as dg
 
-from assets.stages import CheckFailed
+from assets.stages import STAGES, CheckFailed
 from pipelines.definitions import CONFIG_VARIABLE, OUTPUT_VARIABLE, build_defs
 from pipelines.jobs import EVALUATE
-from pipelines.progress import LOGGER, progress_logger
 from pipelines.resources import prepared
 from pipelines.services import Services
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError, explain
 from touchstone.evaluation import Evaluation, RunOutcome
-from touchstone.progress import report_step
-from touchstone.project_files import dagster_settings, sample_config, sample_output
+from touchstone.locations import dagster_settings, sample_config, sample_output
+from touchstone.progress import report_stage, report_step, report_warning
 from touchstone.storage.files import refuse_links
-from touchstone.storage.parts import digest
-from touchstone.storage.store import DAGSTER_FOLDER
+from touchstone.storage.store import DAGSTER_FOLDER, digest
 
 PROCESS = "touchstone/process"
 # A tick downloads what is new in object storage; Dagster would give up after a minute.
@@ -39,6 +37,12 @@ sys.argv[0] = "dagster-daemon"
 command.load()()
 """
 _DEFAULT_CONFIG = Path("evaluation_config.json")
+LOGGER = "progress"
+_STEP_ENDS = (
+    dg.DagsterEventType.STEP_SUCCESS,
+    dg.DagsterEventType.STEP_FAILURE,
+    dg.DagsterEventType.STEP_SKIPPED,
+)
 
 
 def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
@@ -77,6 +81,41 @@ def _default_home(config_file: Path, output_dir: Path | None) -> Path:
     # Results of named files have their configuration with them; nothing else is written beside the files.
     beside = output if place.parent == output else output.parent
     return beside / DAGSTER_FOLDER / f"{output.name}-{digest(os.path.relpath(place, output.parent))[:8]}"
+
+
+class ProgressHandler(logging.Handler):
+    """Reports each stage that starts, which is a step of the run, the number of finished ones, and warnings."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self._done = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Handle one event or message of the run."""
+        event: dg.DagsterEvent | None = getattr(record, "dagster_meta", {}).get("dagster_event")
+        if event is None:
+            self._warn(record)
+        elif event.event_type == dg.DagsterEventType.STEP_START:
+            report_stage(str(event.step_key), self._done, len(STAGES))
+        elif event.event_type in _STEP_ENDS:
+            self._done += 1
+
+    def _warn(self, record: logging.LogRecord) -> None:
+        message = getattr(record, "dagster_meta", {}).get("orig_message") or record.getMessage()
+        if record.levelno < logging.WARNING or message.startswith("Dependencies for step"):
+            return
+        if not report_warning(message):
+            print(f"warning: {message}", file=sys.stderr)
+
+
+@dg.logger(config_schema={})
+def progress_logger(_: dg.InitLoggerContext) -> logging.Logger:
+    """A logger whose only handler reports progress."""
+    logger = logging.getLogger("touchstone.progress")
+    logger.handlers = [ProgressHandler()]
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    return logger
 
 
 def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.DagsterInstance | None = None) -> RunOutcome:

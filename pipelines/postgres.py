@@ -26,7 +26,7 @@ PATIENCE_SECONDS = 300.0
 _PAUSE_SECONDS = 0.5
 _NEW = "touchstone: just connected"
 _DIALECT: Any = PGDialect_psycopg2()  # type: ignore[no-untyped-call]
-# What the server says while it accepts no connections.
+# Messages of a server that accepts no connections for now.
 _PASSING = ("the database system is", "too many clients")
 
 
@@ -63,7 +63,7 @@ def connect(dialect: Dialect, record: ConnectionPoolEntry, arguments: Any, param
 
 @event.listens_for(Pool, "checkout")
 def replace_if_closed(connection: Any, record: ConnectionPoolEntry, _: object) -> None:
-    """Have the pool connect anew if the server has closed a connection that was kept."""
+    """Have the pool reconnect if the server has closed a connection that was kept."""
     if record.info.pop(_NEW, False) or not isinstance(connection, psycopg2.extensions.connection):
         return
     try:

@@ -37,7 +37,7 @@ class EvaluationResource(dg.ResourceDefinition):
         with contextlib.ExitStack() as until_the_end:
             with retry_rules(context.instance, context.run):
                 evaluation = self._evaluation_of(context.run)
-                until_the_end.enter_context(held(evaluation, self.wait_for_lock_seconds))
+                until_the_end.enter_context(locked_run(evaluation, self.wait_for_lock_seconds))
             evaluation.run_log.run_id = context.run.run_id
             yield evaluation
 
@@ -61,14 +61,14 @@ def prepared(evaluation: Evaluation) -> dg.ResourceDefinition:
     def resource(context: dg.InitResourceContext) -> Iterator[Evaluation]:
         if context.run is not None:
             evaluation.run_log.run_id = context.run.run_id
-        with held(evaluation, 0):
+        with locked_run(evaluation, 0):
             yield evaluation
 
     return resource
 
 
 @contextlib.contextmanager
-def held(evaluation: Evaluation, wait_seconds: float) -> Iterator[None]:
+def locked_run(evaluation: Evaluation, wait_seconds: float) -> Iterator[None]:
     """Hold the lock of the output folder, and close the evaluation at the end."""
     with evaluation.store.lock(wait_seconds), contextlib.closing(evaluation):
         evaluation.begin()

@@ -26,10 +26,10 @@ def retention_job(evaluation: EvaluationResource) -> dg.JobDefinition:
 
     @dg.op
     def remove_old(context: dg.OpExecutionContext) -> None:
-        """Removes what is older than the configuration keeps."""
+        """Removes everything older than the configuration keeps."""
         loaded = evaluation.load()
         with loaded.store.lock(evaluation.wait_for_lock_seconds):
-            for line in removed(loaded, context.instance):
+            for line in remove_expired(loaded, context.instance):
                 context.log.info(line)
 
     @dg.job(name=RETENTION, executor_def=dg.in_process_executor, description=(__doc__ or "").splitlines()[0])
@@ -53,8 +53,8 @@ def retention_schedule(evaluation: EvaluationResource) -> dg.ScheduleDefinition:
     return schedule
 
 
-def removed(evaluation: Evaluation, instance: dg.DagsterInstance) -> Iterator[str]:
-    """Remove what is old, and say what that was. The output folder is locked."""
+def remove_expired(evaluation: Evaluation, instance: dg.DagsterInstance) -> Iterator[str]:
+    """Remove expired runs, snapshots and reports; yields a line on each kind. The output folder is locked."""
     keep, output = evaluation.config.retention, evaluation.config.output_dir
     if keep.runs_days is not None:
         protected = {*pins(output).values(), *(snapshot.id for snapshot in list_snapshots(output)[-1:])}

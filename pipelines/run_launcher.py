@@ -9,7 +9,7 @@ from typing import Any
 
 from dagster import DagsterError, DagsterRun, DefaultRunLauncher
 
-# Dagster has no public names for the health of a run.
+# Dagster has no public names for the health of a run, nor (below) for the client of its code location.
 from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 from dagster_shared.serdes import deserialize_value
 

@@ -8,10 +8,9 @@ import polars as pl
 import pytest
 
 from tests.conftest import PROJECT
-from touchstone.contracts import Table, conform, violations
 from touchstone.publish.data_dictionary import main
 from touchstone.storage.store import Store
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, Table, conform, violations
 
 PROBLEM = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None], "only_tier": [None]}
 
@@ -63,10 +62,13 @@ def test_broken_rules_are_counted_and_the_write_is_refused(tmp_path: Path) -> No
 
 
 def dataframely_schema(table: Table) -> type[dy.Schema]:
-    columns = {
-        name: getattr(dy, type(column).__name__)(**column.arguments) for name, column in table.schema.columns().items()
-    }
-    return new_class(table.schema.__name__, (dy.Schema,), exec_body=lambda namespace: namespace.update(columns))
+    columns = {}
+    for name, field in table.fields.items():
+        kind = getattr(dy, field.type_name.replace("Boolean", "Bool"))
+        infinite = {"allow_inf": field.infinite} if field.type_name == "Float64" else {}
+        primary_key = table.unique and name in table.key
+        columns[name] = kind(nullable=field.nullable, primary_key=primary_key, **infinite, **field.bounds)
+    return new_class(table.name, (dy.Schema,), exec_body=lambda namespace: namespace.update(columns))
 
 
 def test_the_rules_are_those_of_dataframely() -> None:

@@ -173,7 +173,7 @@ def test_synth_writes_data_to_try(installation: Installation) -> None:
 
 def test_the_sample_never_writes_into_the_installation(installation: Installation) -> None:
     """What `touchstone ui` starts with where there is no configuration."""
-    ask = "from touchstone.project_files import sample_config, sample_output; print(sample_config(), sample_output())"
+    ask = "from touchstone.locations import sample_config, sample_output; print(sample_config(), sample_output())"
     config, output = map(Path, installation.run("python", "-c", ask).stdout.split())
     assert config.is_relative_to(installation.bin.parent)
     assert output == installation.folder / "touchstone_sample"

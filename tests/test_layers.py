@@ -13,6 +13,7 @@ LAYERS = [
     {"api"},
     {"evaluation"},
     {"publish"},
+    {"table_functions"},
     {"compare"},
     {"metrics", "validation"},
     {"inference", "ingest"},
@@ -50,9 +51,9 @@ def test_folders_and_what_everything_shares() -> None:
     entries = {path.stem for path in (PROJECT / "touchstone").iterdir() if not path.name.startswith((".", "__py"))}
     folders = {"cli", "publish", "compare", "metrics", "validation", "inference", "ingest", "storage", "workers"}
     folders |= {"project"}
-    shared = {"config", "contracts", "errors", "names", "progress", "project_files", "tables", "text", "checks"}
-    shared |= {"columns", "locations", "regular_files", "user_folders", "vocabulary"}
-    assert entries - folders <= shared | {"__init__", "api", "evaluation", "py"}
+    shared = {"config", "errors", "fields", "names", "progress", "tables", "text", "checks"}
+    shared |= {"locations", "regular_files", "vocabulary"}
+    assert entries - folders <= shared | {"__init__", "api", "evaluation", "table_functions", "py"}
 
 
 @pytest.mark.parametrize("folder", sorted(path for path in Path(PROJECT / "touchstone").rglob("__init__.py")), ids=str)

@@ -1,34 +1,22 @@
 """The declarations of tables and checks, and what is derived from them."""
 
-import ast
 import inspect
 import json
-import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
-import dagster as dg
 import polars as pl
 import pytest
 
-from pipelines.definitions import build_defs
-from pipelines.resources import EvaluationResource
 from tests.conftest import PROJECT, Folder
 from touchstone.checks import CHECKS
 from touchstone.config import load_config
-from touchstone.contracts import resolve
 from touchstone.evaluation import Evaluation, run
 from touchstone.ingest.adapters import adapters
 from touchstone.storage import code_version
 from touchstone.storage.code_version import modules_behind, table_code_version
 from touchstone.storage.store import Store
 from touchstone.tables import TABLES
-
-DERIVED = [table for table in TABLES.values() if not table.step]
-# A copy of a contract's columns; a test holds the two together.
-COPIES = {"touchstone/ingest/quarantine.py"}
 
 
 def test_tables_come_after_what_they_read() -> None:
@@ -37,21 +25,16 @@ def test_tables_come_after_what_they_read() -> None:
         assert all(names.index(read) < names.index(table.name) for read in table.reads), table.name
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
-def test_the_function_exists_and_says_what_the_table_holds(folder: Folder, table: object) -> None:
-    declared = TABLES[table.name]
-    assert declared.description
-    config = load_config(folder.config)
-    assert len(Evaluation(config)._settings(declared)) == len(declared.settings)
-
-
-@pytest.mark.parametrize("table", DERIVED, ids=lambda table: table.name)
-def test_a_function_takes_the_tables_that_it_reads_and_the_settings_that_matter(table: object) -> None:
-    declared = TABLES[table.name]
-    signature = inspect.signature(resolve(declared.made_by))
-    receiver = ["self"] if "." in declared.made_by.partition(":")[2] else []
-    previous = {"previous": None, "unchanged": frozenset()} if declared.reuses_previous else {}
-    signature.bind(*receiver, *declared.reads, *declared.settings, **previous)
+def test_a_function_takes_the_tables_that_it_reads_and_the_settings_that_matter(folder: Folder) -> None:
+    evaluation = Evaluation(load_config(folder.config))
+    assert evaluation.functions.keys() == {table.name for table in TABLES.values() if not table.step}
+    for name, function in evaluation.functions.items():
+        table = TABLES[name]
+        assert function.__module__ == table.code[0]
+        inspect.signature(function).bind(*table.reads, *evaluation._settings(table))
+    assert evaluation.check_functions.keys() == {check.name for check in CHECKS}
+    for check in CHECKS:
+        inspect.signature(evaluation.check_functions[check.name]).bind(*check.reads, *evaluation._settings(check))
 
 
 def test_a_table_reads_nothing_that_it_does_not_declare(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,16 +62,6 @@ def _ancestors(name: str) -> set[str]:
     return {table for table in TABLES if table != name} if name == "history" else set()
 
 
-def test_the_graph_of_assets_has_the_declared_dependencies(folder: Folder) -> None:
-    graph = build_defs(EvaluationResource(config_file=str(folder.config))).resolve_asset_graph()
-    for table in TABLES.values():
-        node = graph.get(dg.AssetKey(table.name))
-        assert {key.to_user_string() for key in node.parent_keys} == set(table.reads), table.name
-        assert (node.group_name, node.description) == (table.group, table.description)
-    declared = {(check.table, check.name) for check in CHECKS}
-    assert {(key.asset_key.to_user_string(), key.name) for key in graph.asset_check_keys} == declared
-
-
 def test_every_module_that_takes_part_is_in_the_codes_version() -> None:
     """Whatever importing the table's function loads. One process forks for each table: the libraries load once."""
     program = (
@@ -101,10 +74,10 @@ def test_every_module_that_takes_part_is_in_the_codes_version() -> None:
         "    os.wait()\n"
     )
     tables = ["tiers", "model_comparison", "regressions", "history", "outcomes", "attempts"]
-    command = [sys.executable, "-c", program, *(TABLES[table].module for table in tables)]
+    command = [sys.executable, "-c", program, *(TABLES[table].code[0] for table in tables)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     for table, loaded in zip(tables, map(json.loads, lines), strict=True):
-        assert TABLES[table].module in loaded
+        assert TABLES[table].code[0] in loaded
         assert set(loaded) <= modules_behind(table), table
 
 
@@ -133,46 +106,7 @@ def test_an_edit_changes_the_version_of_the_tables_behind_it_alone(monkeypatch: 
     assert changed == {"baseline_verdicts", "regressions", "regression_counts"}
 
 
-def _column_lists(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Literal lists of names, and mappings of names to Polars types."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            names: list[ast.expr | None] = list(node.elts)
-        elif isinstance(node, ast.Dict) and all(map(_is_polars_type, node.values)):
-            names = list(node.keys)
-        else:
-            continue
-        found = [name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)]
-        if len(found) == len(names) and len(found) >= 4:
-            yield node.lineno, found
-
-
-def _is_polars_type(node: ast.expr) -> bool:
-    """Whether it is written like `pl.String` or `pl.List(pl.Int64)`."""
-    name = node.func if isinstance(node, ast.Call) else node
-    return isinstance(name, ast.Attribute) and ast.unparse(name.value) == "pl" and name.attr[0].isupper()
-
-
-def test_columns_are_listed_in_the_contracts_alone() -> None:
-    """No other module lists half of a table's columns; the columns of its key identify rows anywhere."""
-    repeated = []
-    tables = {table.name: (set(table.dtypes), set(table.key)) for table in TABLES.values()}
-    for folder in ("touchstone", "assets", "pipelines"):
-        for path in sorted((PROJECT / folder).rglob("*.py")):
-            name = str(path.relative_to(PROJECT))
-            words = set(re.findall(r"""["'](\w+)["']""", path.read_text()))
-            # To parse every module takes seconds; few have half of a table's columns among their words.
-            listed = any(len(words & known) * 2 >= len(known) for known, _ in tables.values())
-            if name == "touchstone/contracts.py" or name in COPIES or not listed:
-                continue
-            for line, columns in _column_lists(path):
-                for table, (known, key) in tables.items():
-                    if len(columns) * 2 >= len(known) and known.issuperset(columns) and not key.issuperset(columns):
-                        repeated.append(f"{name}:{line} lists the columns of {table}: {columns}")
-    assert not repeated
-
-
-def test_every_table_has_a_section_in_the_data_dictionary_and_a_relation_in_the_warehouse(
+def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_warehouse(
     finished_with_warehouse: Folder,
 ) -> None:
     import duckdb

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from touchstone.checks import CheckOutcome
     from touchstone.compare.compare import ComparisonResult
     from touchstone.evaluation import Evaluation
-    from touchstone.storage.output_folders import Wanted
+    from touchstone.storage.published_objects import PathFilter
 
 PathLike = str | Path
 
@@ -47,7 +47,7 @@ class Results(Mapping[str, pl.DataFrame]):
     folder: Path
     checks: "Sequence[CheckOutcome]" = ()
     # Downloads published files, for results in object storage.
-    fetch: "Callable[[Wanted], Path] | None" = field(default=None, repr=False, compare=False)
+    fetch: "Callable[[PathFilter], Path] | None" = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, table: str) -> pl.DataFrame:
         return self.scan(table).collect()

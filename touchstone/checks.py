@@ -1,7 +1,7 @@
-"""Every check, declared once: its table, the tables and settings that it reads, and its function.
+"""Every check, declared once: its table, what holds if it passes, and the tables and settings that it reads.
 
 The Dagster asset checks and `touchstone.evaluate` are built from these declarations. The functions are defined beside
-the stage that they check.
+the stage that they check; `table_functions` lists them.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from touchstone.contracts import PAIR_SETTINGS, docstring_line
+from touchstone.tables import PAIR_SETTINGS
 
 
 @dataclass(frozen=True)
@@ -34,38 +34,24 @@ class GateResult(CheckResult):
 
 @dataclass(frozen=True)
 class Check:
-    """A check of one table. If a `gate` fails with an error, nothing that depends on the table is made.
+    """A check of one table, and what holds if it passes. If a `gate` fails with an error, nothing after it is made.
 
-    `made_by` follows the same rules as in `contracts.Table`; it returns a `CheckResult`. A check with `by_model` that
-    passes says the same whatever the models: two groups of models of which it says the same can be checked as one.
+    Its function takes a frame of each table in `reads` and the value of each key in `settings`, in that order, and
+    returns a `CheckResult`. One `against_baseline` is a method of the gate, and its result is never reused.
     """
 
     table: str
-    made_by: str
+    name: str
+    description: str
     reads: tuple[str, ...]
     settings: tuple[str, ...] = ()
     gate: bool = False
-    by_model: bool = False
-
-    @property
-    def module(self) -> str:
-        """The module that defines `made_by`."""
-        return self.made_by.partition(":")[0]
-
-    @property
-    def name(self) -> str:
-        """The name of its function."""
-        return self.made_by.rpartition(":")[2].rpartition(".")[2]
+    against_baseline: bool = False
 
     @property
     def full_name(self) -> str:
         """Its table and name."""
         return f"{self.table}.{self.name}"
-
-    @property
-    def description(self) -> str:
-        """What holds if it passes: the first line of its function's docstring."""
-        return docstring_line(self.made_by)
 
 
 @dataclass(frozen=True)
@@ -83,47 +69,154 @@ class CheckOutcome:
         return cls(check.full_name, result.passed, result.error, result.message)
 
 
-_INGEST, _VALIDATION, _METRICS = (f"touchstone.{stage}.checks" for stage in ("ingest", "validation", "metrics"))
-
 CHECKS = (
-    Check("attempts", f"{_INGEST}:unique_keys", ("attempts",), by_model=True),
-    Check("sources", f"{_INGEST}:files_readable", ("quarantine",)),
-    Check("sources", f"{_INGEST}:rows_accepted", ("sources",), gate=True),
-    Check("sources", f"{_INGEST}:files_accounted_for", ("sources",)),
-    Check("quarantine", f"{_INGEST}:quarantine_share", ("sources",), ("checks",)),
-    Check("quarantine", f"{_INGEST}:unknown_oids", ("sources", "quarantine"), ("checks",)),
-    Check("reported_figures", f"{_INGEST}:figures_reproduced", ("reported_figures",)),
-    Check("validator_noise", f"{_VALIDATION}:no_flaky_tests", ("validator_noise", "problems"), ("intervals",)),
-    Check("baselines", f"{_VALIDATION}:baselines_fail_as_recorded", ("baselines",), ("checks",), gate=True),
-    Check("baselines", f"{_VALIDATION}:reference_fixes_pass", ("baselines",), ("checks",), gate=True),
-    Check("outcomes", f"{_VALIDATION}:undecided_share", ("outcomes",), ("checks",), gate=True),
-    Check("outcomes", f"{_VALIDATION}:funnel_is_monotone", ("outcomes",), gate=True),
-    Check("outcomes", f"{_VALIDATION}:one_fidelity", ("outcomes",), gate=True, by_model=True),
-    Check("outcomes", f"{_VALIDATION}:all_decided", ("outcomes",)),
-    Check("outcomes", f"{_VALIDATION}:reports_consistent", ("outcomes",), by_model=True),
-    Check("pass_at_k", f"{_METRICS}:coverage", ("pass_at_k",), ("checks",)),
-    Check("pass_at_k", f"{_METRICS}:enough_samples", ("pass_at_k",)),
-    Check("pass_at_k", f"{_METRICS}:within_bounds", ("pass_at_k",)),
+    Check("attempts", "unique_keys", "No two attempts share a key.", ("attempts",)),
+    Check("sources", "files_readable", "Every fixes file could be read.", ("quarantine",)),
     Check(
-        "attempt_scores", f"{_METRICS}:every_model_priced", ("attempts", "attempt_scores"), ("scoring",), by_model=True
+        "sources",
+        "rows_accepted",
+        "Unless there are no rows at all, at least one became an attempt.",
+        ("sources",),
+        gate=True,
     ),
-    Check("attempt_scores", f"{_METRICS}:known_classes", ("attempt_scores",), by_model=True),
-    Check("attempt_scores", f"{_METRICS}:classes_match_outcomes", ("attempts", "outcomes"), by_model=True),
-    Check("tiers", f"{_METRICS}:missing_scores", ("attempt_scores",), ("scoring.composite.missing",)),
-    Check("suite_scores", f"{_METRICS}:classes_add_up", ("suite_scores",)),
-    Check("suite_scores", f"{_METRICS}:no_empty_suite", ("problems", "suite_scores")),
-    Check("slices", f"{_METRICS}:slices_add_up", ("slices", "pass_at_k")),
+    Check(
+        "sources",
+        "files_accounted_for",
+        "Every data file is evaluated, or left out by the configuration.",
+        ("sources",),
+    ),
+    Check(
+        "quarantine",
+        "quarantine_share",
+        "No file has more than the allowed share of quarantined rows.",
+        ("sources",),
+        ("checks",),
+    ),
+    Check(
+        "quarantine",
+        "unknown_oids",
+        "The fixes refer to problems in the problems file.",
+        ("sources", "quarantine"),
+        ("checks",),
+    ),
+    Check(
+        "reported_figures",
+        "figures_reproduced",
+        "Figures that other tools state in their files follow from the rows that were read.",
+        ("reported_figures",),
+    ),
+    Check(
+        "validator_noise",
+        "no_flaky_tests",
+        "Every repeated test and verdict gave the same result on the same files (`validation.repeat`).",
+        ("validator_noise", "problems"),
+        ("intervals",),
+    ),
+    Check(
+        "baselines",
+        "baselines_fail_as_recorded",
+        "The unmodified problems show their recorded errors, so that a fix can be distinguished from no fix.",
+        ("baselines",),
+        ("checks",),
+        gate=True,
+    ),
+    Check(
+        "baselines",
+        "reference_fixes_pass",
+        "Every reference fix passes: a validator that rejects one correct fix may reject others.",
+        ("baselines",),
+        ("checks",),
+        gate=True,
+    ),
+    Check(
+        "outcomes",
+        "undecided_share",
+        "Validation decided nearly all fixes: undecided ones are not missing at random.",
+        ("outcomes",),
+        ("checks",),
+        gate=True,
+    ),
+    Check(
+        "outcomes",
+        "funnel_is_monotone",
+        "Attempted >= applied >= compiled >= passed among the attempts that were validated here.",
+        ("outcomes",),
+        gate=True,
+    ),
+    Check(
+        "outcomes",
+        "one_fidelity",
+        "No figure mixes verdicts of different fidelity.",
+        ("outcomes",),
+        gate=True,
+    ),
+    Check("outcomes", "all_decided", "Every attempt has an outcome.", ("outcomes",)),
+    Check("outcomes", "reports_consistent", "A validator's exit code and its report agree.", ("outcomes",)),
+    Check(
+        "pass_at_k", "coverage", "Every model and tier attempted enough of the problems.", ("pass_at_k",), ("checks",)
+    ),
+    Check(
+        "pass_at_k",
+        "enough_samples",
+        "Every attempted problem has at least k decided attempts for every k.",
+        ("pass_at_k",),
+    ),
+    Check(
+        "pass_at_k", "within_bounds", "Every figure is in [0, 1] and inside its confidence interval.", ("pass_at_k",)
+    ),
+    Check(
+        "attempt_scores",
+        "every_model_priced",
+        "Every attempt of a model with tokens or costs has a cost: given, or from the model's price.",
+        ("attempts", "attempt_scores"),
+        ("scoring",),
+    ),
+    Check(
+        "attempt_scores",
+        "known_classes",
+        "Every class is known; unknown classes score 0.",
+        ("attempt_scores",),
+    ),
+    Check(
+        "attempt_scores",
+        "classes_match_outcomes",
+        "If a validator decided, its outcome agrees with the class in the file.",
+        ("attempts", "outcomes"),
+    ),
+    Check(
+        "tiers",
+        "missing_scores",
+        "Attempts without a judge's score, which are not graded, do not fail more often than the others.",
+        ("attempt_scores",),
+        ("scoring.composite.missing",),
+    ),
+    Check("suite_scores", "classes_add_up", "The counts per class of a suite add up to its cases.", ("suite_scores",)),
+    Check(
+        "suite_scores",
+        "no_empty_suite",
+        "Every suite of the problems file has a decided case.",
+        ("problems", "suite_scores"),
+    ),
     Check(
         "slices",
-        "touchstone.compare.slice_leaders:best_in_slices",
+        "slices_add_up",
+        "The problems of a slice add up to those of the benchmark, for every model and tier.",
+        ("slices", "pass_at_k"),
+    ),
+    Check(
+        "slices",
+        "best_in_slices",
+        "No model is significantly better in a slice than the best model overall.",
         ("problem_pass_at_k", "problems", "problem_slices"),
         ("slices", *PAIR_SETTINGS),
     ),
     Check(
         "regressions",
-        "touchstone.compare.gate:Gate.holds_against_baseline",
+        "holds_against_baseline",
+        "No model is worse than in the pinned baseline, and no case; the configuration says if that warns or stops.",
         ("attempt_scores", "problems", "baseline_verdicts", "regressions", "regression_counts", "outcomes"),
         ("comparison",),
         gate=True,
+        against_baseline=True,
     ),
 )

@@ -1,8 +1,16 @@
-"""Errors shown to the user: one line that says what is wrong, where, and what to do."""
+"""Errors shown to the user: one line that says what is wrong, where, and what to do.
 
+A local path that stands for an address in object storage is shown as the address; see `touchstone.locations`.
+"""
+
+import os
 import re
+from functools import lru_cache
+from pathlib import Path
 
-from touchstone.locations import shown
+SCHEMES = ("s3", "gs", "az")
+WORKING_COPY = "working_copy"
+VIEWS = "views"
 
 _SPACE = "no space left on the disk; free some and try again"
 _READ_ONLY = "the file system is read-only; make it writable or choose another folder"
@@ -14,10 +22,7 @@ _DAMAGED = "a table's Parquet file is damaged; `touchstone run` makes it again"
 _MACHINE = (
     (re.compile(r"No space left on device|os error 28|Disk quota exceeded|database or disk is full"), _SPACE),
     (re.compile(r"Read-only file system|os error 30|readonly database"), _READ_ONLY),
-    (
-        re.compile(r"Permission denied|os error 13"),
-        _DENIED,
-    ),
+    (re.compile(r"Permission denied|os error 13"), _DENIED),
     (re.compile(r"MemoryError|annot allocate memory|os error 12|Out of Memory Error|bad_alloc"), _MEMORY),
     (re.compile(r"failed to map segment from shared object"), _MEMORY),
     (re.compile(r"can't start new thread|Os \{ code: 11,"), _THREADS),
@@ -27,10 +32,7 @@ _PATH = re.compile(r"""['"](/[^'"]+)['"]""")
 
 
 class TouchstoneError(Exception):
-    """Incorrect usage or input. The command line prints the message and exits with code 2.
-
-    A local path that stands for an address in object storage is replaced by the address.
-    """
+    """Incorrect usage or input. The command line prints the message and exits with code 2."""
 
     def __init__(self, message: object = "") -> None:
         super().__init__(shown(str(message)))
@@ -62,3 +64,47 @@ def explain(message: str) -> str | None:
             path = _PATH.search(message)
             return f"{path[1]}: {remedy}" if path else remedy
     return None
+
+
+def shown(text: str) -> str:
+    """The text with the address in place of every path that stands for one.
+
+    >>> shown(f"{objects_root()}/inputs/s3/bucket/m_fixes.csv: line 3")
+    's3://bucket/m_fixes.csv: line 3'
+    >>> shown(f"see {objects_root()}/outputs/s3/bucket%2Fout/working_copy/tables")
+    'see s3://bucket/out/tables'
+    """
+    root = str(objects_root())
+    return _local_paths(root).sub(_as_address, text) if root in text else text
+
+
+@lru_cache(maxsize=2)
+def _local_paths(root: str) -> re.Pattern[str]:
+    site = rf"(?P<{{}}>{'|'.join(SCHEMES)})(?:@[0-9a-f]+)?"
+    inputs = rf"inputs/{site.format('of_input')}/"
+    outputs = rf"outputs/{site.format('of_output')}/(?P<name>[^/\s]+)/(?:{WORKING_COPY}|{VIEWS}/[\w-]+)\b"
+    return re.compile(rf"{re.escape(root)}/(?:{inputs}|{outputs})")
+
+
+def _as_address(found: re.Match[str]) -> str:
+    from urllib.parse import unquote
+
+    if found["of_input"]:
+        return f"{found['of_input']}://"
+    return f"{found['of_output']}://{unquote(found['name'])}"
+
+
+def objects_root() -> Path:
+    """The folder of everything that stands for an address, in the user's cache folder."""
+    try:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    except RuntimeError:
+        # No home folder, which only object storage needs.
+        base = Path(os.devnull)
+    return _resolved(base / "touchstone" / "objects")
+
+
+# Kept, because every error asks.
+@lru_cache(maxsize=8)
+def _resolved(path: Path) -> Path:
+    return path.resolve()

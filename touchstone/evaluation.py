@@ -1,12 +1,11 @@
 """One evaluation: a configuration at work on its output folder.
 
-It resolves the declarations in `tables` and `checks`: which stage or function makes a table, from which frames and
-settings, and whether it is current. The Dagster assets call `materialize` table by table; `run` does all of it without
-Dagster.
+It brings the tables declared in `tables` up to date, each by its stage or function, and runs the checks declared in
+`checks`. The Dagster assets call `materialize` table by table; `run` does all of it without Dagster.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -17,18 +16,16 @@ from pydantic import BaseModel
 
 from touchstone.checks import CHECKS, Check, CheckOutcome, CheckResult
 from touchstone.config import EvaluationConfig, load_config
-from touchstone.contracts import Table, resolve
 from touchstone.errors import TouchstoneError
 from touchstone.progress import report_stage, report_step, report_warning
 from touchstone.storage import model_rows
 from touchstone.storage.batches import batches, first_and_last
-from touchstone.storage.check_results import checked, keep
+from touchstone.storage.check_results import check_if_stale, keep_result
 from touchstone.storage.code_version import module_code_version, table_code_version
 from touchstone.storage.output_folders import open_store
-from touchstone.storage.parts import Part, digest
 from touchstone.storage.run_log import RunLog
-from touchstone.storage.store import Store
-from touchstone.tables import TABLES
+from touchstone.storage.store import Part, Store, digest
+from touchstone.tables import TABLES, Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,6 +59,9 @@ class Evaluation:
     store: Store = field(init=False)
     run_log: RunLog = field(init=False)
     _checked: dict[str, CheckOutcome] = field(init=False, default_factory=dict)
+    # Records the run once it is published, so that the next one can be skipped if nothing changed.
+    _recorder: "RunRecorder | None" = field(init=False, default=None)
+    _open: ExitStack = field(init=False, default_factory=ExitStack)
 
     def __post_init__(self) -> None:
         self.store = open_store(self.config.output_dir)
@@ -112,7 +112,9 @@ class Evaluation:
         """Rows to outcomes."""
         from touchstone.validation.stage import ValidationStage
 
-        return ValidationStage(self.config, self.store, self.inputs, self.only, self.fresh)
+        stage = ValidationStage(self.config, self.store, self.inputs, self.only, self.fresh)
+        self._open.callback(stage.close)
+        return stage
 
     @cached_property
     def gate(self) -> "Gate":
@@ -128,18 +130,56 @@ class Evaluation:
 
         return PublishStage(self.config, self.store, self.run_log)
 
-    @cached_property
-    def recorder(self) -> "RunRecorder":
-        """Records the run once it is published, so that the next one can be skipped if nothing changed."""
-        from touchstone.publish.up_to_date import RunRecorder
+    # What makes tables and checks
 
-        return RunRecorder(self.config, self.store, self.inputs.hashes)
+    def _write_by_stage(self, table: str) -> "Part | dict[str, Part]":
+        """Have a stage write one of the tables that are declared with `step`."""
+        write: Mapping[str, Callable[[], Part | dict[str, Part]]] = {
+            "problems": lambda: self.ingest.problems(),
+            "problem_slices": lambda: self.ingest.problem_slices(),
+            "attempts": lambda: self.ingest.attempts(),
+            "quarantine": lambda: self.ingest.quarantine(),
+            "sources": lambda: self.ingest.sources(),
+            "reported_figures": lambda: self.ingest.reported_figures(),
+            "validator_noise": lambda: self.validation.validator_noise(),
+            "baselines": lambda: self.validation.baselines(),
+            "outcomes": lambda: self.validation.outcomes(),
+            "problem_files": lambda: self.validation.problem_files(),
+            "validated_fixes": lambda: self.validation.validated_fixes(),
+            "history": lambda: self.publish.history(),
+            "problem_history": lambda: self.publish.problem_history(),
+            "run_log": lambda: self.publish.run_log(),
+        }
+        return write[table]()
+
+    @cached_property
+    def functions(self) -> "Mapping[str, Callable[..., pl.LazyFrame]]":
+        """The functions of all other tables by name."""
+        from touchstone.publish.settings import settings
+        from touchstone.table_functions import TABLE_FUNCTIONS
+
+        return {
+            **TABLE_FUNCTIONS,
+            "settings": settings,
+            "baseline_verdicts": self.gate.baseline_verdicts,
+            "regressions": self.gate.regressions,
+            "regression_counts": self.gate.regression_counts,
+        }
+
+    @cached_property
+    def check_functions(self) -> "Mapping[str, Callable[..., CheckResult]]":
+        """The functions of the checks by name."""
+        from touchstone.table_functions import CHECK_FUNCTIONS
+
+        return {**CHECK_FUNCTIONS, "holds_against_baseline": self.gate.holds_against_baseline}
 
     # Tables and checks
 
     def begin(self) -> None:
         """Prepare the output folder, which is locked, for a run."""
-        _ = self.recorder
+        from touchstone.publish.up_to_date import RunRecorder
+
+        self._recorder = RunRecorder(self.config, self.store, self.inputs.hashes)
         if self.fresh:
             self.store.discard_draft()
 
@@ -148,7 +188,7 @@ class Evaluation:
         with self.run_log.step(name) as step:
             parts = self._materialize(name)
             step.made(parts.values())
-        if TABLES[name].made_with is None:
+        if TABLES[name].written_with is None:
             reused = sum(part.reused for part in parts.values())
             self.made, self.reused = self.made + len(parts) - reused, self.reused + reused
         return parts
@@ -156,12 +196,12 @@ class Evaluation:
     def _materialize(self, name: str) -> dict[str, Part]:
         table = TABLES[name]
         if table.step:
-            self.store.require(*() if table.made_with or name == "history" else table.reads)
-            made = self._function(table.made_by)()
+            self.store.require(*() if table.written_with or name == "history" else table.reads)
+            made = self._write_by_stage(name)
             return made if isinstance(made, dict) else {name: made}
         if table.per_model:
             return self._materialize_models(table)
-        if table.by_model or table.reuses_previous:
+        if table.by_model:
             return {name: self._materialize_changed_models(table)}
         return {name: self.materialize_if_stale(table)}
 
@@ -201,9 +241,7 @@ class Evaluation:
     def _made(self, table: Table, models: Sequence[str] | None = None) -> "pl.LazyFrame":
         """The rows of a table, made from those of all models or of some."""
         frames = [self.store.scan(name, models) for name in table.reads]
-        kept = {"kept": self.store.kept_results(table.name)} if table.keeps_results else {}
-        made: pl.LazyFrame = self._function(table.made_by)(*frames, *self._settings(table), **kept)
-        return made
+        return self.functions[table.name](*frames, *self._settings(table))
 
     def _materialize_changed_models(self, table: Table) -> Part:
         """Make a table again for the models whose rows of what it reads changed; see `storage.model_rows`."""
@@ -216,10 +254,8 @@ class Evaluation:
         current = self.store.current(table.name, fingerprint)
         if current is not None:
             return current
-        function = self._function(table.made_by)
-        frame = model_rows.updated(
-            self.store, table, models, lambda *frames, **previous: function(*frames, *settings, **previous)
-        )
+        function = self.functions[table.name]
+        frame = model_rows.update_changed(self.store, table, models, lambda *frames: function(*frames, *settings))
         return self.store.write(table.name, frame, fingerprint, models=models)
 
     @property
@@ -230,35 +266,28 @@ class Evaluation:
     def check(self, check: Check) -> CheckResult:
         """Run a check on the tables as they are in the draft."""
         self.store.require(*(name for name in check.reads if name not in ("sources", "quarantine")))
-        function, settings = self._function(check.made_by), self._settings(check)
-        if "Gate." in check.made_by:
+        function, settings = self.check_functions[check.name], self._settings(check)
+
+        def run() -> CheckResult:
+            return function(*(self.store.scan(name) for name in check.reads), *settings)
+
+        if check.against_baseline:
             # It depends on the baseline too, and writes a report.
-            result: CheckResult = function(*(self.store.scan(name) for name in check.reads), *settings)
-            keep(self.store, check, result)
+            result = run()
+            keep_result(self.store, check, result)
         else:
-            version = digest([[_plain(value) for value in settings], module_code_version(check.module)])
-            result = checked(self.store, check, version, lambda *frames: function(*frames, *settings))
+            version = digest([[_plain(value) for value in settings], module_code_version(function.__module__)])
+            result = check_if_stale(self.store, check, version, run)
         self._checked[check.full_name] = CheckOutcome.of(check, result)
         if check.gate and result.error and not result.passed:
             self.stopped_by_gate = True
         return result
 
-    def _function(self, reference: str) -> Any:
-        """The function that a declaration names; for a method of a stage, that of this run's stage."""
-        owner, _, method = reference.partition(":")[2].rpartition(".")
-        stages: Mapping[str, str] = {
-            "IngestStage": "ingest",
-            "ValidationStage": "validation",
-            "Gate": "gate",
-            "PublishStage": "publish",
-        }
-        return getattr(getattr(self, stages[owner]), method) if owner else resolve(reference)
-
     def _settings(self, declared: Table | Check) -> list[object]:
         return [attrgetter(key)(self.config) for key in declared.settings]
 
     def _baseline_version(self, table: Table) -> str | None:
-        return self.gate.version if "Gate." in table.made_by else None
+        return self.gate.version if table.against_baseline else None
 
     def outcome(self, failures: Sequence[str]) -> "RunOutcome":
         """How the run ended, with the steps that failed."""
@@ -267,20 +296,15 @@ class Evaluation:
 
     def close(self) -> None:
         """Stop the workers. If a gate stopped the run, keep its figures for `--draft`."""
-        if "validation" in self.__dict__:
-            self.validation.close()
+        self._open.close()
         if self.stopped_by_gate:
             self.materialize("settings")
             self.store.keep_unpublished()
         self.run_log.save()
-        if self._is_whole_run:
-            self.recorder.record(list(self._checked.values()), self.gate.version, self.validation.tools)
-
-    @property
-    def _is_whole_run(self) -> bool:
-        """Whether every model was brought up to date and every check held it to the configured rules."""
-        every_check = len(self._checked) == len(CHECKS)
-        return "recorder" in self.__dict__ and every_check and not self.only and not self.accept
+        # Every model was brought up to date, and every check held it to the configured rules.
+        is_whole = len(self._checked) == len(CHECKS) and not self.only and not self.accept
+        if self._recorder is not None and is_whole:
+            self._recorder.record(list(self._checked.values()), self.gate.version, self.validation.tools)
 
 
 def _plain(value: object) -> object:

@@ -1,4 +1,4 @@
-"""Paths and addresses: what a user may write for a place, and the local folder that stands for an address.
+"""Where things are: paths and addresses that a user may write, the user's own folders, and the project's files.
 
 Inputs in object storage are mirrored, and results are worked on and read, in folders below the user's cache folder. The
 name of such a folder tells its address, so all other modules work with local paths, and messages show the address:
@@ -9,15 +9,17 @@ name of such a folder tells its address, so all other modules work with local pa
 <cache>/touchstone/objects/outputs/<site>/<bucket and prefix>/views/…  published results as they are read
 ```
 
-Nothing here talks to a server; `touchstone.storage.object_store` does.
+Nothing here talks to a server; `touchstone.storage.object_store` does. A wheel carries the project's files that are not
+Python in `touchstone/project`; in a checkout they are at the top of the repository and in `data/sample`.
 """
 
 import os
 import re
-from functools import lru_cache
+import stat
 from pathlib import Path
 
-SCHEMES = ("s3", "gs", "az")
+from touchstone.errors import SCHEMES, WORKING_COPY, TouchstoneError, objects_root, shown
+
 # What decides which server a bucket name belongs to.
 _SITE_VARIABLES = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
@@ -30,8 +32,10 @@ _COLLAPSED = re.compile(r"(s3[an]?|gc?s|az(?:ure)?|adl|abfss?|wasbs?|hdfs|file|s
 # A folder is named after its address, and file systems allow 255 bytes.
 _MAX_NAME = 200
 
-WORK = "working_copy"
-VIEWS = "views"
+SAMPLE_NAME = "evaluation_config.json"
+
+_PACKAGED = Path(__file__).with_name("project")
+_CHECKOUT = Path(__file__).parents[1]
 
 
 def address(text: str | Path) -> str | None:
@@ -48,8 +52,6 @@ def address(text: str | Path) -> str | None:
     found = _ADDRESS.fullmatch(str(text)) or _COLLAPSED.fullmatch(str(text))
     if found is None:
         return None
-    from touchstone.errors import TouchstoneError
-
     scheme, rest = found[1].lower(), found[2].rstrip("/")
     if "@" in rest.partition("/")[0]:
         raise TouchstoneError(f"{scheme}://…: leave credentials out of the address; set them in the environment")
@@ -67,7 +69,7 @@ def input_location(text: str | Path) -> Path:
     if found is None:
         return Path(text)
     scheme, _, rest = found.partition("://")
-    return _objects() / "inputs" / _site(scheme) / rest
+    return objects_root() / "inputs" / _site(scheme) / rest
 
 
 def output_location(text: str | Path) -> Path:
@@ -80,17 +82,13 @@ def output_location(text: str | Path) -> Path:
     scheme, _, rest = found.partition("://")
     name = quote(rest, safe="")
     if len(name) > _MAX_NAME:
-        from touchstone.errors import TouchstoneError
-
         raise TouchstoneError(f"{found}: the address of an output folder is too long; use one below {_MAX_NAME} bytes")
-    return _objects() / "outputs" / _site(scheme) / name / WORK
+    return objects_root() / "outputs" / _site(scheme) / name / WORKING_COPY
 
 
 def refuse_address(text: str | Path, what: str) -> None:
     """Raise an error if `text` is an address where only a local path will do."""
     if address(text) is not None:
-        from touchstone.errors import TouchstoneError
-
         raise TouchstoneError(f"{what}: {address(text)} is in object storage; give a local path")
 
 
@@ -102,17 +100,15 @@ def address_of(path: Path) -> str | None:
     >>> address_of(Path("a"))
     """
     text = str(path)
-    if not text.startswith(f"{_objects()}{os.sep}"):
+    if not text.startswith(f"{objects_root()}{os.sep}"):
         return None
-    told = shown(text)
-    return None if told == text else told
+    found = shown(text)
+    return None if found == text else found
 
 
 def objects_folder() -> Path:
     """The folder of everything that stands for an address, made for this user alone."""
-    from touchstone.errors import TouchstoneError
-
-    folder = _objects()
+    folder = objects_root()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.stat()
@@ -129,56 +125,14 @@ def objects_folder() -> Path:
 
 def is_mirror(path: Path) -> bool:
     """Whether a path is that of mirrored inputs."""
-    return path.is_relative_to(_objects() / "inputs") and address_of(path) is not None
+    return path.is_relative_to(objects_root() / "inputs") and address_of(path) is not None
 
 
 def is_working_copy(path: Path) -> bool:
     """Whether a path is that of an output folder in object storage."""
-    return path.name == WORK and path.is_relative_to(_objects() / "outputs") and address_of(path) is not None
-
-
-def shown(text: str) -> str:
-    """The text with the address in place of every path that stands for one.
-
-    >>> shown(f"{input_location('s3://bucket/m_fixes.csv')}: line 3")
-    's3://bucket/m_fixes.csv: line 3'
-    >>> shown(f"see {output_location('s3://bucket/out') / 'tables'}")
-    'see s3://bucket/out/tables'
-    """
-    root = str(_objects())
-    return _local_paths(root).sub(_as_address, text) if root in text else text
-
-
-@lru_cache(maxsize=2)
-def _local_paths(root: str) -> re.Pattern[str]:
-    site = rf"(?P<{{}}>{'|'.join(SCHEMES)})(?:@[0-9a-f]+)?"
-    inputs = rf"inputs/{site.format('of_input')}/"
-    outputs = rf"outputs/{site.format('of_output')}/(?P<name>[^/\s]+)/(?:{WORK}|{VIEWS}/[\w-]+)\b"
-    return re.compile(rf"{re.escape(root)}/(?:{inputs}|{outputs})")
-
-
-def _as_address(found: re.Match[str]) -> str:
-    from urllib.parse import unquote
-
-    if found["of_input"]:
-        return f"{found['of_input']}://"
-    return f"{found['of_output']}://{unquote(found['name'])}"
-
-
-def _objects() -> Path:
-    """The folder of everything that stands for an address, in the user's cache folder."""
-    try:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    except RuntimeError:
-        # No home folder, which only object storage needs.
-        base = Path(os.devnull)
-    return _resolved(base / "touchstone" / "objects")
-
-
-# Kept, because every error asks.
-@lru_cache(maxsize=8)
-def _resolved(path: Path) -> Path:
-    return path.resolve()
+    return (
+        path.name == WORKING_COPY and path.is_relative_to(objects_root() / "outputs") and address_of(path) is not None
+    )
 
 
 def _site(scheme: str) -> str:
@@ -189,3 +143,71 @@ def _site(scheme: str) -> str:
     import hashlib
 
     return f"{scheme}@{hashlib.sha256(' '.join(named).encode()).hexdigest()[:8]}"
+
+
+# The user's own folders, for what must not be among results, which may come from somebody else. Caches can be made
+# again; state cannot.
+
+
+def cache_folder() -> Path | None:
+    """`$XDG_CACHE_HOME/touchstone`, made if need be; None if it cannot be made or others can write to it."""
+    return _own_folder("XDG_CACHE_HOME", "~/.cache")
+
+
+def state_folder() -> Path | None:
+    """`$XDG_STATE_HOME/touchstone`, made if need be; None if it cannot be made or others can write to it."""
+    return _own_folder("XDG_STATE_HOME", "~/.local/state")
+
+
+def _own_folder(variable: str, default: str) -> Path | None:
+    try:
+        base = Path(os.environ.get(variable) or Path(default).expanduser())
+        folder = base / "touchstone"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except (OSError, RuntimeError):  # the latter without a home
+        return None
+    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    return folder if own and base.is_absolute() else None
+
+
+# The project's files that are not Python
+
+
+def is_installed() -> bool:
+    """Whether this is an installed package rather than a checkout (or an editable install of one)."""
+    return (_PACKAGED / "dagster.yaml").is_file()
+
+
+def dagster_settings() -> Path:
+    """The `dagster.yaml` of the default Dagster home."""
+    return _project() / "dagster.yaml"
+
+
+def sample_folder() -> Path:
+    """The sample of recorded outcomes: `problems.csv`, `<model>_fixes.csv` and a configuration."""
+    return _PACKAGED / "sample" if is_installed() else _CHECKOUT / "data" / "sample"
+
+
+def sample_config() -> Path:
+    """The configuration of the sample."""
+    return sample_folder() / SAMPLE_NAME
+
+
+def sample_output() -> Path | None:
+    """Where results of the sample go: the sample's own setting in a checkout, never inside an installation."""
+    return Path.cwd() / "touchstone_sample" if is_installed() else None
+
+
+def commented_config() -> Path:
+    """The configuration that `touchstone init` writes, with comments."""
+    return _PACKAGED / "evaluation_config.toml"
+
+
+def queries_page() -> Path:
+    """The page of example queries, `docs/queries.md`."""
+    return _PACKAGED / "queries.md" if is_installed() else _CHECKOUT / "docs" / "queries.md"
+
+
+def _project() -> Path:
+    return _PACKAGED if is_installed() else _CHECKOUT

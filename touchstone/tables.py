@@ -1,393 +1,830 @@
-"""Every table, declared once: its columns, what it reads, which settings matter, what makes it, and its Dagster group.
+"""Every table, declared once: its fields, what it reads, which settings matter, whose code makes it, and its group.
 
-The Dagster assets and their dependencies, the fingerprints that tell whether a table is current, the data dictionary
-and the warehouse are all derived from these declarations. A function that makes a table is named, not imported, so that
-this module stays at the bottom of the package and loads fast.
+The Dagster assets and their dependencies, the fingerprints that say whether a table is current, the check on every
+write, the data dictionary and the warehouse follow from these declarations. `table_functions` has the functions that
+make the tables: this module stays at the bottom of the package and loads fast.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-from touchstone import contracts
-from touchstone.contracts import PAIR_SETTINGS, Table
-
-_INPUT_COLUMNS = "Further columns of the input travel along as text."
-_PASS_COLUMNS = "One further column `pass_at_<k>` per configured k."
-_PASS_COLUMNS_WITH_INTERVALS = (
-    "Further columns `pass_at_<k>`, `pass_at_<k>_ci_low` and `pass_at_<k>_ci_high` per configured k."
+from touchstone.fields import (
+    FIELDS,
+    Field,
+    amount,
+    ci_method,
+    count,
+    difference,
+    figure,
+    flag,
+    identifier,
+    interval,
+    one_of,
+    share,
+    text,
+)
+from touchstone.vocabulary import (
+    COST_CI_METHODS,
+    DEFAULT_SUITE,
+    DEFAULT_TIER,
+    DIFFERENCE_CI_METHODS,
+    FILE_STATUSES,
+    MEDIAN_CI_METHODS,
+    RATIO_CI_METHODS,
+    SHARE_CI_METHODS,
+    VERDICTS,
 )
 
+if TYPE_CHECKING:
+    import polars as pl
 
-def _ingest() -> Iterator[Table]:
-    # Adapters are imported by name, when a file asks for them.
-    stage, code = "touchstone.ingest.stage:IngestStage", ("touchstone.ingest.adapters",)
-    yield Table(
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the output folder, with a row per `grain`.
+
+    `key` are the fields that identify a row. That they do is not checked without `unique`: it costs seconds at millions
+    of rows, and ingest refuses duplicates. `extras` says which further columns there may be.
+
+    Its function takes a frame of each table in `reads` and the value of each key in `settings`, in that order. A table
+    with `step` is written by a method of its stage instead; if it is `written_with` another one, by the same step. The
+    rows of a table `against_baseline` depend on the pinned baseline too. `code` names the modules that make it and
+    packages that these use without importing them, such as programs that run inside a sandbox. `in_snapshots` is false
+    for tables that contain the texts of fixes and for those about other snapshots.
+
+    `per_model` tables have a part per model. With `by_model` there is one part for all models, sorted by model, but the
+    rows of a model depend only on that model's rows of what is read, so that only changed models are made again; see
+    `storage.model_rows`.
+    """
+
+    name: str
+    description: str
+    grain: str
+    fields: Mapping[str, Field]
+    key: tuple[str, ...]
+    group: str
+    code: tuple[str, ...]
+    reads: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    unique: bool = True
+    extras: str | None = None
+    per_model: bool = False
+    by_model: bool = False
+    against_baseline: bool = False
+    step: bool = False
+    written_with: str | None = None
+    in_snapshots: bool = True
+
+    @property
+    def has_models(self) -> bool:
+        """Whether it is known which model each of its rows was made for."""
+        return self.per_model or self.by_model or self.written_with is not None
+
+    @cached_property
+    def descriptions(self) -> dict[str, str]:
+        """One line per column."""
+        return {name: field.description for name, field in self.fields.items()}
+
+    @cached_property
+    def dtypes(self) -> "pl.Schema":
+        """Column types, in order."""
+        import polars as pl
+
+        return pl.Schema({name: field.dtype for name, field in self.fields.items()})
+
+    @cached_property
+    def rules(self) -> "dict[str, pl.Expr]":
+        """What must hold in every row, by name. Where it is null, it holds."""
+        import polars as pl
+
+        rules = {
+            f"{name}|{rule}": holds
+            for name, field in self.fields.items()
+            for rule, holds in field.rules(pl.col(name)).items()
+        }
+        is_checked = self.key and self.unique
+        return {"primary_key": pl.struct(self.key).is_unique(), **rules} if is_checked else rules
+
+    @cached_property
+    def violation_counts(self) -> "list[pl.Expr]":
+        """For each rule the number of rows in which it does not hold, under its name."""
+        return [(~holds).sum().alias(rule) for rule, holds in self.rules.items()]
+
+
+def conform(frame: "pl.LazyFrame", table: Table) -> "pl.LazyFrame":
+    """The frame in the table's column order and types, with permitted extra columns after them.
+
+    >>> import polars as pl
+    >>> table = TABLES["problems"]
+    >>> conform(pl.LazyFrame(dict.fromkeys(table.dtypes, ["a"])), table).collect_schema()["cluster"]
+    String
+    """
+    import polars as pl
+
+    present = frame.collect_schema().names()
+    missing = [name for name in table.dtypes if name not in present]
+    if missing:
+        raise ValueError(f"table '{table.name}' lacks {', '.join(missing)}")
+    columns = [pl.col(name).cast(dtype) for name, dtype in table.dtypes.items()]
+    extras = [name for name in present if name not in table.dtypes]
+    if extras and not table.extras:
+        raise ValueError(f"table '{table.name}' has no column {', '.join(extras)}")
+    return frame.select(*columns, *extras)
+
+
+def violations(frame: "pl.LazyFrame", table: Table) -> dict[str, int]:
+    """The number of rows that violate each rule of the table; empty if there are none."""
+    counts = frame.select(table.violation_counts).collect()
+    return {rule: rows for rule, rows in counts.row(0, named=True).items() if rows}
+
+
+def _fields(names: str, interval_of: str = "", **here: str | Field) -> dict[str, Field]:
+    """The fields of a table by name, in order; `here` describes those that mean something else in this table.
+
+    `interval_of` is the figure that `ci_low`, `ci_high` and `ci_method` are about.
+    """
+    known = FIELDS | interval(interval_of)
+    for name, other in here.items():
+        known[name] = replace(known[name], description=other) if isinstance(other, str) else other
+    return {name: known[name] for name in names.split()}
+
+
+_MODEL_TIER = ("model", "tier")
+_PROBLEM = (*_MODEL_TIER, "oid")
+_ATTEMPT = (*_PROBLEM, "iteration_id")
+_INPUT_COLUMNS = "Further columns of the input travel along as text."
+
+# The settings of paired tests, in the order in which they are passed.
+PAIR_SETTINGS = (
+    "comparison.alpha",
+    "comparison.relevant",
+    "comparison.power",
+    "comparison.permutations",
+    "intervals.seed",
+    "intervals.confidence",
+    "comparison.family",
+    "comparison.baseline_model",
+)
+# The fields of a paired comparison, after those that name and measure the two sides.
+_COMPARISON = (
+    " difference ci_low ci_high ci_method ci_units test p_value p_adjusted correction pairs adjusted_ci_low "
+    "adjusted_ci_high adjusted_ci_method adjusted_confidence wins losses ties effect_size minimum_detectable_effect "
+    "units_needed verdict sentence"
+)
+_COMPARISON_FIELDS = {
+    "problems": count("Problems decided on both sides."),
+    "ci_low": difference("Lower end of the confidence interval of difference, not adjusted for multiple comparisons."),
+    "ci_high": difference("Upper end of the confidence interval of difference."),
+    "ci_method": ci_method("difference", DIFFERENCE_CI_METHODS),
+    "ci_units": count("Independent units behind the intervals and the test."),
+}
+
+# Adapters are imported by name, when a file asks for them.
+_ingest = partial(Table, group="ingest", code=("touchstone.ingest.stage", "touchstone.ingest.adapters"), step=True)
+_validation = partial(
+    Table, group="validation", code=("touchstone.validation.stage", "touchstone.validation"), step=True
+)
+_metrics = partial(Table, group="metrics")
+_scores = partial(Table, group="scores")
+_reliability = partial(Table, group="reliability")
+_economics = partial(Table, group="economics", settings=("intervals",))
+_comparison = partial(Table, group="comparison")
+_publish = partial(Table, group="publish", code=("touchstone.publish.stage",), step=True, in_snapshots=False)
+
+_FIGURES = [
+    _ingest(
         "problems",
-        contracts.Problems,
+        "The problems to be solved: the denominator of every figure.",
         "problem",
-        "ingest",
-        f"{stage}.problems",
+        _fields(
+            "oid filename suite cluster only_tier",
+            oid="Unique identifier of the problem.",
+            suite=text(f"Suite of the problem; `{DEFAULT_SUITE}` if not given.", nullable=False),
+        ),
+        ("oid",),
         extras=_INPUT_COLUMNS,
-        step=True,
-        code=code,
-    )
-    yield Table(
+    ),
+    _ingest(
         "problem_slices",
-        contracts.ProblemSlices,
+        "The value that every problem has in each configured slice.",
         "configured slice and problem, and model if it has a cutoff",
-        "ingest",
-        f"{stage}.problem_slices",
+        _fields("slice column position value cutoff_model oid"),
+        ("slice", "column", "cutoff_model", "oid"),
         reads=("problems",),
-        step=True,
-        code=code,
-    )
-    yield Table(
+        unique=False,
+    ),
+    _ingest(
         "attempts",
-        contracts.Attempts,
+        "Every attempt of every model, as its fixes file states it. Refused rows go to `quarantine`.",
         "attempt, as ingested",
-        "ingest",
-        f"{stage}.attempts",
+        _fields(
+            "model tier oid iteration_id run_id suite fix_sha passed compiled tests_passed tests_failed lint_warnings "
+            "weighted_score structure_score classification input_tokens output_tokens cache_read_tokens "
+            "cache_write_tokens cost_usd duration_seconds latency_ms",
+            model="Model that wrote the fix, from the file name.",
+            tier=f"Tier of the attempt; `{DEFAULT_TIER}` if not given.",
+            suite=text("Suite of the attempt if given, otherwise that of its problem.", nullable=False),
+            passed=flag("Outcome stated or implied by the file; null if it has none."),
+        ),
+        _ATTEMPT,
         reads=("problems",),
+        unique=False,
         extras=_INPUT_COLUMNS,
         per_model=True,
-        step=True,
-        code=code,
         in_snapshots=False,
-    )
-    for name, schema, grain in (
-        ("quarantine", contracts.Quarantine, "refused row"),
-        ("sources", contracts.Sources, "input file and model"),
-        ("reported_figures", contracts.ReportedFigures, "figure that another tool's file states"),
-    ):
-        yield Table(
-            name,
-            schema,
-            grain,
-            "ingest",
-            f"{stage}.{name}",
-            reads=("problems", "attempts"),
-            step=True,
-            code=code,
-            made_with="attempts",
-            in_snapshots=name == "sources",
-        )
-
-
-def _validation() -> Iterator[Table]:
-    stage, code = "touchstone.validation.stage:ValidationStage", ("touchstone.validation",)
-    yield Table(
-        "validator_noise",
-        contracts.ValidatorNoise,
-        "problem, repeated validation and test",
-        "validation",
-        f"{stage}.validator_noise",
+    ),
+    _ingest(
+        "quarantine",
+        "Every refused row with its file, line and reason.",
+        "refused row",
+        _fields("source_file line kind reason raw"),
+        (),
         reads=("problems", "attempts"),
-        step=True,
-        code=code,
-    )
-    yield Table(
-        "baselines",
-        contracts.Baselines,
-        "problem with fixes to validate",
-        "validation",
-        f"{stage}.baselines",
-        reads=("problems", "attempts", "validator_noise"),
-        step=True,
-        code=code,
-    )
-    yield Table(
-        "outcomes",
-        contracts.Outcomes,
-        "attempt, validated",
-        "validation",
-        f"{stage}.outcomes",
-        reads=("problems", "attempts", "validator_noise", "baselines"),
-        per_model=True,
-        step=True,
-        code=code,
+        written_with="attempts",
         in_snapshots=False,
-    )
-    for name, schema, grain, made_with in (
-        ("problem_files", contracts.ProblemFiles, "problem with fixes to validate", "baselines"),
-        ("validated_fixes", contracts.ValidatedFixes, "attempt whose fix was applied and validated", "outcomes"),
-    ):
-        yield Table(
-            name,
-            schema,
-            grain,
-            "validation",
-            f"{stage}.{name}",
-            reads=(made_with,),
-            step=True,
-            code=code,
-            made_with=made_with,
-            in_snapshots=False,
-        )
-
-
-def _metrics() -> Iterator[Table]:
-    module = "touchstone.metrics.pass_at_k"
-    yield Table(
+    ),
+    _ingest(
+        "sources",
+        "One row per file and model: how many rows it had, how many became attempts, or why it was not evaluated.",
+        "input file and model",
+        _fields(
+            "source_file model status reason notes format sha256 rows accepted quarantined",
+            source_file="File or folder in `fixes_dir`, by name.",
+            model=text("Model whose attempts the file contains; null if it contains none or was not read."),
+            status=one_of(f"How the file was handled: {', '.join(FILE_STATUSES)}; see docs/inputs.md.", FILE_STATUSES),
+            reason=text("Why the file was not evaluated; null if it was."),
+        ),
+        ("source_file", "model"),
+        reads=("problems", "attempts"),
+        unique=False,
+        written_with="attempts",
+    ),
+    _ingest(
+        "reported_figures",
+        "Every figure that another tool's file states, beside the same figure from the rows that were read.",
+        "figure that another tool's file states",
+        _fields(
+            "source_file model suite figure reported recomputed note",
+            source_file="File that states the figure.",
+            model=text("Model that the figure is about.", nullable=False),
+            suite=text("Suite or task that the figure is about; null for all of the file."),
+        ),
+        (),
+        reads=("problems", "attempts"),
+        written_with="attempts",
+        in_snapshots=False,
+    ),
+    _validation(
+        "validator_noise",
+        "How often each test passes on the same files: problems, reference fixes and a sample of fixes, repeated.",
+        "problem, repeated validation and test",
+        _fields(
+            "oid validated model tier iteration_id test runs passes flaky ci_low ci_high excluded",
+            interval_of="the probability of passing",
+            model=text("Model that wrote the fix; null for baseline and reference."),
+            tier=text("Tier of the fix; null for baseline and reference."),
+            iteration_id=text("Attempt that the fix is from; null for baseline and reference."),
+            test=text("Test; null for the verdict as a whole, which all tests decide, flaky or not."),
+            ci_low=share("Lower end of the confidence interval (Wilson) of the probability of passing."),
+        ),
+        ("oid", "validated", "model", "tier", "iteration_id", "test"),
+        reads=("problems", "attempts"),
+        unique=False,
+    ),
+    _validation(
+        "baselines",
+        "The problems as they came and with their reference fixes, validated: what every fix is compared with.",
+        "problem with fixes to validate",
+        _fields(
+            "oid validator fidelity baseline_status baseline_errors fails_as_recorded reference_status diagnostics"
+        ),
+        ("oid",),
+        reads=("problems", "attempts", "validator_noise"),
+    ),
+    _validation(
+        "outcomes",
+        "The verdict on every attempt: passed, failed, or not decided.",
+        "attempt, validated",
+        _fields(
+            "model tier oid iteration_id status passed validator validator_version fidelity sandbox cached "
+            "duration_seconds diagnostics changed_judge_files flagged_files applied fixed introduced_block "
+            "introduced_file introduced_module introduced_errors block_errors module_errors consistent compiled "
+            "tests_passed tests_failed controlled_tests lint_warnings",
+            passed=flag("The verdict; null if undecided, which counts neither as passed nor as failed."),
+            validator="Validator that decided; `recorded` if the outcome was in the input.",
+            duration_seconds=amount("Duration of the validation in seconds."),
+            diagnostics="Reason for the verdict, and the validator's messages.",
+        ),
+        _ATTEMPT,
+        reads=("problems", "attempts", "validator_noise", "baselines"),
+        unique=False,
+        per_model=True,
+        in_snapshots=False,
+    ),
+    _validation(
+        "problem_files",
+        "The files that validated problems are about, as they came: what every fix was applied to.",
+        "problem with fixes to validate",
+        _fields("oid path bytes text"),
+        ("oid",),
+        reads=("baselines",),
+        written_with="baselines",
+        in_snapshots=False,
+    ),
+    _validation(
+        "validated_fixes",
+        "What is kept of every fix that was applied and validated: its diff, and the result of each test.",
+        "attempt whose fix was applied and validated",
+        _fields("model tier oid iteration_id diff diff_characters tests tests_left_out"),
+        _ATTEMPT,
+        reads=("outcomes",),
+        unique=False,
+        written_with="outcomes",
+        in_snapshots=False,
+    ),
+    _metrics(
         "problem_pass_at_k",
-        contracts.ProblemPassAtK,
+        "pass@k and pass^k per model, tier, problem and k.",
         "model, tier, problem and k",
-        "metrics",
-        f"{module}:problem_pass_at_k",
+        _fields("model tier oid k n c pass_at_k pass_hat_k"),
+        ("model", "tier", "oid", "k"),
+        code=("touchstone.metrics.pass_at_k",),
         reads=("outcomes",),
         settings=("k_values",),
+        unique=False,
         by_model=True,
-    )
-    yield Table(
+    ),
+    _metrics(
         "pass_at_k",
-        contracts.PassAtK,
+        "pass@k with its confidence interval per model, tier and k.",
         "model, tier and k",
-        "metrics",
-        f"{module}:pass_at_k",
+        _fields(
+            "model tier k pass_at_k ci_low ci_high ci_method ci_units pass_at_k_all pass_hat_k problems attempted "
+            "eligible",
+            interval_of="pass_at_k",
+            pass_at_k="Mean pass@k over the eligible problems; null if there are none.",
+            pass_hat_k="Mean pass^k over the eligible problems.",
+            problems="Problems in the benchmark.",
+        ),
+        ("model", "tier", "k"),
+        code=("touchstone.metrics.pass_at_k",),
         reads=("problem_pass_at_k", "problems", "sources"),
         settings=("k_values", "intervals"),
         by_model=True,
-    )
-
-    yield Table(
+    ),
+    _metrics(
         "slices",
-        contracts.Slices,
+        "pass@1 with its confidence interval per model, tier and value of each configured column.",
         "model, tier and value of a column",
-        "metrics",
-        "touchstone.metrics.slices:slices",
+        _fields(
+            "model tier column value problems attempted attempts pass_at_1 ci_low ci_high ci_method ci_units",
+            interval_of="pass_at_1",
+            column=identifier("Column of the problems by which figures are split."),
+            value="Value of the column, its bin, or its side of the cutoff; among them `(missing)` and `no date`.",
+            problems="Problems of the tier with this value.",
+            attempts="Decided attempts at them.",
+            pass_at_1="Mean pass@1 over the attempted problems; null if there are none.",
+        ),
+        ("model", "tier", "column", "value"),
+        code=("touchstone.metrics.slices",),
         reads=("problem_pass_at_k", "problems", "problem_slices"),
         settings=("intervals",),
         by_model=True,
-    )
-
-
-def _scores() -> Iterator[Table]:
-    group = "scores"
-    yield Table(
+    ),
+    _scores(
         "settings",
-        contracts.Settings,
+        "The settings that the figures depend on, and the evaluation's name. SQL macros take their weights from here.",
         "setting that the figures depend on",
-        group,
-        "touchstone.publish.settings:settings_table",
+        _fields("key value", value="Value as JSON."),
+        ("key",),
+        code=("touchstone.publish.settings",),
         settings=("name", "k_values", "problem_key", "intervals", "comparison", "scoring", "slices", "checks"),
-    )
-    yield Table(
+    ),
+    _scores(
         "attempt_scores",
-        contracts.AttemptScores,
+        "Composite, code score, accuracy, grade, cost and cost of pass of every attempt.",
         "attempt",
-        group,
-        "touchstone.metrics.attempts:attempt_scores",
+        _fields(
+            "model tier oid iteration_id run_id suite classification pass_rate impl_rate cost_usd priced_as "
+            "duration_seconds latency_ms total_tokens cost_of_pass composite_score code_score compilation_score "
+            "test_score lint_score structure_score ran_tests lint_measured accuracy grade",
+            suite=text("Suite of the attempt.", nullable=False),
+            classification="Outcome class in the file; pass, timeout or fail if a validator decided otherwise.",
+            pass_rate="1 if the attempt passed, 0 if it failed, null if undecided.",
+            cost_usd="Cost as given, otherwise tokens times the model's price; null if neither is known.",
+            duration_seconds="Duration in seconds.",
+            cost_of_pass="Cost divided by pass rate; infinity if the attempt failed.",
+        ),
+        _ATTEMPT,
+        code=("touchstone.metrics.attempts",),
         reads=("attempts", "outcomes"),
         settings=("scoring",),
+        unique=False,
         per_model=True,
-    )
-    yield Table(
+    ),
+    _scores(
         "problem_scores",
-        contracts.ProblemScores,
+        "Sums of scores, costs, tokens and latencies per model, tier, run, suite and problem.",
         "model, tier, run, suite and problem",
-        group,
-        "touchstone.metrics.problem_scores:problem_scores",
+        _fields(
+            "model tier run_id suite oid attempts decided passes scored accuracy_sum accuracy_count compilation_sum "
+            "compilation_count test_sum test_count tested_sum tested_count lint_sum lint_count code_sum code_count "
+            "code_best cost_sum cost_count decided_cost_sum decided_cost_count priced_as tokens_sum tokens_count "
+            "latency_sum latency_count",
+            attempts="Attempts.",
+            decided="Decided attempts.",
+            passes=amount("Passed attempts.", nullable=False),
+            scored="Attempts with an outcome and a judge's score.",
+        ),
+        ("model", "tier", "run_id", "suite", "oid"),
+        code=("touchstone.metrics.problem_scores",),
         reads=("attempt_scores",),
+        unique=False,
         by_model=True,
-    )
-    yield Table(
+    ),
+    _scores(
         "tier_statistics",
-        contracts.TierStatistics,
+        "Descriptive statistics of every metric per model and tier.",
         "model, tier and metric",
-        group,
-        "touchstone.metrics.tiers:tier_statistics",
+        _fields("model tier metric median mean mode min max std_dev variance count"),
+        ("model", "tier", "metric"),
+        code=("touchstone.metrics.tiers",),
         reads=("attempt_scores",),
         by_model=True,
-    )
-    yield Table(
+    ),
+    _scores(
         "tiers",
-        contracts.Tiers,
+        "Median composite score, grade, pass rate, cost of pass and uplift, with intervals.",
         "model and tier",
-        group,
-        "touchstone.metrics.tiers:tiers",
+        _fields(
+            "model tier attempts scored composite_median ci_low ci_high ci_method ci_units grade grade_low grade_high "
+            "pass_rate pass_rate_ci_low pass_rate_ci_high pass_rate_ci_method cost_of_pass cost_of_pass_ci_low "
+            "cost_of_pass_ci_high cost_of_pass_ci_method uplift uplift_ci_low uplift_ci_high uplift_ci_method "
+            "cliffs_delta uplift_reason",
+            interval_of="composite_median",
+            scored=(
+                "Decided attempts with a judge's score; composite, grade and uplift use only these unless missing "
+                "counts as 0."
+            ),
+            ci_low=share("Lower end of the confidence interval of composite_median; 0 with fewer than six units."),
+            ci_high=share("Upper end of the confidence interval of composite_median; 1 with fewer than six units."),
+            ci_method=ci_method("composite_median", MEDIAN_CI_METHODS),
+        ),
+        _MODEL_TIER,
+        code=("touchstone.metrics.tiers",),
         reads=("tier_statistics", "attempt_scores", "problem_scores", "problems"),
         settings=("scoring", "intervals"),
         by_model=True,
-    )
-    yield Table(
+    ),
+    _scores(
         "cross_tier",
-        contracts.CrossTier,
+        "Variance of pass rate, cost and score between a model's tiers, and the cheapest tier.",
         "model",
-        group,
-        "touchstone.metrics.tiers:cross_tier",
+        _fields(
+            "model tiers attempts scored pass_rate_variance pass_rate_variance_of_means cost_variance "
+            "cost_variance_of_means score_variance score_variance_of_means cost_delta frontier_cost_of_pass "
+            "frontier_tier",
+            attempts="Decided attempts in all tiers.",
+        ),
+        ("model",),
+        code=("touchstone.metrics.tiers",),
         reads=("tier_statistics", "tiers"),
         by_model=True,
-    )
-    yield Table(
+    ),
+    _scores(
         "suite_scores",
-        contracts.SuiteScores,
+        "Cases, passes, scores with intervals and counts per class.",
         "model, tier, run and suite",
-        group,
-        "touchstone.metrics.suites:suite_scores",
+        _fields(
+            "model tier run_id suite cases decided passed score ci_low ci_high ci_method ci_units decided_score "
+            "decided_score_ci_low decided_score_ci_high decided_score_ci_method weighted_score latency_score "
+            "suite_weight class_pass class_fail class_error class_refusal class_wrong_format class_policy_violation "
+            "class_crash class_timeout class_other other_classes class_none",
+            interval_of="score",
+            weighted_score=share(
+                "Mean credit by class (`scoring.suites.class_credit`); equal to score if not configured."
+            ),
+        ),
+        ("model", "tier", "run_id", "suite"),
+        code=("touchstone.metrics.suites",),
         reads=("attempt_scores", "problem_scores", "problems"),
         settings=("scoring.suites", "intervals"),
+        unique=False,
         by_model=True,
-    )
-    yield Table(
+    ),
+    _scores(
         "run_scores",
-        contracts.RunScores,
+        "The unweighted mean of the scores of a run's suites, and the pass rate over its cases.",
         "model, tier and run",
-        group,
-        "touchstone.metrics.suites:run_scores",
+        _fields(
+            "model tier run_id suites cases decided passed overall_score ci_low ci_high ci_method ci_units "
+            "overall_decided_score overall_weighted_score pass_rate pass_rate_ci_low pass_rate_ci_high "
+            "pass_rate_ci_method",
+            interval_of="overall_score",
+            ci_units="Independent units behind both intervals: problems, each cluster counted once.",
+            ci_low=share("Lower end of the confidence interval of overall_score: suites fixed, problems sampled."),
+            pass_rate="passed / decided, pooled over all suites.",
+        ),
+        ("model", "tier", "run_id"),
+        code=("touchstone.metrics.suites",),
         reads=("suite_scores", "problem_scores", "problems"),
         settings=("intervals",),
+        unique=False,
         by_model=True,
-    )
-    yield Table(
+    ),
+    _scores(
         "model_statistics",
-        contracts.ModelStatistics,
+        "pass@k, compilation, tests, lint, cost, tokens and latency per model and tier.",
         "model and tier",
-        group,
-        "touchstone.metrics.aggregates:model_statistics",
+        _fields(
+            "model tier attempts ci_low ci_high ci_method ci_units avg_compilation_rate avg_compilation_rate_ci_low "
+            "avg_compilation_rate_ci_high avg_compilation_rate_ci_method avg_compilation_rate_ci_units "
+            "avg_test_pass_rate avg_test_pass_rate_ci_low avg_test_pass_rate_ci_high avg_test_pass_rate_ci_method "
+            "avg_test_pass_rate_ci_units avg_test_pass_rate_all tested_attempts avg_lint_score avg_lint_score_ci_low "
+            "avg_lint_score_ci_high avg_lint_score_ci_method avg_lint_score_ci_units avg_code_score "
+            "avg_code_score_ci_low avg_code_score_ci_high avg_code_score_ci_method avg_code_score_ci_units "
+            "total_cost_usd priced_as unpriced_attempts total_tokens avg_latency_ms",
+            interval_of="pass@k for the smallest k",
+            ci_units="Independent units behind that interval: problems, each cluster counted once.",
+            attempts="Attempts.",
+            total_tokens="Total tokens of the attempts that report them.",
+        ),
+        _MODEL_TIER,
+        code=("touchstone.metrics.aggregates",),
         reads=("problem_scores", "pass_at_k", "problems"),
         settings=("k_values", "intervals"),
-        extras=_PASS_COLUMNS_WITH_INTERVALS,
+        extras="Further columns `pass_at_<k>`, `pass_at_<k>_ci_low` and `pass_at_<k>_ci_high` per configured k.",
         by_model=True,
-    )
-    yield Table(
+    ),
+    _scores(
         "problem_statistics",
-        contracts.ProblemStatistics,
+        "pass@k, code scores, cost of pass and solvers per model, tier and problem.",
         "model, tier and problem",
-        group,
-        "touchstone.metrics.aggregates:problem_statistics",
+        _fields("model tier oid n c avg_score best_score cost_of_pass solved models_solving only_solver"),
+        _PROBLEM,
+        code=("touchstone.metrics.aggregates",),
         reads=("problem_scores", "problem_pass_at_k"),
         settings=("k_values",),
-        extras=_PASS_COLUMNS,
-        reuses_previous=True,
-    )
-    yield Table(
+        unique=False,
+        extras="One further column `pass_at_<k>` per configured k.",
+    ),
+    _scores(
         "problem_frontier",
-        contracts.ProblemFrontier,
+        "Per problem the model and tier with the lowest finite cost of pass, if any.",
         "problem",
-        group,
-        "touchstone.metrics.aggregates:problem_frontier",
+        _fields(
+            "oid mean_pass_rate models_solving cost_of_pass model tier",
+            cost_of_pass=amount("Lowest finite cost of pass; null if no model passes at a known cost."),
+            model=text("Model with that cost of pass."),
+            tier=text("Tier with that cost of pass."),
+        ),
+        ("oid",),
+        code=("touchstone.metrics.aggregates",),
         reads=("problem_statistics",),
-    )
-
-
-def _reliability() -> Iterator[Table]:
-    group, reads = "reliability", ("problem_pass_at_k", "problems")
-    yield Table(
+    ),
+    _reliability(
         "variance_split",
-        contracts.VarianceSplit,
+        "The variance of pass@1 and its parts per model and tier.",
         "model and tier",
-        group,
-        "touchstone.metrics.variance:variance_split",
-        reads=reads,
+        _fields(
+            "model tier problems repeated units attempts samples pass_at_1 standard_error degrees_of_freedom "
+            "variance_of_mean from_problems from_samples share_from_problems problem_variance sampling_variance"
+        ),
+        _MODEL_TIER,
+        code=("touchstone.metrics.variance",),
+        reads=("problem_pass_at_k", "problems"),
         by_model=True,
-    )
-    yield Table(
+    ),
+    _reliability(
         "next_samples",
-        contracts.NextSamples,
+        "The expected interval width of pass@1 under each plan, per model and tier.",
         "model, tier and plan",
-        group,
-        "touchstone.metrics.variance:next_samples",
+        _fields(
+            "model tier plan problems samples extra_attempts extra_cost_usd expected_width width_saved advised",
+            problems="Problems under the plan.",
+            samples="Attempts per problem under the plan.",
+        ),
+        ("model", "tier", "plan"),
+        code=("touchstone.metrics.variance",),
         reads=("variance_split", "problem_scores"),
         settings=("intervals",),
         by_model=True,
-    )
-    yield Table(
+    ),
+    _reliability(
         "validator_variance",
-        contracts.ValidatorVariance,
+        "How much of the variance of attempts the validator adds, per model and tier.",
         "model and tier with fixes that were validated several times",
-        group,
-        "touchstone.metrics.validator_variance:validator_variance",
-        reads=("validator_noise", *reads),
+        _fields(
+            "model tier problems fixes flaky validator_variance sampling_variance share_from_validator ci_low ci_high "
+            "ci_method ci_units",
+            interval_of="share_from_validator",
+            problems="Problems with fixes that were validated several times.",
+            flaky=count("Fixes of these whose verdict was not always the same."),
+            ci_method=ci_method("share_from_validator", SHARE_CI_METHODS),
+        ),
+        _MODEL_TIER,
+        code=("touchstone.metrics.validator_variance",),
+        reads=("validator_noise", "problem_pass_at_k", "problems"),
         settings=("intervals", "validation.exclude_flaky"),
-    )
-    for name, schema, grain in (
-        ("reliability", contracts.Reliability, "model and tier"),
-        ("reliability_curve", contracts.ReliabilityCurve, "model, tier and k"),
-    ):
-        yield Table(
-            name,
-            schema,
-            grain,
-            group,
-            f"touchstone.metrics.reliability:{name}",
-            reads=reads,
-            settings=("intervals",),
-            by_model=True,
-        )
-
-
-def _economics() -> Iterator[Table]:
-    reads = ("problem_scores", "problems")
-    for name, schema, grain, module, tables in (
-        ("economics", contracts.Economics, "model and tier", "economics", reads),
-        ("routing", contracts.Routing, "suite", "routing", reads),
-        ("routing_policies", contracts.RoutingPolicies, "policy", "routing", ("attempt_scores", *reads)),
-    ):
-        yield Table(
-            name,
-            schema,
-            grain,
-            "economics",
-            f"touchstone.metrics.{module}:{name}",
-            reads=tables,
-            settings=("intervals",),
-        )
-
-
-def _comparison() -> Iterator[Table]:
-    group, gate, reads = "comparison", "touchstone.compare.gate:Gate", ("attempt_scores", "problems")
-    yield Table(
+    ),
+    _reliability(
+        "reliability",
+        "Flip rate and consistency with intervals per model and tier.",
+        "model and tier",
+        _fields(
+            "model tier problems repeated always never flipping flip_rate flip_rate_ci_low flip_rate_ci_high "
+            "flip_rate_ci_method consistency consistency_ci_low consistency_ci_high consistency_ci_method ci_units",
+            ci_units="Independent units behind both intervals: problems, each cluster counted once.",
+        ),
+        _MODEL_TIER,
+        code=("touchstone.metrics.reliability",),
+        reads=("problem_pass_at_k", "problems"),
+        settings=("intervals",),
+        by_model=True,
+    ),
+    _reliability(
+        "reliability_curve",
+        "pass@k and pass^k per model, tier and k, over problems with at least k attempts.",
+        "model, tier and k",
+        _fields(
+            "model tier k pass_at_k pass_hat_k ci_low ci_high ci_method ci_units eligible",
+            interval_of="pass_hat_k",
+            pass_at_k="Probability that at least one of k attempts passes: mean over eligible problems.",
+            pass_hat_k="Probability that all of k attempts pass: mean over eligible problems.",
+        ),
+        ("model", "tier", "k"),
+        code=("touchstone.metrics.reliability",),
+        reads=("problem_pass_at_k", "problems"),
+        settings=("intervals",),
+        by_model=True,
+    ),
+    _economics(
+        "economics",
+        "pass rate, cost per attempt, cost of pass with its interval, and probabilities.",
+        "model and tier",
+        _fields(
+            "model tier problems pass_rate cost_per_attempt cost_of_pass ci_low ci_high ci_method ci_units "
+            "on_frontier frontier_probability pareto pareto_probability",
+            interval_of="cost_of_pass",
+            cost_of_pass="cost_per_attempt / pass_rate, as in tiers; infinity if nothing passes.",
+            ci_low=amount("Lower end of the confidence interval of cost_of_pass."),
+            ci_high=amount("Upper end of the confidence interval of cost_of_pass; may be infinity.", infinite=True),
+            ci_method=ci_method("cost_of_pass", COST_CI_METHODS),
+        ),
+        _MODEL_TIER,
+        code=("touchstone.metrics.economics",),
+        reads=("problem_scores", "problems"),
+    ),
+    _economics(
+        "routing",
+        "Per suite the cheapest model and tier, the probability that it is, and the runner-up.",
+        "suite",
+        _fields(
+            "suite problems model tier pass_rate cost_of_pass probability second_model second_tier second_cost_of_pass",
+            problems="Problems of the suite that the chosen model and tier attempted.",
+            model=text("Model with the lowest cost of pass in the suite; null if no model passes at a known cost."),
+            tier=text("Its tier."),
+            pass_rate="Its mean pass rate over decided attempts in the suite.",
+            cost_of_pass=amount("Its mean cost of a decided attempt in the suite divided by pass_rate."),
+        ),
+        ("suite",),
+        code=("touchstone.metrics.routing",),
+        reads=("problem_scores", "problems"),
+    ),
+    _economics(
+        "routing_policies",
+        "Cost and pass rate of one model for all, one per suite and one per problem.",
+        "policy",
+        _fields(
+            "policy problems pass_rate cost_per_attempt cost_of_pass saving ci_low ci_high ci_method ci_units",
+            interval_of="saving",
+            problems="Problems that every model with known costs attempted at least twice.",
+            pass_rate="Mean over problems of the chosen model's pass rate, on attempts not used to choose it.",
+            cost_per_attempt="Mean over problems of the chosen model's cost per attempt, on the same attempts.",
+            cost_of_pass="cost_per_attempt / pass_rate, with equal weight for every problem.",
+            ci_low=figure("Lower end of the confidence interval of saving."),
+            ci_high=figure("Upper end of the confidence interval of saving."),
+            ci_method=ci_method("saving", RATIO_CI_METHODS),
+        ),
+        ("policy",),
+        code=("touchstone.metrics.routing",),
+        reads=("attempt_scores", "problem_scores", "problems"),
+    ),
+    _comparison(
         "model_comparison",
-        contracts.ModelComparison,
+        "All pairs of models in a tier and of tiers of a model, compared problem by problem, with a verdict on each.",
         "pair of models of a tier, or of tiers of a model",
-        group,
-        "touchstone.compare.pairs:model_comparison",
+        _fields(
+            "kind model_a tier_a model_b tier_b problems only_a only_b rate_a rate_b" + _COMPARISON,
+            **_COMPARISON_FIELDS,
+            interval_of="difference",
+            kind=identifier("What is compared: models of one tier, or tiers of one model."),
+        ),
+        ("kind", "model_a", "tier_a", "model_b", "tier_b"),
+        code=("touchstone.compare.pairs",),
         reads=("problem_pass_at_k", "problems"),
         settings=PAIR_SETTINGS,
-    )
-    by_case = ("comparison.threshold", "comparison.score")
-    for name, schema, grain, settings in (
-        (
-            "baseline_verdicts",
-            contracts.BaselineVerdicts,
-            "model and tier that the pinned baseline has too",
-            PAIR_SETTINGS,
+    ),
+    _comparison(
+        "baseline_verdicts",
+        "Every model and tier compared with the pinned baseline; empty without one.",
+        "model and tier that the pinned baseline has too",
+        _fields(
+            "model tier baseline problems only_baseline only_current rate_baseline rate_baseline_ci_low "
+            "rate_baseline_ci_high rate_current rate_current_ci_low rate_current_ci_high" + _COMPARISON,
+            **_COMPARISON_FIELDS,
+            interval_of="difference",
+            difference="Mean over shared problems of this run minus the baseline.",
+            p_adjusted="p_value adjusted for the comparisons of all models and tiers.",
+            wins="Shared problems on which this run passes more often.",
+            losses="Shared problems on which this run passes less often.",
+            verdict=f"Verdict on this run: {', '.join(VERDICTS)}.",
         ),
-        ("regressions", contracts.Regressions, "case that differs from the pinned baseline", by_case),
-        (
-            "regression_counts",
-            contracts.RegressionCounts,
-            "model and tier of the run or of the pinned baseline",
-            by_case,
-        ),
-    ):
-        yield Table(name, schema, grain, group, f"{gate}.{name}", reads=reads, settings=settings, in_snapshots=False)
-
-
-def _publish(tables: Sequence[Table]) -> Iterator[Table]:
-    stage = "touchstone.publish.stage:PublishStage"
-    read = {name for table in tables for name in table.reads}
-    yield Table(
-        "history",
-        contracts.History,
-        "snapshot and figure of a model and tier",
-        "publish",
-        f"{stage}.history",
-        reads=tuple(table.name for table in tables if table.name not in read),
-        step=True,
+        _MODEL_TIER,
+        code=("touchstone.compare.gate",),
+        against_baseline=True,
+        reads=("attempt_scores", "problems"),
+        settings=PAIR_SETTINGS,
         in_snapshots=False,
-    )
-    for name, schema, grain, reads, made_with in (
-        ("problem_history", contracts.ProblemHistory, "snapshot, model, tier and problem", ("history",), None),
-        ("run_log", contracts.RunLog, "run and step", ("problem_history",), "problem_history"),
-    ):
-        made_by = f"{stage}.{name}"
-        yield Table(name, schema, grain, "publish", made_by, reads, step=True, made_with=made_with, in_snapshots=False)
-
-
-def _declared() -> dict[str, Table]:
-    stages = (_ingest, _validation, _metrics, _scores, _reliability, _economics, _comparison)
-    tables = [table for stage in stages for table in stage()]
-    return {table.name: table for table in [*tables, *_publish(tables)]}
-
+    ),
+    _comparison(
+        "regressions",
+        "Every case that differs from the pinned baseline: worse, better, new, removed or lost; empty without one.",
+        "case that differs from the pinned baseline",
+        _fields(
+            "model tier oid baseline_score current_score delta category kind basis fallback chance_of_regression",
+            kind="regression, improvement, new, removed, lost or unscored; unchanged cases are omitted.",
+        ),
+        _PROBLEM,
+        code=("touchstone.compare.gate",),
+        against_baseline=True,
+        reads=("attempt_scores", "problems"),
+        settings=("comparison.threshold", "comparison.score"),
+        in_snapshots=False,
+    ),
+    _comparison(
+        "regression_counts",
+        "Regressed cases per model and tier, and how many to expect by chance; empty without a baseline.",
+        "model and tier of the run or of the pinned baseline",
+        _fields(
+            "model tier regressions expected_by_chance improvements unchanged new removed lost unscored "
+            "compared_by_pass_rate"
+        ),
+        _MODEL_TIER,
+        code=("touchstone.compare.gate",),
+        against_baseline=True,
+        reads=("attempt_scores", "problems"),
+        settings=("comparison.threshold", "comparison.score"),
+        in_snapshots=False,
+    ),
+]
+_READ = {name for table in _FIGURES for name in table.reads}
+_PUBLISHED = [
+    _publish(
+        "history",
+        "Every figure of every snapshot. Making it freezes the run as a snapshot first.",
+        "snapshot and figure of a model and tier",
+        _fields(
+            "snapshot made_at table model tier item figure value",
+            figure=identifier("Column of that table, such as pass_at_k, composite_median or ci_low."),
+            value=figure("Value of the figure.", infinite=True),
+        ),
+        ("snapshot", "table", "model", "tier", "item", "figure"),
+        reads=tuple(table.name for table in _FIGURES if table.name not in _READ),
+        unique=False,
+    ),
+    _publish(
+        "problem_history",
+        "Every problem's figures in every snapshot.",
+        "snapshot, model, tier and problem",
+        _fields(
+            "snapshot made_at model tier oid n c pass_rate avg_score best_score",
+            pass_rate="c / n; null if no attempt was decided.",
+        ),
+        ("snapshot", "model", "tier", "oid"),
+        reads=("history",),
+        unique=False,
+    ),
+    _publish(
+        "run_log",
+        "What each step of each run took, as far as this run has got.",
+        "run and step",
+        _fields(
+            "run_id step snapshot stage started seconds cpu_seconds rows bytes status message",
+            run_id=identifier("Run; the same id as in Dagster, if it ran there."),
+            snapshot=text("Snapshot of the run; null if it made none."),
+            rows="Rows of the table; null if the step failed or makes no table.",
+            bytes=count("Size of its Parquet files.", nullable=True),
+            status=one_of("made, kept because it was current, or failed.", ("made", "kept", "failed")),
+        ),
+        ("run_id", "step"),
+        reads=("problem_history",),
+        unique=False,
+        written_with="problem_history",
+    ),
+]
 
 # In an order in which they can be made.
-TABLES: dict[str, Table] = _declared()
+TABLES: dict[str, Table] = {table.name: table for table in [*_FIGURES, *_PUBLISHED]}

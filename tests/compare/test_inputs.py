@@ -11,10 +11,9 @@ import pytest
 from touchstone.compare.inputs import ComparisonInput, open_input
 from touchstone.compare.regressions import case_scores, regressions
 from touchstone.config.scoring import CodeWeights, Scoring
-from touchstone.contracts import conform
 from touchstone.errors import TouchstoneError
 from touchstone.names import file_key
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, conform
 
 SCYLLA = """experiment,agent_model,tier,subtest,run_number,impl_rate,passed
 repair,some model,T0,001,1,1.0,True

@@ -7,9 +7,9 @@ from touchstone.checks import CheckResult
 from touchstone.compare.slice_leaders import best_in_slices
 from touchstone.config import EvaluationConfig
 from touchstone.config.slices import SliceSettings
-from touchstone.contracts import PAIR_SETTINGS
 from touchstone.ingest.slice_values import problem_slices
 from touchstone.metrics.pass_at_k import problem_pass_at_k
+from touchstone.tables import PAIR_SETTINGS
 
 DEFAULTS = EvaluationConfig.model_validate({"fixes_dir": ".", "output_dir": "."})
 KIND = SliceSettings(column="kind")

@@ -11,7 +11,7 @@ from touchstone.config.slices import SliceSettings
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.slice_values import problem_slices
-from touchstone.storage.parts import Part
+from touchstone.storage.store import Part
 
 
 def values(cells: list[str | None], column: str = "x", **settings: Any) -> dict[str, list[str]]:

@@ -8,10 +8,9 @@ import pytest
 
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
-from touchstone.contracts import conform, violations
 from touchstone.inference.uncertainty import unit_interval, wilson
 from touchstone.metrics import aggregates as metric
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, conform, violations
 
 INTERVALS = IntervalSettings()
 NO_PROBLEMS = pl.LazyFrame(schema={"oid": pl.String, "pass_rate": pl.Float64, "cluster": pl.String})

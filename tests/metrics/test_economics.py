@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
 from touchstone.config.scoring import Scoring
-from touchstone.contracts import conform, violations
 from touchstone.inference.bootstrap import bootstrap_sums
 from touchstone.metrics import economics as metric
 from touchstone.metrics.routing import routing
 from touchstone.metrics.tiers import METRICS, tier_statistics, tiers
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, conform, violations
 
 SETTINGS = IntervalSettings(replicates=500)
 

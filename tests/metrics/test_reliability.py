@@ -12,12 +12,11 @@ from scipy.special import beta
 
 from tests.metrics.test_variance import Pair, Row, Suite, pairs, suites, tables
 from touchstone.config import IntervalSettings
-from touchstone.contracts import conform, violations
 from touchstone.inference.uncertainty import mean_interval, wilson
 from touchstone.metrics import reliability as metric
 from touchstone.metrics.pass_at_k import pass_at_k_of, pass_hat_k_of
 from touchstone.metrics.variance import variance_split
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, conform, violations
 
 SETTINGS = IntervalSettings(replicates=300)
 

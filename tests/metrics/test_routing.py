@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.conftest import fewer_examples
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
-from touchstone.contracts import conform, violations
 from touchstone.metrics import routing as metric
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, conform, violations
 
 SETTINGS = IntervalSettings(replicates=500)
 

@@ -11,10 +11,9 @@ from tests.conftest import fewer_examples
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
 from touchstone.config.scoring import SuiteSettings
-from touchstone.contracts import conform, violations
 from touchstone.inference.uncertainty import unit_interval, wilson
 from touchstone.metrics import suites as metric
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, conform, violations
 from touchstone.vocabulary import CLASSES
 
 PLAIN = SuiteSettings()

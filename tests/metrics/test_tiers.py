@@ -12,12 +12,11 @@ from tests.conftest import fewer_examples
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
 from touchstone.config.scoring import Scoring
-from touchstone.contracts import conform, violations
 from touchstone.inference.medians import Sample, uplift_intervals
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import unit_interval, wilson
 from touchstone.metrics import tiers as metric
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, conform, violations
 
 SCORING = Scoring()
 INTERVALS = IntervalSettings(replicates=200)

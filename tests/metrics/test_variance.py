@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from tests.conftest import nightly_but
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
-from touchstone.contracts import conform, violations
 from touchstone.metrics import variance as metric
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, conform, violations
 
 SETTINGS = IntervalSettings(replicates=300)
 RUNS = 500

@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from pipelines.definitions import build_defs
 from pipelines.resources import EvaluationResource
-from pipelines.retention import RETENTION, remove_runs, removed
+from pipelines.retention import RETENTION, remove_expired, remove_runs
 from tests.conftest import Folder
 from tests.pipelines.test_sensors_and_schedules import schedule_tick
 from touchstone.evaluation import Evaluation
@@ -62,7 +62,7 @@ def test_more_runs_than_are_removed_at_once(history: dg.DagsterInstance, monkeyp
 
 def test_by_default_everything_is_kept(evaluated: Folder, history: dg.DagsterInstance) -> None:
     add(history, OLD, "SUCCESS", snapshot="another")
-    assert list(removed(Evaluation.load(evaluated.config), history)) == []
+    assert list(remove_expired(Evaluation.load(evaluated.config), history)) == []
     assert len(history.get_run_ids()) == len(list_snapshots(evaluated.output)) == 1
     defs = build_defs(EvaluationResource(config_file=str(evaluated.config)))
     assert "keeps everything" in schedule_tick(defs, history, RETENTION).skip_message
@@ -79,7 +79,7 @@ def test_the_run_of_the_newest_and_of_pinned_snapshots_stays(evaluated: Folder, 
     kept = [add(history, OLD, "SUCCESS", snapshot=name) for name in (newest.id, "20200101-000000-a")]
     add(history, OLD, "SUCCESS", snapshot="20200102-000000-b")
     evaluated.configure(retention={"runs_days": 30, "snapshots": 1, "cache_days": 90})
-    said = list(removed(Evaluation.load(evaluated.config), history))
+    said = list(remove_expired(Evaluation.load(evaluated.config), history))
     assert said == ["1 run removed", "1 snapshot removed: 20200102-000000-b", "0 cached reports removed"]
     assert set(history.get_run_ids()) == set(kept)
     assert {snapshot.id for snapshot in list_snapshots(evaluated.output)} == {newest.id, "20200101-000000-a"}

@@ -34,5 +34,5 @@ def test_an_interval_stands_with_its_figure_and_no_other() -> None:
 
 @pytest.mark.parametrize("table", sorted(previews._ORDER.keys() & TABLES.keys()))
 def test_tables_are_sorted_by_columns_that_they_have(table: str) -> None:
-    columns = TABLES[table].schema.columns()
+    columns = TABLES[table].fields
     assert [key for key in previews._ORDER[table] if key.removeprefix("-") not in columns] == []

@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import Command, Folder
 from tests.storage.s3 import BUCKET, Server, machine
 from touchstone.config import load_config
-from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.locations import address, address_of, input_location, output_location, shown
+from touchstone.errors import InputFileError, TouchstoneError, shown
+from touchstone.locations import address, address_of, input_location, output_location
 from touchstone.storage.object_store import Bucket
 
 SECRET = "not-to-be-shown"

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,9 @@ from polars.testing import assert_frame_equal
 
 from tests.conftest import Folder, nightly_but
 from touchstone.config import load_config
-from touchstone.contracts import Table, conform
 from touchstone.evaluation import Evaluation
 from touchstone.storage.model_rows import scan_models
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, Table, conform
 
 BY_MODEL = [table for table in TABLES.values() if table.by_model]
 HEADER = "oid,iteration_id,tier,plausible_fix,weighted_score,cost_usd,suite,run_id,latency_ms"
@@ -78,7 +77,7 @@ def folder(first: Evaluation, tmp_path: Path) -> Folder:
 def rows(evaluation: Evaluation, table: Table, *models: str) -> pl.DataFrame:
     """What the table's function makes of the given models' rows."""
     frames = [scan_models(evaluation.store, name, models) for name in table.reads]
-    frame = evaluation._function(table.made_by)(*frames, *evaluation._settings(table))
+    frame = evaluation.functions[table.name](*frames, *evaluation._settings(table))
     return conform(frame, table).collect()
 
 
@@ -86,11 +85,6 @@ def rows(evaluation: Evaluation, table: Table, *models: str) -> pl.DataFrame:
 def test_the_rows_of_a_model_depend_on_no_other(first: Evaluation, table: Table) -> None:
     together, alone = rows(first, table, *MODELS), [rows(first, table, model) for model in sorted(MODELS)]
     assert_frame_equal(pl.concat(alone), together, check_exact=True)
-
-
-def test_the_test_above_finds_a_table_that_depends_on_other_models(first: Evaluation) -> None:
-    with pytest.raises(AssertionError):
-        test_the_rows_of_a_model_depend_on_no_other(first, TABLES["problem_statistics"])
 
 
 @pytest.mark.parametrize(
@@ -124,27 +118,23 @@ def test_tables_after_a_change_of_models_are_those_of_a_first_run(
 def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     """The models that the functions of tables are called with from now on, by table."""
     seen: dict[str, set[str]] = {}
-    original = Evaluation._function
+    functions: Any = Evaluation.functions.func
 
-    def recording(evaluation: Evaluation, reference: str) -> Any:
-        function = original(evaluation, reference)
-        [table, *_] = [each for each in TABLES.values() if each.made_by == reference]
+    def recording(table: str, function: Any, *arguments: Any) -> Any:
+        frames = [each for each in arguments if isinstance(each, pl.LazyFrame) and "model" in each.collect_schema()]
+        seen[table] = {model for each in frames for model in each.collect()["model"].drop_nulls()}
+        return function(*arguments)
 
-        def record(*arguments: Any, **keywords: Any) -> Any:
-            frames = [each for each in arguments if isinstance(each, pl.LazyFrame) and "model" in each.collect_schema()]
-            seen[table.name] = {model for each in frames for model in each.collect()["model"].drop_nulls()}
-            return function(*arguments, **keywords)
+    def recorded(evaluation: Evaluation) -> dict[str, Any]:
+        return {name: partial(recording, name, function) for name, function in functions(evaluation).items()}
 
-        return function if table.step else record
-
-    monkeypatch.setattr(Evaluation, "_function", recording)
+    monkeypatch.setattr(Evaluation, "functions", property(recorded))
     return seen
 
 
 def test_only_the_changed_model_is_made_again(folder: Folder, calls: dict[str, set[str]]) -> None:
     made(write_models(folder, MODELS | {"@cedar": (1, 50, 1)}), "reliability_curve")
     assert {table.name: calls[table.name] for table in BY_MODEL} == {table.name: {"@cedar"} for table in BY_MODEL}
-    assert calls["problem_statistics"] == {"atlas", "boreal", "@cedar"}
 
 
 def test_a_removed_model_is_dropped_without_making_anything(folder: Folder, calls: dict[str, set[str]]) -> None:
@@ -172,21 +162,3 @@ def test_what_concerns_every_model_makes_the_whole_table_again(
     assert calls["pass_at_k"] == set(MODELS)
     assert calls["tier_statistics"] == ({"atlas", "boreal", "@cedar"} if damage == "problems" else {"@cedar"})
     assert evaluation.store.scan("pass_at_k").collect()["model"].n_unique() == len(MODELS)
-
-
-@pytest.mark.nightly
-def test_a_function_that_reuses_its_previous_version_gets_it_with_the_models_that_are_the_same(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, given = replace(TABLES["model_comparison"], reuses_previous=True), []
-    monkeypatch.setitem(TABLES, table.name, table)
-
-    def model_comparison(*arguments: Any, previous: pl.DataFrame | None, unchanged: frozenset[str]) -> pl.LazyFrame:
-        given.append((None if previous is None else previous.height, set(unchanged)))
-        return pl.LazyFrame(schema=table.dtypes) if previous is None else previous.lazy()
-
-    monkeypatch.setattr("touchstone.compare.pairs.model_comparison", model_comparison)
-    for models in (MODELS, MODELS | {"boreal": (0, 9, 1)}, MODELS | {"boreal": (0, 9, 1), "more": (0, 9, 1)}):
-        made(write_models(folder, models))
-    others = {"atlas", "@cedar", "none"}
-    assert given == [(None, set()), (0, others), (0, others | {"boreal"})]

@@ -17,7 +17,7 @@ from touchstone.ingest import limits, parallel_reading
 from touchstone.ingest.csv_rows import LINE
 from touchstone.ingest.discovery import Discovery, discover
 from touchstone.ingest.parallel_reading import FileToRead, Reader, ReadFile, read_file
-from touchstone.workers.serial import SerialWorkers
+from touchstone.workers.processes import SerialWorkers
 
 FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
 

@@ -13,8 +13,7 @@ import pytest
 
 from tests.workers.mapped import Prefix, processors, shout, sleep
 from touchstone.workers import WorkerDiedError, Workers
-from touchstone.workers.processes import ProcessWorkers
-from touchstone.workers.serial import SerialWorkers
+from touchstone.workers.processes import ProcessWorkers, SerialWorkers
 
 _of_other_tests: set[int] = set()
 

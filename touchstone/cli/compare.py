@@ -210,9 +210,9 @@ def list_snapshots(
 ) -> None:
     """List the snapshots, newest first, with their pins."""
     from touchstone.storage import snapshots as stored
-    from touchstone.storage.output_folders import of_snapshot_list, results_folder
+    from touchstone.storage.output_folders import is_of_snapshot_list, results_folder
 
-    folder = results_folder(output_folder(data), of_snapshot_list)
+    folder = results_folder(output_folder(data), is_of_snapshot_list)
     found, unreadable = stored.list_snapshots(folder), stored.explain_unreadable(folder)
     if not found and not unreadable:
         raise TouchstoneError(f"{folder}: there are no snapshots; every finished `touchstone run` makes one")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from touchstone.cli.json_logs import LOGGER, is_json
-from touchstone.locations import shown
+from touchstone.errors import shown
 from touchstone.progress import Bar, set_display
 
 

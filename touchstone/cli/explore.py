@@ -28,9 +28,9 @@ def explore(
     from touchstone.publish.dashboard.server import open_in_browser, serve
     from touchstone.publish.local_server import is_loopback, listen
     from touchstone.publish.views import require_tables
-    from touchstone.storage.output_folders import of_any_run, results_folder
+    from touchstone.storage.output_folders import is_of_any_run, results_folder
 
-    folder = results_folder(output_folder(data), of_any_run)
+    folder = results_folder(output_folder(data), is_of_any_run)
     require_tables(folder / "tables")
     try:
         listening = listen(host, _PORT if port is None else port)

@@ -40,10 +40,10 @@ def export(
     draft: Annotated[bool, DRAFT_OPTION] = False,
 ) -> None:
     """Export a table as CSV, JSON, LaTeX, Markdown or Parquet, or all results for another tool."""
-    from touchstone.storage.output_folders import of_run, of_whole_output
+    from touchstone.storage.output_folders import is_of_run, is_output
 
     if table is None:
-        wanted = of_whole_output if format == "files" else of_run
+        wanted = is_output if format == "files" else is_of_run
         _export_results(tables_folder(data, draft, wanted), format or "csv", save_to, columns)
         return
     if format is not None and format not in _OF_TABLES:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from touchstone import __version__
 from touchstone.cli.safe_output import print_data
-from touchstone.locations import shown
+from touchstone.errors import shown
 from touchstone.text import json_number
 
 if TYPE_CHECKING:

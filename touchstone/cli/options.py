@@ -12,7 +12,7 @@ from touchstone.locations import input_location, output_location, refuse_address
 from touchstone.vocabulary import RESULTS_FOLDER
 
 if TYPE_CHECKING:
-    from touchstone.storage.output_folders import Wanted
+    from touchstone.storage.published_objects import PathFilter
 
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 
@@ -145,16 +145,16 @@ def output_folder_here() -> Path | None:
     return Path(RESULTS_FOLDER) if Path(RESULTS_FOLDER).is_dir() else None
 
 
-def tables_folder(data: Path | None, draft: bool, wanted: "Wanted | None" = None) -> Path:
+def tables_folder(data: Path | None, draft: bool, wanted: "PathFilter | None" = None) -> Path:
     """The folder of the published tables, or with `--draft` of those that a gate kept from being published.
 
     Of results in object storage, the `wanted` files are downloaded, by default those of the published run.
     """
     data = output_folder(data)
     if not draft:
-        from touchstone.storage.output_folders import of_run, results_folder
+        from touchstone.storage.output_folders import is_of_run, results_folder
 
-        return results_folder(data, wanted or of_run) / "tables"
+        return results_folder(data, wanted or is_of_run) / "tables"
     found = _draft_tables(data)
     print("note: a gate blocked this run; its tables are not published", file=sys.stderr)
     return found

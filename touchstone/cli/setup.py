@@ -42,7 +42,7 @@ def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or
 
 def write_project(directory: Path) -> None:
     """Fill a new or empty folder: `evaluation_config.json`, the same as TOML with comments, and `data/`."""
-    from touchstone.project_files import commented_config, sample_folder
+    from touchstone.locations import commented_config, sample_folder
 
     try:
         if directory.is_dir() and any(directory.iterdir()):

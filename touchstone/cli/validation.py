@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from touchstone.validation.cache import CacheStatistics
-    from touchstone.validation.registry import Capability
     from touchstone.validation.protocol import Report
+    from touchstone.validation.registry import Capability
     from touchstone.validation.validation_detail import RepeatedResult, TestChange, ValidationDetail
 
 _MANY_TESTS = 40

@@ -22,7 +22,7 @@ from touchstone.ingest.quarantine import explain_refusals
 from touchstone.locations import address
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY, ModelTier
 from touchstone.metrics.pass_at_k import outcome_histogram, summarise
-from touchstone.storage.output_folders import find_snapshot, of_snapshot_list, results_folder
+from touchstone.storage.output_folders import find_snapshot, is_of_snapshot_list, results_folder
 from touchstone.storage.snapshots import explain_unreadable
 from touchstone.tables import TABLES
 from touchstone.text import some_of
@@ -238,7 +238,7 @@ def _unread_snapshots(baseline: str, current: str, options: CompareOptions) -> l
     """Notes on unreadable snapshots, which change what `latest` and `previous` refer to."""
     if options.data is None or not any(_is_snapshot_name(name, options) for name in (baseline, current)):
         return []
-    return explain_unreadable(results_folder(options.data, of_snapshot_list))
+    return explain_unreadable(results_folder(options.data, is_of_snapshot_list))
 
 
 def _selected_scores(evaluation: ComparisonInput, options: CompareOptions) -> pl.LazyFrame:

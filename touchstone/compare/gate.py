@@ -26,8 +26,8 @@ from touchstone.compare.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.compare.regressions import KINDS, ScoreMethod
 from touchstone.compare.report import ComparisonReport, format_report
 from touchstone.config import ComparisonConfig
+from touchstone.errors import shown
 from touchstone.inference.exact import exact_sum
-from touchstone.locations import shown
 from touchstone.storage.files import replacing
 from touchstone.storage.snapshots import Snapshot, explain_unreadable, find_if_known
 from touchstone.storage.store import REPORT, Store

@@ -16,7 +16,7 @@ from touchstone.ingest.limits import use_limits
 from touchstone.ingest.sources import ContentHashes
 from touchstone.ingest.unchanged import ChangedWhileReadError, mark_of
 from touchstone.progress import report_step
-from touchstone.storage.parts import digest
+from touchstone.storage.store import digest
 
 
 class Inputs:

@@ -44,8 +44,7 @@ from touchstone.names import PROBLEMS_PART, REFUSED_PART
 from touchstone.progress import report_step
 from touchstone.storage.batches import block_sizes, first_and_last
 from touchstone.storage.code_version import table_code_version
-from touchstone.storage.parts import Part, digest
-from touchstone.storage.store import Store
+from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
 
 
@@ -335,8 +334,8 @@ class IngestStage:
         """Remove the parts of models whose files are gone; returns their names."""
         kept = [*self.inputs.models, PROBLEMS_PART, REFUSED_PART]
         made = [table for table in TABLES.values() if table.group != "publish"]
-        tables = [table.name for table in made if table.per_model or table.made_with]
-        return sorted({model for table in tables for model in self.store.keep_parts(table, kept)})
+        tables = [table.name for table in made if table.per_model or table.written_with]
+        return sorted({model for table in tables for model in self.store.remove_other_parts(table, kept)})
 
     def _record_other_files(self) -> None:
         """Record the files that are not evaluated and why, and the rows that name no model."""

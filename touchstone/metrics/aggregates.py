@@ -1,6 +1,6 @@
 """Statistics per model and per problem: pass rates, compilation, tests, lint, cost, tokens and latency."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -72,21 +72,10 @@ def overall(problem_scores: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def problem_statistics(
-    problem_scores: pl.LazyFrame,
-    problem_pass_at_k: pl.LazyFrame,
-    k_values: Sequence[int],
-    *,
-    previous: pl.DataFrame | None = None,
-    unchanged: Collection[str] = (),
+    problem_scores: pl.LazyFrame, problem_pass_at_k: pl.LazyFrame, k_values: Sequence[int]
 ) -> pl.LazyFrame:
-    """The table `problem_statistics`: pass@k, code scores, cost of pass and solvers per model, tier and problem.
-
-    All but who else solves a problem is taken from `previous` for the models that are `unchanged`.
-    """
-    kept = pl.col("model").is_in(list(unchanged))
-    rows = _own_statistics(problem_scores.filter(~kept), problem_pass_at_k.filter(~kept), k_values)
-    if previous is not None:
-        rows = pl.concat([rows, previous.lazy().filter(kept).select(rows.collect_schema().names())])
+    """The table `problem_statistics`: pass@k, code scores, cost of pass and solvers per model, tier and problem."""
+    rows = _own_statistics(problem_scores, problem_pass_at_k, k_values)
     solvers = rows.filter("solved").group_by("oid").agg(models_solving=pl.col("model").n_unique().cast(pl.Int64))
     return (
         rows.join(solvers, on="oid", how="left")

@@ -7,9 +7,8 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
-from touchstone.contracts import Table
 from touchstone.publish.settings_page import settings_page
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, Table
 
 _HEAD = """# Tables
 
@@ -43,7 +42,7 @@ def _section(table: Table) -> str:
     sources += [f"Settings: {settings}."] if settings else []
     lines = [f"## {table.name}", "", f"{table.description} One row per {table.grain}.{extras} {' '.join(sources)}", ""]
     lines += ["| column | type | nullable | meaning |", "|---|---|---|---|"]
-    for name, column in table.schema.columns().items():
+    for name, column in table.fields.items():
         shown = f"**{name}**" if name in table.key else name
         nullable = "yes" if column.nullable else "no"
         lines.append(f"| {shown} | {column.dtype} | {nullable} | {column.description} |")

@@ -16,8 +16,7 @@ from touchstone.publish.csv_files import write_csv
 from touchstone.publish.summary import summaries
 from touchstone.regular_files import read_json
 from touchstone.storage.files import file_mark, is_as_written, replacing
-from touchstone.storage.parts import digest
-from touchstone.storage.store import CSV_FOLDER, Store
+from touchstone.storage.store import CSV_FOLDER, Store, digest
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS
 
 # With `publish.csv = "auto"`, the files are written up to this many attempts: a second or two, and 50 MB.

@@ -14,7 +14,7 @@ from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings
 
 
-def settings_table(
+def settings(
     name: str | None,
     k_values: Sequence[int],
     problem_key: str,

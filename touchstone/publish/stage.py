@@ -7,19 +7,20 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.config import EvaluationConfig
-from touchstone.locations import shown
+from touchstone.errors import shown
 from touchstone.publish.model_csvs import write_model_csvs
 from touchstone.publish.summary import write_summary
 from touchstone.publish.warehouse import Warehouse, publish_warehouse
+from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.history import history, update_problem_history
-from touchstone.storage.parts import Part, digest
 from touchstone.storage.run_log import PART as RUNS
 from touchstone.storage.run_log import TABLE as RUN_LOG
 from touchstone.storage.run_log import RunLog
 from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots
-from touchstone.storage.store import SUMMARY, WAREHOUSE, Store
+from touchstone.storage.store import SUMMARY, WAREHOUSE, Part, Store, digest
 from touchstone.tables import TABLES
+from touchstone.validation.validators_used import SCHEMA as VALIDATORS
 from touchstone.validation.validators_used import validators_used
 
 
@@ -61,12 +62,17 @@ class PublishStage:
         )
         # The same on every machine, also if it is a local copy of an object.
         settings["problems_csv"] = settings["problems_csv"] and shown(settings["problems_csv"])
-        validators = validators_used(self.store.scan("outcomes"))
-        self.snapshot = create_snapshot(self.store, digest(settings), validators)
+        self.snapshot = create_snapshot(self.store, digest(settings), self._validators())
         kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]
         fingerprint = digest(["history", kept, table_code_version("history")])
         current = self.store.current("history", fingerprint)
         return current or self.store.write("history", history(self.store.root), fingerprint)
+
+    def _validators(self) -> pl.DataFrame:
+        """Every validator that decided an attempt, per model and tier."""
+        rows = {model: part.rows for model, part in self.store.all_parts("outcomes").items()}
+        used = [validators_used(self.store.scan("outcomes", batch)) for batch in batches(rows)]
+        return pl.concat([pl.DataFrame(schema=VALIDATORS), *used]).sort(list(VALIDATORS))
 
     def problem_history(self) -> dict[str, Part]:
         """Every problem's figures in every snapshot."""

@@ -30,9 +30,8 @@ from touchstone.regular_files import read_json
 from touchstone.storage.code_version import package_code_version
 from touchstone.storage.files import replacing
 from touchstone.storage.output_folders import is_latest
-from touchstone.storage.parts import digest
 from touchstone.storage.snapshots import FOLDER, MANIFEST, PINS, find_if_known
-from touchstone.storage.store import PUBLISHED_NAMES, REPORT, Store
+from touchstone.storage.store import PUBLISHED_NAMES, REPORT, Store, digest
 from touchstone.validation.files.file_identity import files_in, stat_of
 
 # Never part of a problem's files, and changed by looking at them: a `git status` rewrites the index.

@@ -1,6 +1,6 @@
 """DuckDB views, one per table over its Parquet files, and the formulas of `touchstone.metrics` as SQL macros.
 
-`touchstone sql` reads them. The columns of a table belong in `touchstone.contracts`, running SQL in
+`touchstone sql` reads them. The columns of a table belong in `touchstone.tables`, running SQL in
 `touchstone.publish.query`, and the DuckDB file for other programs in `touchstone.publish.warehouse`. Tests check that
 macros and metrics give the same figures. Their weights, grades and penalties come from the table `settings`, whose keys
 are those of the configuration; a missing key takes its default.

@@ -6,7 +6,6 @@ model in a copy takes as long (2.8 s against 2.9 s of CPU with 98 models). Readi
 `touchstone.publish.views`.
 """
 
-import hashlib
 import json
 import sys
 from collections import Counter
@@ -24,6 +23,7 @@ from touchstone.publish import views
 from touchstone.publish.views import create_macros, one_line, parquet_scan, table_files
 from touchstone.regular_files import read_json
 from touchstone.storage.files import link_or_copy, replacing
+from touchstone.storage.store import digest
 from touchstone.text import counted
 
 _THIS = sys.modules[__name__]
@@ -32,7 +32,7 @@ _LONG_TEXT = 64
 # Below this many bytes it is not worth the statements, and of few values most bytes are Parquet's own.
 _MUCH_TEXT = 2**16
 
-_STAMP = {"tables": list, "left_out": dict}
+_STAMP = {"made_from": str, "tables": list, "left_out": dict}
 
 _DATABASE: dict[str, str | bool | int | float | list[str]] = {
     # With DuckDB's default of 256 KiB, a file of many small tables is seven times as large.
@@ -69,21 +69,17 @@ def build_warehouse(path: Path, tables_dir: Path, left_out: Mapping[str, int]) -
 
 
 def publish_warehouse(path: Path, tables_dir: Path, last: Path, version: str, left_out: Mapping[str, int]) -> Warehouse:
-    """Link to the last warehouse if it holds this version of the tables and is unmodified, else build a new one."""
+    """Link to the last warehouse if it was made from this version of the tables and is unmodified, else build one."""
     code = [duckdb.__version__, *(Path(module.__file__ or "").read_text() for module in (_THIS, views))]
-    described = {
-        "code": hashlib.sha256(json.dumps(code).encode()).hexdigest(),
-        "version": version,
-        "asked_to_leave_out": dict(left_out),
-    }
+    made_from = digest([version, dict(left_out), code])
     found = _read_stamp(last)
-    if found is not None and all(found.get(name) == value for name, value in described.items()):
+    if found is not None and found["made_from"] == made_from:
         link_or_copy(last.resolve(), path)
         made = Warehouse(found["tables"], found["left_out"])
     else:
         made = build_warehouse(path, tables_dir, left_out)
     with replacing(_stamp_of(path)) as scratch:
-        scratch.write_text(json.dumps({**described, "state": _state(path), **asdict(made)}))
+        scratch.write_text(json.dumps({"made_from": made_from, "state": _state(path), **asdict(made)}))
     return made
 
 

@@ -16,7 +16,7 @@ from touchstone.tables import TABLES
 
 _PACKAGE = Path(__file__).parents[1]
 _LIBRARIES = ("numpy", "polars", "pyarrow", "scipy")
-# What else takes part in publishing: libraries, and the packages beside this one.
+# Other libraries and packages that take part in publishing.
 _WRITERS = ("duckdb",)
 _AROUND = ("assets", "pipelines")
 # The public API imports everything on use but makes no table.
@@ -59,11 +59,10 @@ def package_code_version() -> str:
 def modules_behind(table: str) -> set[str]:
     """Every module of the package that is used to make a table.
 
-    >>> {"touchstone.metrics.tiers", "touchstone.contracts"} <= modules_behind("tiers")
+    >>> {"touchstone.metrics.tiers", "touchstone.tables"} <= modules_behind("tiers")
     True
     """
-    declared = TABLES[table]
-    return _with_imports([declared.module, *(module for package in declared.code for module in _modules_in(package))])
+    return _with_imports(module for package in TABLES[table].code for module in _modules_in(package))
 
 
 def _with_imports(modules: Iterable[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Atomic file replacement, marks of written files, hard links, folders without links, and text for spreadsheets."""
+"""Files: atomic replacement, marks of written ones, locks, hard links, folders without links, text for spreadsheets."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
-from touchstone.regular_files import open_regular
+from touchstone.regular_files import open_regular, read_bytes
 
 # A spreadsheet treats a text cell that starts with one of these as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -30,6 +30,41 @@ def replacing(path: Path) -> Iterator[Path]:
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+@contextmanager
+def lock_folder(folder: Path, refusal: str, wait_seconds: float) -> Iterator[None]:
+    """Lock a folder; an error that starts with `refusal` if it is locked. Ends with its process; reentrant in it."""
+    # Most commands read files and lock nothing.
+    import filelock
+
+    folder.mkdir(parents=True, exist_ok=True)
+    holder = folder / "lock.holder"
+    guard = filelock.FileLock(
+        folder / "lock",
+        timeout=wait_seconds,
+        is_singleton=True,
+        thread_local=False,
+        fallback_to_soft=False,
+    )
+    try:
+        guard.acquire()
+    except filelock.Timeout:
+        raise TouchstoneError(
+            f"{refusal} ({_read_holder(holder) or 'holder unknown'}); wait for it to end or use another output folder"
+        ) from None
+    try:
+        holder.write_text(f"process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+        yield
+    finally:
+        guard.release()
+
+
+def _read_holder(path: Path) -> str | None:
+    try:
+        return read_bytes(path).decode(errors="replace")
+    except OSError:
+        return None
 
 
 def file_mark(path: Path) -> list[object]:

@@ -11,13 +11,11 @@ from pathlib import Path
 import polars as pl
 import polars.selectors as cs
 
-from touchstone.contracts import Table
 from touchstone.errors import TouchstoneError, explain
 from touchstone.storage.files import parquet_files, replacing
-from touchstone.storage.parts import Part, digest
 from touchstone.storage.snapshots import Snapshot, list_snapshots
-from touchstone.storage.store import Store
-from touchstone.tables import TABLES
+from touchstone.storage.store import Part, Store, digest
+from touchstone.tables import TABLES, Table
 
 _FIGURES = "figures.parquet"
 _PROBLEM_HISTORY = "problem_history"
@@ -83,7 +81,7 @@ def _long(snapshot: Snapshot, table: Table) -> pl.DataFrame:
 def update_problem_history(store: Store) -> dict[str, Part]:
     """Add missing snapshots and drop removed ones; returns the parts by snapshot."""
     snapshots = list_snapshots(store.root)
-    store.keep_parts(_PROBLEM_HISTORY, [snapshot.id for snapshot in snapshots])
+    store.remove_other_parts(_PROBLEM_HISTORY, [snapshot.id for snapshot in snapshots])
     return {snapshot.id: _problem_part(store, snapshot) for snapshot in snapshots}
 
 

@@ -23,7 +23,7 @@ _MAX_OBJECTS = 100_000
 def fetch(paths: Iterable[Path], optional: Iterable[Path] = (), left_out: Path | None = None) -> None:
     """Bring the mirrored ones of these files and folders up to date; an error if nothing is stored at one of `paths`.
 
-    `left_out` is an output folder, which is not mirrored if it lies inside.
+    `left_out` is an output folder, which is not mirrored if it is inside one of them.
     """
     required, others = ([path for path in each if is_mirror(path)] for each in (paths, optional))
     if not required and not others:

@@ -1,7 +1,7 @@
 """One bucket or container of S3, Google Cloud Storage or Azure, through obstore, with errors of one line.
 
 Credentials come from the environment, as obstore takes them, and are never shown: of what a server answers, only its
-error code is. What is stored under which key belongs in `input_mirror` and `published_objects`.
+error code is. Keys are chosen in `input_mirror` and `published_objects`.
 """
 
 import hashlib
@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 
 from touchstone.errors import TouchstoneError, UnreachableError
 from touchstone.progress import track
-from touchstone.storage.files import replacing
-from touchstone.storage.lock import lock_folder
+from touchstone.storage.files import lock_folder, replacing
 
 T = TypeVar("T")
 

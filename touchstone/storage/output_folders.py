@@ -3,19 +3,18 @@
 Local ones pay nothing for the others: what talks to object storage is imported for an address only.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from touchstone.locations import address, input_location, is_working_copy, output_location
 from touchstone.storage.files import refuse_links_out
 from touchstone.storage.snapshots import FOLDER, Snapshot, find
-from touchstone.storage.store import WAREHOUSE, Store
+from touchstone.storage.store import DRAFT, WAREHOUSE, Store
 
-# What the next run reuses, which no reader needs.
-DRAFT = ".store/draft/"
-
-Wanted = Callable[[str], bool]
+if TYPE_CHECKING:
+    from touchstone.storage.published_objects import PathFilter
 
 
 def open_store(root: Path) -> Store:
@@ -36,29 +35,29 @@ def is_latest(root: Path) -> bool:
     return RemoteStore(root).is_latest()
 
 
-def of_run(path: str) -> bool:
+def is_of_run(path: str) -> bool:
     """Whether a published file is read by commands about the published run."""
     if path.startswith(f"{FOLDER}/"):
-        return of_snapshot_list(path)
+        return is_of_snapshot_list(path)
     return not path.startswith((DRAFT, "csv/", WAREHOUSE))
 
 
-def of_snapshot_list(path: str) -> bool:
+def is_of_snapshot_list(path: str) -> bool:
     """Whether a published file tells which snapshots there are."""
     return path.startswith(f"{FOLDER}/") and "/tables/" not in path
 
 
-def of_any_run(path: str) -> bool:
+def is_of_any_run(path: str) -> bool:
     """Whether a published file belongs to the published run or a snapshot."""
-    return of_run(path) or path.startswith(f"{FOLDER}/")
+    return is_of_run(path) or path.startswith(f"{FOLDER}/")
 
 
-def of_whole_output(path: str) -> bool:
+def is_output(path: str) -> bool:
     """Whether a published file is anything that people or programs read."""
     return not path.startswith(DRAFT)
 
 
-def results_folder(root: Path, wanted: Wanted = of_run) -> Path:
+def results_folder(root: Path, wanted: "PathFilter" = is_of_run) -> Path:
     """The folder to read results from: the output folder itself, or a view of published objects, those wanted."""
     if not is_working_copy(root):
         refuse_links_out(root, "tables", FOLDER)
@@ -75,7 +74,7 @@ def find_snapshot(root: Path, name: str) -> Snapshot:
     from touchstone.storage.remote_store import View
 
     view = View(root)
-    snapshot = find(view.fetch(of_snapshot_list), name)
+    snapshot = find(view.fetch(is_of_snapshot_list), name)
     view.fetch(lambda path: path.startswith(f"{FOLDER}/{snapshot.id}/"))
     return snapshot
 
@@ -89,7 +88,7 @@ def folder_at(text: str) -> Path:
 
     root, files = output_location(text), input_location(text)
     if is_published(root):
-        return View(root).fetch(of_run)
+        return View(root).fetch(is_of_run)
     fetch([files])
     return files
 

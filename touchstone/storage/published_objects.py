@@ -40,6 +40,10 @@ GRACE = timedelta(days=1)
 _PLAIN_KEY = re.compile(r"[\w./=+-]+", re.ASCII)
 
 
+# Whether a published file, by its path, is wanted.
+PathFilter = Callable[[str], bool]
+
+
 @dataclass(frozen=True)
 class StoredFile:
     """A published file: the key of its object below the output's address, and what the object holds."""
@@ -150,7 +154,7 @@ class PublishedObjects:
         tag = self._bucket.replace(self._key(MANIFEST), _content(new), None if base is None else base.tag)
         return replace(new, tag=tag)
 
-    def fetch(self, manifest: Manifest, wanted: Callable[[str], bool]) -> None:
+    def fetch(self, manifest: Manifest, wanted: PathFilter) -> None:
         """Download the wanted files' objects that are not among the blobs."""
         missing = {
             stored.sha256: stored
@@ -231,7 +235,7 @@ def _object_key(version: str, path: str, sha256: str) -> str:
 
 
 def _content(manifest: Manifest) -> bytes:
-    told = {
+    content = {
         "format": _FORMAT,
         "version": manifest.version,
         "published_at": manifest.published_at,
@@ -239,25 +243,25 @@ def _content(manifest: Manifest) -> bytes:
         "snapshot": manifest.snapshot,
         "files": {path: asdict(stored) for path, stored in manifest.files.items()},
     }
-    return json.dumps(told, indent=0).encode()
+    return json.dumps(content, indent=0).encode()
 
 
 def _parsed(address: str, content: bytes, tag: Tag) -> Manifest:
     """The manifest; an error if it is damaged, or names a path or key that leaves its folder."""
     place = f"{address}/{MANIFEST}"
     try:
-        told = json.loads(content)
-        if told["format"] != _FORMAT:
-            raise TouchstoneError(f"{place}: format {told['format']} needs a newer version of Touchstone; update it")
-        files = {str(path): StoredFile(**stored) for path, stored in told["files"].items()}
-        version = str(told["version"])
+        stated = json.loads(content)
+        if stated["format"] != _FORMAT:
+            raise TouchstoneError(f"{place}: format {stated['format']} needs a newer version of Touchstone; update it")
+        files = {str(path): StoredFile(**stored) for path, stored in stated["files"].items()}
+        version = str(stated["version"])
         wrong = [path for path, stored in files.items() if not (_is_inside(path) and _is_sound(stored))]
         if wrong or not re.fullmatch(r"[\w-]+", version):
             raise ValueError(f"invalid entry {wrong[:1]}")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:100]
         raise TouchstoneError(f"{place}: not a Touchstone manifest ({reason}); choose another address") from None
-    return Manifest(version, files, told.get("snapshot"), str(told.get("published_at")), tag)
+    return Manifest(version, files, stated.get("snapshot"), str(stated.get("published_at")), tag)
 
 
 def _is_inside(path: str) -> bool:

@@ -7,7 +7,7 @@
 ```
 
 A run locks its working copy, brings it to what is published, works in it as in any output folder, and publishes before
-it switches the working copy. So a working copy that is behind or ahead of the published run is made anew.
+it switches the working copy. So a working copy that is behind or ahead of the published run is made again.
 """
 
 import hashlib
@@ -20,16 +20,15 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
-from touchstone.errors import TouchstoneError
-from touchstone.locations import VIEWS, address_of, objects_folder
+from touchstone.errors import VIEWS, TouchstoneError
+from touchstone.locations import address_of, objects_folder
 from touchstone.progress import report_step
 from touchstone.regular_files import open_regular, read_json
 from touchstone.storage.files import link_or_copy, replacing
 from touchstone.storage.object_store import one_at_a_time
-from touchstone.storage.output_folders import DRAFT, Wanted
-from touchstone.storage.published_objects import MANIFEST, LocalFile, Manifest, PublishedObjects
+from touchstone.storage.published_objects import MANIFEST, LocalFile, Manifest, PathFilter, PublishedObjects
 from touchstone.storage.snapshots import FOLDER, list_snapshots
-from touchstone.storage.store import REPORT, Store
+from touchstone.storage.store import DRAFT, REPORT, Store
 
 # Of the draft: tables are published anyway, and the rest is about this machine only.
 _NOT_PUBLISHED = ("tables", "scratch", "hashes.json")
@@ -69,14 +68,14 @@ class View:
             if path.startswith("tables/"):
                 (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
 
-    def fetch(self, wanted: Wanted) -> Path:
+    def fetch(self, wanted: PathFilter) -> Path:
         """Have the wanted files in the folder."""
         with _using_blobs(self._root):
             self._objects.fetch(self._manifest, wanted)
             for path, stored in self._manifest.files.items():
                 # The run log of a version goes on.
                 if wanted(path) and (path == self._manifest.log or not (self.folder / path).exists()):
-                    _link_anew(self._objects.blob(stored), self.folder / path)
+                    _replace_with_link(self._objects.blob(stored), self.folder / path)
             os.utime(self.folder)
             _remove_old(self._root, self._manifest)
         return self.folder
@@ -128,7 +127,7 @@ class RemoteStore(Store):
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Publish what the block changes in the snapshots; if that fails, the working copy is made anew next time."""
+        """Publish what the block changes in the snapshots; if that fails, the working copy is made again next time."""
         with self.lock():
             if not self.has_published:
                 raise nothing_here(self.root)
@@ -138,7 +137,7 @@ class RemoteStore(Store):
             self._record_base()
 
     def publish_log(self, log: Path) -> None:
-        """Publish the log with what this working copy is made from. What prevents it is no error of the run."""
+        """Publish the log with what this working copy is made from. A failure here does not fail the run."""
         if self._base is not None:
             with suppress(TouchstoneError, OSError):
                 self.objects.publish_log(self._base.version, LocalFile(log, _sha256(log)))
@@ -215,7 +214,7 @@ class RemoteStore(Store):
         stored = manifest.files[manifest.log]
         with suppress(TouchstoneError), _using_blobs(self.root):
             self.objects.fetch(manifest, lambda path: path == manifest.log)
-            _link_anew(self.objects.blob(stored), self.published_log)
+            _replace_with_link(self.objects.blob(stored), self.published_log)
 
     def _has_snapshots(self) -> bool:
         """Whether the published snapshots are all here: programs that clean cache folders remove what seems old.
@@ -269,7 +268,7 @@ def _all_files(place: Path) -> list[Path]:
     return sorted(file for file in found if not file.name.endswith(".tmp"))
 
 
-def _link_anew(source: Path, target: Path) -> None:
+def _replace_with_link(source: Path, target: Path) -> None:
     """Make `target` a link to `source`, in place of what it was before."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as scratch:

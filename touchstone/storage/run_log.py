@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 from touchstone.names import file_key
 from touchstone.storage.files import replacing
-from touchstone.storage.parts import Part
-from touchstone.storage.store import Store
+from touchstone.storage.store import Part, Store
 from touchstone.tables import TABLES
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class RunLog:
             raise
         finally:
             step.seconds = time.monotonic() - begun
-            # What a worker used is known once it has ended.
+            # The use of a worker is known once it has ended.
             step.cpu_seconds = max(_cpu_seconds() - used, 0.0)
             self._steps.append(step)
             _logger.log(
@@ -120,7 +119,7 @@ class RunLog:
         return pl.concat([others, own]).unique(["run_id", "step"], keep="last").sort(begun, "run_id", "step")
 
     def save(self) -> None:
-        """Keep the log for the next run, and complete the published table. What prevents it is no error of the run."""
+        """Keep the log for the next run and complete the published table. A failure here does not fail the run."""
         if not self._steps:
             return
         table, published = self.table(), self._store.current_link / "tables" / TABLE / f"{file_key(PART)}.parquet"

@@ -28,7 +28,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.names import check_name
 from touchstone.regular_files import read_json
 from touchstone.storage.files import link_or_copy, replacing
-from touchstone.storage.parts import digest
+from touchstone.storage.store import digest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -197,19 +197,19 @@ def _read(manifest: Path) -> Snapshot:
     folder = manifest.parent
     if any(path.is_symlink() for path in (folder, manifest, folder / "tables")):
         raise ValueError("it is a link, which is not followed in an output folder")
-    told = read_json(manifest)
-    if not isinstance(told, dict):
+    stated = read_json(manifest)
+    if not isinstance(stated, dict):
         raise ValueError("not a JSON object")
-    if "made_at" not in told:
+    if "made_at" not in stated:
         raise ValueError("made_at: missing")
     values: dict[str, Any] = {}
     for known in fields(Snapshot):
         # The folder's name is the id: an id from elsewhere could be the path of something else.
-        if known.name in told and known.name not in ("folder", "id"):
-            problem = _wrong_type(told[known.name], *_TYPES.get(known.name, (str,)))
+        if known.name in stated and known.name not in ("folder", "id"):
+            problem = _wrong_type(stated[known.name], *_TYPES.get(known.name, (str,)))
             if problem:
                 raise ValueError(f"{known.name}: {problem}")
-            values[known.name] = told[known.name]
+            values[known.name] = stated[known.name]
     return Snapshot(id=folder.name, folder=folder, **values)
 
 
@@ -266,14 +266,14 @@ def pins(root: Path) -> dict[str, str]:
     """Snapshot ids by pinned name."""
     _refuse_link(root)
     try:
-        told = read_json(root / FOLDER / PINS)
-        if not isinstance(told, dict) or not all(isinstance(identity, str) for identity in told.values()):
+        stated = read_json(root / FOLDER / PINS)
+        if not isinstance(stated, dict) or not all(isinstance(identity, str) for identity in stated.values()):
             raise ValueError("not an object of names and snapshot ids")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise TouchstoneError(f"{root / FOLDER / PINS}: cannot be read ({error}); correct or delete it") from None
-    return told
+    return stated
 
 
 def pin(root: Path, which: str, name: str) -> Snapshot:

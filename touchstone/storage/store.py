@@ -12,30 +12,31 @@ tables/ summary_pass_at_k.csv csv/ warehouse.duckdb report.html    links into .s
 
 A killed run leaves an incomplete draft in `.store/draft` and the last published results in place. A part is written to
 a temporary name and renamed; one that violates its contract never is. Its stamp is removed before and written after, so
-a stamp never describes another version of the part. What a table contains is decided in `ingest`, `validation` and
-`metrics`.
+a stamp never describes another version of the part. The content of tables is decided in `ingest`,
+`validation`, `metrics` and `compare`.
 """
 
+import hashlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from functools import cache, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from touchstone.contracts import conform
 from touchstone.errors import TouchstoneError
 from touchstone.names import file_key, name_of_key
+from touchstone.regular_files import read_json
 from touchstone.storage.batches import blocks
-from touchstone.storage.checked_files import PART_OF_MODEL, require_contract, write_checked
-from touchstone.storage.code_version import table_code_version
 from touchstone.storage.files import (
     file_mark,
+    is_as_written,
     link_or_copy,
+    lock_folder,
     parquet_files,
     refuse_links,
     refuse_links_out,
@@ -43,12 +44,8 @@ from touchstone.storage.files import (
     replace_link,
     replacing,
 )
-from touchstone.storage.kept_results import KeptResults
-from touchstone.storage.lock import lock_folder
-from touchstone.storage.parts import Part, digest
-from touchstone.storage.small_parts import SmallParts, scan_files
-from touchstone.storage.stamps import Listings, Stamps
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, conform, violations
+from touchstone.text import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,12 +56,54 @@ CSV_FOLDER = "csv"
 REPORT = "comparison.md"
 REPORT_PAGE = "report.html"
 CHECKS_FOLDER = "checks"
+# Kept for the next run to reuse; no reader needs it.
+DRAFT = ".store/draft/"
 PUBLISHED_NAMES = ("tables", SUMMARY, WAREHOUSE, CSV_FOLDER, REPORT_PAGE)
 # All that a user sees in an output folder; the rest is hidden.
 OUTPUT_NAMES = (*PUBLISHED_NAMES, REPORT, "snapshots", "cache")
 # Dagster's home, beside an output folder or in it.
 DAGSTER_FOLDER = ".dagster"
 _GENERATION = re.compile(r"published/\d+")
+
+_FORMAT: Mapping[str, Any] = {"compression_level": 1, "row_group_size": 250_000}
+# The rows of one model are read together: least and largest values would skip nothing, and cost a tenth of writing.
+_FORMAT_OF_MODEL: Mapping[str, Any] = {
+    "statistics": {"min": False, "max": False, "distinct_count": False, "null_count": True},
+    **_FORMAT,
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a table in the draft; `inputs` has the SHA-256 of the files that it was read from.
+
+    `made_from` is the fingerprint of the inputs, settings and code that the part was made from: if it is the same, the
+    part is reused. `fingerprint` identifies its content for tables that read it. It equals `made_from`, unless equal
+    inputs may give another content, as in validation. A part that is not `settled` may differ when made again. `models`
+    has the fingerprint of each model's rows of a table that is made model by model; see `model_rows`.
+    """
+
+    path: Path
+    rows: int
+    fingerprint: str
+    reused: bool
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    made_from: str = ""
+    settled: bool = True
+    models: Mapping[str, str] = field(default_factory=dict)
+
+
+# The values in the stamp of a part, besides its columns and its file, with their types.
+_STAMPED = {"rows": int, "fingerprint": str, "made_from": str, "inputs": dict, "models": dict, "settled": bool}
+
+
+def digest(value: object) -> str:
+    """A stable hash of plain data.
+
+    >>> digest({"b": 1, "a": [2]}) == digest({"a": [2], "b": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
 
 
 class Store:
@@ -75,7 +114,6 @@ class Store:
         self._home = root / ".store"
         self.draft = self._home / "draft"
         self.unpublished = self._home / "unpublished"
-        self._stamps = Stamps()
         self.current_link = self._home / "current"
         self.run_record = self._home / "run.json"
         self.run_log = self._home / "run_log.parquet"
@@ -84,8 +122,8 @@ class Store:
         self.content_hashes = self.draft / "hashes.json"
         self._written: dict[Path, str] = {}
         self._of_this_run: set[str] = set()
-        self._listings: Listings[dict[str, Part]] = Listings()
-        self._small_parts = SmallParts()
+        # As first read after the lock was taken: nobody else writes to the draft.
+        self._parts: dict[str, dict[str, Part]] = {}
 
     # The lock
 
@@ -96,6 +134,7 @@ class Store:
         with lock_folder(self._home, f"{self.root}: another run is writing here", wait_seconds):
             # Commands without the lock write pins and hashes.
             remove_leftovers(leftovers, spared=(self.content_hashes, self.root / "snapshots" / "pins.json"))
+            self._parts.clear()
             yield
 
     def refuse_links(self) -> list[Path]:
@@ -111,14 +150,40 @@ class Store:
 
     # Parts of tables
 
+    def all_parts(self, table: str) -> dict[str, Part]:
+        """Every complete part of a table by name, sorted."""
+        return dict(sorted(self._known_parts(table).items()))
+
     def part(self, table: str, part: str | None = None) -> Part | None:
         """The part; None if it is missing, incomplete, or has the columns of another version."""
-        path = self._path(table, part)
-        made = self._stamps.of(self._stamp(table, part))
-        if made is None or made.get("columns") != _columns(table) or not self._stamps.matches(path, made["file"]):
+        return self._known_parts(table).get(part or table)
+
+    def _known_parts(self, table: str) -> dict[str, Part]:
+        """Every complete part of a table, in any order."""
+        if table not in self._parts:
+            found = {name: self._read_part(table, name) for name in self._stamped_names(table)}
+            self._parts[table] = {name: part for name, part in found.items() if part is not None}
+        return self._parts[table]
+
+    def _stamped_names(self, table: str) -> list[str]:
+        """The names of the parts that have a stamp."""
+        try:
+            with os.scandir(self.draft / "stamps" / table) as files:
+                return [name_of_key(file.name[: -len(".json")]) for file in files if file.name.endswith(".json")]
+        except FileNotFoundError:
+            return []
+
+    def _read_part(self, table: str, name: str) -> Part | None:
+        """The part that a stamp describes; None if the stamp is damaged, or the file not the one that was written."""
+        path = self._path(table, name)
+        try:
+            made = read_json(self._stamp(table, name))
+            known = {each: made[each] for each in _STAMPED}
+            if made["columns"] != _columns(table) or not is_as_written(path, made["file"]):
+                return None
+        except (OSError, ValueError, LookupError, TypeError):
             return None
-        same = {name: made[name] for name in ("inputs", "made_from", "settled", "models")}
-        return Part(path, made["rows"], made["fingerprint"], reused=True, **same)
+        return Part(path, reused=True, **known) if all(isinstance(known[n], _STAMPED[n]) for n in known) else None
 
     def current(self, table: str, made_from: str, part: str | None = None) -> Part | None:
         """The part if it was made from `made_from`, else None. `reused` is false for parts that this store wrote."""
@@ -148,10 +213,11 @@ class Store:
         path = self._path(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as scratch:
-            rows = write_checked(conform(frame, TABLES[table]), table, scratch, in_memory=part is None)
+            rows = _write_checked(conform(frame, TABLES[table]), table, scratch, in_memory=part is None)
             self._unstamp(table, part)
         written = Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
-        return self._stamped(written, table, part)
+        self._write_stamp(written, table, part)
+        return written
 
     def write_models(
         self,
@@ -167,7 +233,7 @@ class Store:
         import polars as pl
 
         frame = conform(frame.lazy(), TABLES[table]).collect()
-        require_contract(frame.lazy(), table)
+        _require_contract(frame.lazy(), table)
         rows = blocks(frame, made_from)
         paths = {model: self._path(table, model) for model in made_from}
         with ExitStack() as scratches:
@@ -175,57 +241,35 @@ class Store:
             for model, path in paths.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 scratch = scratches.enter_context(replacing(path))
-                sinks.append(rows[model].lazy().sink_parquet(scratch, lazy=True, **PART_OF_MODEL))
+                sinks.append(rows[model].lazy().sink_parquet(scratch, lazy=True, **_FORMAT_OF_MODEL))
             pl.collect_all(sinks, engine="streaming")
             for model in made_from:
                 self._unstamp(table, model)
-        return {
-            model: self._stamped(
-                Part(path, rows[model].height, version, False, (inputs or {}).get(model, {}), version), table, model
-            )
-            for (model, path), version in zip(paths.items(), made_from.values(), strict=True)
-        }
+        parts = {}
+        for (model, path), version in zip(paths.items(), made_from.values(), strict=True):
+            parts[model] = Part(path, rows[model].height, version, False, (inputs or {}).get(model, {}), version)
+            self._write_stamp(parts[model], table, model)
+        return parts
 
     def _unstamp(self, table: str, part: str | None) -> None:
         """Remove the stamp of a part, which makes the part incomplete."""
-        stamp = self._stamp(table, part)
-        self._listings.forget(stamp.parent)
-        stamp.unlink(missing_ok=True)
+        self._known_parts(table).pop(part or table, None)
+        self._stamp(table, part).unlink(missing_ok=True)
 
-    def _stamped(self, written: Part, table: str, part: str | None) -> Part:
+    def _write_stamp(self, written: Part, table: str, part: str | None) -> None:
         """Write the stamp of a part, which makes the part complete."""
         stamp = self._stamp(table, part)
-        self._listings.forget(stamp.parent)
         stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamped = {name: getattr(written, name) for name in _STAMPED}
         with replacing(stamp) as scratch:
-            same = ("fingerprint", "made_from", "settled", "rows", "inputs", "models")
-            stamped = {name: getattr(written, name) for name in same}
-            stamped |= {"columns": _columns(table), "file": file_mark(written.path)}
-            scratch.write_text(json.dumps(stamped))
+            scratch.write_text(json.dumps({**stamped, "columns": _columns(table), "file": file_mark(written.path)}))
+        self._known_parts(table)[part or table] = replace(written, reused=True)
         self._written[written.path] = written.made_from
         self._of_this_run.add(table)
-        return written
 
     def parts(self, table: str) -> list[str]:
         """The names of the complete parts of a table, sorted."""
         return list(self.all_parts(table))
-
-    def all_parts(self, table: str) -> dict[str, Part]:
-        """Every complete part of a table by name, sorted."""
-        folders = [_file(self.draft, kind, table) for kind in ("stamps", "tables")]
-        return dict(self._listings.of(folders, lambda: self._list_parts(table)))
-
-    def _list_parts(self, table: str) -> dict[str, Part]:
-        return {name: part for name in self._stamp_names(table) if (part := self.part(table, name)) is not None}
-
-    def _stamp_names(self, table: str) -> list[str]:
-        """The names of the parts that have a stamp, sorted."""
-        try:
-            with os.scandir(self.draft / "stamps" / table) as files:
-                found = [file.name.removesuffix(".json") for file in files if file.name.endswith(".json")]
-            return sorted(map(name_of_key, found))
-        except FileNotFoundError:
-            return []
 
     def require(self, *tables: str) -> None:
         """Raise an error if a table has not been made yet."""
@@ -242,11 +286,8 @@ class Store:
 
     def scan(self, table: str, parts: Sequence[str] | None = None) -> "pl.LazyFrame":
         """The contract's columns of a table, over all parts or the named ones."""
-        found = self.all_parts(table)
-        names = list(found) if parts is None else parts
-        paths = [self._path(table, part) for part in names]
-        rows, fingerprints = sum(part.rows for part in found.values()), [part.fingerprint for part in found.values()]
-        return self._small_parts.scan(table, paths, rows, fingerprints)
+        names = self.all_parts(table) if parts is None else parts
+        return scan_files(table, [self._path(table, name) for name in names])
 
     def scan_with_extras(self, table: str, part: str | None = None) -> "pl.LazyFrame":
         """One part including extra columns from the input."""
@@ -264,9 +305,9 @@ class Store:
         read = {name: content for part in parts for name, content in part.inputs.items()}
         return dict(sorted(read.items()))
 
-    def keep_parts(self, table: str, names: Sequence[str]) -> list[str]:
+    def remove_other_parts(self, table: str, kept: Sequence[str]) -> list[str]:
         """Remove all parts but the named ones; returns the removed names."""
-        gone = [name for name in self.parts(table) if name not in names]
+        gone = [name for name in self.parts(table) if name not in kept]
         for name in gone:
             self.remove(table, name)
         return gone
@@ -275,10 +316,6 @@ class Store:
         """Remove a part if it exists."""
         self._unstamp(table, part)
         self._path(table, part).unlink(missing_ok=True)
-
-    def kept_results(self, table: str) -> KeptResults:
-        """What the function of a table keeps for the next run."""
-        return KeptResults(_file(self.draft, "kept", f"{table}.parquet"), table_code_version(table))
 
     def scratch(self, name: str) -> Path:
         """A path for a temporary file of the current run."""
@@ -293,6 +330,7 @@ class Store:
     def discard_draft(self) -> None:
         """Delete the draft. Published results, snapshots and the validation cache are kept."""
         shutil.rmtree(self.draft, ignore_errors=True)
+        self._parts.clear()
 
     # Publishing
 
@@ -344,7 +382,7 @@ class Store:
     def keep_unpublished(self) -> None:
         """Keep the tables that this run made or found current; the rest of the draft is from earlier runs."""
         shutil.rmtree(self.unpublished, ignore_errors=True)
-        made_along = [table.name for table in TABLES.values() if table.made_with in self._of_this_run]
+        made_along = [table.name for table in TABLES.values() if table.written_with in self._of_this_run]
         self._link_tables(sorted(self._of_this_run.union(made_along)), self.unpublished / "tables")
         self._link_files(self.unpublished, f"{CHECKS_FOLDER}/*.json")
 
@@ -366,16 +404,44 @@ class Store:
                 raise TouchstoneError(f"{folder}: this folder was not created by touchstone; move it away{remedy}")
 
     def _path(self, table: str, part: str | None) -> Path:
-        return _file(self.draft, "tables", table, f"{file_key(part or table)}.parquet")
+        return self.draft / "tables" / table / f"{file_key(part or table)}.parquet"
 
     def _stamp(self, table: str, part: str | None) -> Path:
-        return _file(self.draft, "stamps", table, f"{file_key(part or table)}.json")
+        return self.draft / "stamps" / table / f"{file_key(part or table)}.json"
 
 
-# Kept, because a run asks for every path many times, and making one takes longer than looking at its file.
-@lru_cache(maxsize=100_000)
-def _file(folder: Path, *names: str) -> Path:
-    return folder.joinpath(*names)
+def scan_files(table: str, paths: list[Path]) -> "pl.LazyFrame":
+    """The contract's columns of a table in these files."""
+    import polars as pl
+
+    dtypes = TABLES[table].dtypes
+    if not paths:
+        return pl.LazyFrame(schema=dtypes)
+    return pl.scan_parquet(paths, glob=False, schema=dtypes, extra_columns="ignore")
+
+
+def _write_checked(rows: "pl.LazyFrame", table: str, path: Path, *, in_memory: bool) -> int:
+    """Write the rows of a table and return their number. Those that may not fit into memory are read back to check."""
+    import polars as pl
+
+    if in_memory:
+        frame = rows.collect(engine="streaming")
+        if frame.height:
+            _require_contract(frame.lazy(), table)
+        frame.write_parquet(path, **_FORMAT)
+        return frame.height
+    rows.sink_parquet(path, **_FORMAT)
+    written = pl.scan_parquet(path, glob=False)
+    _require_contract(written, table)
+    return int(written.select(pl.len()).collect().item())
+
+
+def _require_contract(rows: "pl.LazyFrame", table: str) -> None:
+    """Raise an error if a row violates the contract of its table."""
+    broken = violations(rows, TABLES[table])
+    if broken:
+        shown = ", ".join(f"{rule} ({counted(rows, 'row')})" for rule, rows in broken.items())
+        raise ValueError(f"table '{table}' violates its contract: {shown}")
 
 
 @cache

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
+from touchstone.locations import state_folder
 from touchstone.progress import report_warning
 from touchstone.regular_files import read_bytes
-from touchstone.user_folders import state_folder
 from touchstone.validation.protocol import Report
 
 _FILE = "reports.sqlite"

@@ -33,8 +33,7 @@ from touchstone.validation.targets import Target
 from touchstone.validation.validators.common import unavailable
 from touchstone.validation.worker import Batch, open_worker, report_on_error, validate_batch
 from touchstone.workers import Workers
-from touchstone.workers.processes import ProcessWorkers
-from touchstone.workers.serial import SerialWorkers
+from touchstone.workers.processes import ProcessWorkers, SerialWorkers
 
 _MAX_BATCH_SIZE = 100
 # Below this many jobs, starting processes costs more time than it saves.

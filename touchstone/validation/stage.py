@@ -22,8 +22,7 @@ from touchstone.ingest.inputs import Inputs
 from touchstone.names import PROBLEMS_PART
 from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version
-from touchstone.storage.parts import Part, digest
-from touchstone.storage.store import Store
+from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
 from touchstone.validation.files.file_identity import identified_since
 from touchstone.validation.protocol import SETTLED, NoTarget

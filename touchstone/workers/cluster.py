@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from touchstone.config.workers import TlsFiles, WorkerSettings
 from touchstone.errors import TouchstoneError, UnreachableError
-from touchstone.user_folders import cache_folder
+from touchstone.locations import cache_folder
 
 if TYPE_CHECKING:
     from distributed import Client, Security

@@ -169,14 +169,16 @@ class DaskWorkers:
         """The session on a worker."""
         return self._members[address].session
 
-    def submit(self, address: str, function: Callable[..., Any], *arguments: Any, told: bool = True) -> "Future[Any]":
-        """Start a task on one worker; when it is finished, and if `told`, its future is one of the events."""
+    def submit(
+        self, address: str, function: Callable[..., Any], *arguments: Any, reported: bool = True
+    ) -> "Future[Any]":
+        """Start a task on one worker; if `reported`, its future becomes one of the events when it is finished."""
         self._submitted += 1
         key = f"touchstone-{self._token}-{self._submitted}"
         future = self.client.submit(
             function, *arguments, key=key, workers=[address], allow_other_workers=False, pure=False
         )
-        if told:
+        if reported:
             future.add_done_callback(self.events.put)
         return future
 
@@ -223,7 +225,7 @@ class _Mapping(Generic[Item, Result]):
     def _start(self, item: int, address: str, names: Sequence[str] = ()) -> None:
         session = self._workers.session(address)
         parts = [
-            self._workers.submit(address, dask_session.receive, session, part, told=False)
+            self._workers.submit(address, dask_session.receive, session, part, reported=False)
             for part in (self._workers.supply(names) if names else ())
         ]
         arguments = (session, self._function, self._items[item], list(names), *parts)

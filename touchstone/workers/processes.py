@@ -1,4 +1,4 @@
-"""Workers in several processes of this machine."""
+"""Workers on this machine: in this process, or in several."""
 
 import ctypes
 import multiprocessing
@@ -18,6 +18,31 @@ _PR_SET_PDEATHSIG = 1
 
 # In a worker process: what `setup` made there.
 _state: WorkerState | None = None
+
+
+@dataclass
+class SerialWorkers:
+    """Maps in this process, one item at a time."""
+
+    setup: Callable[..., WorkerState]
+    arguments: tuple[Any, ...] = ()
+    _state: WorkerState | None = field(default=None, init=False)
+
+    def map(self, function: Callable[[Any, Item], Result], items: Sequence[Item]) -> Outcomes[Result]:
+        """Yield results in the order of the items."""
+        if self._state is None:
+            self._state = self.setup(*self.arguments)
+        for place, item in enumerate(items):
+            try:
+                yield place, function(self._state, item)
+            except Exception as error:
+                yield place, error
+
+    def close(self) -> None:
+        """Close what `setup` made."""
+        if self._state is not None:
+            self._state.close()
+            self._state = None
 
 
 @dataclass

@@ -4,6 +4,7 @@ import functools
 import json
 import re
 from collections.abc import Iterator
+from pkgutil import resolve_name
 from typing import Any
 
 import altair as alt
@@ -12,7 +13,6 @@ import pytest
 
 from tests.conftest import PROJECT, nightly_but
 from tests.publish.charts.tables import HOSTILE, TABLE_OF, names, problem_statistics
-from touchstone.contracts import resolve
 from touchstone.errors import TouchstoneError
 from touchstone.publish.charts import CHARTS, NothingToDraw, draw, spec
 from touchstone.publish.charts.rendering import svg
@@ -53,7 +53,7 @@ def strings(value: Any) -> Iterator[str]:
 @ALL
 def test_a_chart_is_declared_with_its_function(name: str) -> None:
     chart = CHARTS[name]
-    assert chart.name == name == resolve(chart.draw).__name__
+    assert chart.name == name == resolve_name(chart.draw).__name__
     assert name in TABLE_OF, "give it a table in tables.py"
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import polars as pl
 
 from touchstone.checks import CHECKS
-from touchstone.contracts import Table
 from touchstone.names import file_key
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.tables import TABLES
+from touchstone.tables import TABLES, Table
 
 Row = dict[str, Any]
 _REQUIRED = {pl.String: "x", pl.Int64: 0, pl.Float64: 0.0, pl.Boolean: False}
@@ -42,7 +41,7 @@ def reported(root: Path, **tables: list[Row]) -> ReportedRun:
 
 
 def _whole(table: Table, row: Row) -> Row:
-    columns = table.schema.columns()
+    columns = table.fields
     assert set(row) <= set(table.dtypes), set(row) - set(table.dtypes)
     return {
         name: row.get(name, None if columns[name].nullable else _REQUIRED[type(dtype)])

@@ -6,9 +6,9 @@ This module only declares them, so that listing charts stays fast. `rendering` t
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
-from touchstone.contracts import resolve
 from touchstone.errors import TouchstoneError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def spec(
 
     chart = find_chart(name)
     try:
-        return themed(resolve(chart.draw)(frame.lazy(), **options), theme)
+        return themed(resolve_name(chart.draw)(frame.lazy(), **options), theme)
     except pl.exceptions.ColumnNotFoundError as error:
         reason = str(error).splitlines()[0].partition(";")[0]
         raise TouchstoneError(f"the chart '{name}' needs the table '{chart.table}': {reason}") from error

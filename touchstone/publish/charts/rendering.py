@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from touchstone.errors import TouchstoneError
+from touchstone.locations import cache_folder
 from touchstone.publish.charts import ThemeName, find_chart, spec
 from touchstone.publish.charts.theme import config
 from touchstone.publish.charts.vega import Spec
@@ -21,7 +22,6 @@ from touchstone.publish.formats import saving
 from touchstone.publish.views import require_tables, table_files
 from touchstone.regular_files import read_bytes
 from touchstone.storage.files import replacing
-from touchstone.user_folders import cache_folder
 
 if TYPE_CHECKING:
     import altair as alt

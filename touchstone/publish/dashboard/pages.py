@@ -28,7 +28,7 @@ from starlette.routing import Route
 
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.attempts import sort_attempts
-from touchstone.project_files import queries_page
+from touchstone.locations import queries_page
 from touchstone.publish.charts import CHARTS, spec
 from touchstone.publish.charts.rendering import svg
 from touchstone.publish.charts.theme import dark_style

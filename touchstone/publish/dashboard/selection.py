@@ -1,7 +1,7 @@
 """The tables of one run or snapshot, and every one of them under the filters of the dashboard.
 
 Models and tiers choose rows. Suites and slices choose attempts: then every figure is made again from the chosen ones,
-by the function that `tables` declares and with the settings of the run. A figure that refers to other models, such as
+by its function and with the settings of the run. A figure that refers to other models, such as
 an adjusted p-value or the probability of being cheapest, refers to all models of the run, shown or not.
 """
 
@@ -16,7 +16,6 @@ from typing import Any
 import polars as pl
 
 from touchstone.config import EvaluationConfig, IntervalSettings
-from touchstone.contracts import conform, resolve
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.aggregates import overall
 from touchstone.metrics.economics import cost_of_pass_by_entry
@@ -26,7 +25,8 @@ from touchstone.publish.export import scan_table
 from touchstone.publish.views import require_tables, table_files
 from touchstone.storage.files import refuse_links_out
 from touchstone.storage.snapshots import list_snapshots, pins
-from touchstone.tables import TABLES
+from touchstone.table_functions import TABLE_FUNCTIONS
+from touchstone.tables import TABLES, conform
 
 # Columns of a problem that cannot be sliced by: its names, and those that have a filter of their own.
 _NOT_SLICES = TABLES["problems"].dtypes.keys() - {"cluster"}
@@ -246,15 +246,14 @@ def leaderboard_figures(run: RunTables, filters: Filters) -> tuple[pl.DataFrame,
 
 def _made_as_declared(run: RunTables, filters: Filters, table: str) -> pl.DataFrame:
     declared = TABLES[table]
-    if "." in declared.made_by.partition(":")[2]:
+    if table not in TABLE_FUNCTIONS:
         # Made by a stage of a run from more than tables; but what it says of one problem holds in any selection.
         if "oid" in declared.dtypes and "model" not in declared.dtypes:
             return run.scan(table).collect().join(_made(run, filters, "problems"), on="oid", how="semi")
         raise TouchstoneError(f"the table '{table}' is about whole runs; clear the filters of suites and slices")
     frames = [_chosen(run, filters, name) for name in declared.reads]
     settings = [attrgetter(key)(run.config) for key in declared.settings]
-    made: pl.LazyFrame = resolve(declared.made_by)(*frames, *settings)
-    return conform(made, declared).collect()
+    return conform(TABLE_FUNCTIONS[table](*frames, *settings), declared).collect()
 
 
 def _counts(run: RunTables, filters: Filters) -> pl.LazyFrame:

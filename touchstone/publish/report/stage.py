@@ -12,8 +12,7 @@ from touchstone.publish.report import report_html
 from touchstone.regular_files import read_json
 from touchstone.storage.code_version import package_code_version
 from touchstone.storage.files import file_mark, is_as_written, replacing
-from touchstone.storage.parts import digest
-from touchstone.storage.store import CHECKS_FOLDER, REPORT_PAGE, Store
+from touchstone.storage.store import CHECKS_FOLDER, REPORT_PAGE, Store, digest
 
 _STAMP = "report.json"
 _LIBRARIES = ("itables", "jinja2", "vl-convert-python")

@@ -14,9 +14,9 @@ from contextlib import suppress
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
+from touchstone.locations import cache_folder
 from touchstone.regular_files import open_regular, read_json
 from touchstone.storage.files import replacing
-from touchstone.user_folders import cache_folder
 
 # Above this size a file or folder is identified by sizes and times: reading it would cost more than the cache saves.
 _MAX_BYTES_READ = 2**30
