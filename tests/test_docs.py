@@ -28,9 +28,7 @@ def test_every_kind_of_refusal_is_documented() -> None:
 
 
 def test_every_interval_method_is_documented() -> None:
-    documented = set(
-        re.findall(r"^\|[^|]*\| `([\w-]+)` \|", (PROJECT / "docs" / "statistics.md").read_text(), re.MULTILINE)
-    )
+    documented = set(re.findall(r"^\| `([\w-]+)` \|", (PROJECT / "docs" / "statistics.md").read_text(), re.MULTILINE))
     assert CI_METHODS.keys() <= documented
 
 
