@@ -77,6 +77,8 @@ pytest                   T0      default                          11  9 5
 pytest_collect_error     T0      default                           1  1 0
 scylla_model             T0      repair                            2  2 1
 scylla_model             T1      repair                            1  1 1
+table_one                T0      default                           1  1 1
+table_two                T0      default                           2  2 1
 """
 
 
@@ -89,6 +91,7 @@ def write(path: Path, content: str | bytes | object) -> None:
 def put_plain_files(root: Path) -> None:
     write(root / "problems.csv", "oid,filename\na,a.tf\nb,b.tf\n")
     write(root / "native_fixes.csv", "oid,iteration_id,plausible_fix\na,1,true\na,2,true\nb,1,false\nb,2,true\n")
+    write(root / "plain" / "models.csv", "oid,model,passed\na,table_one,pass\na,table_two,fail\nb,table_two,pass\n")
     write(root / "plain" / "lines.jsonl", '{"oid": "a", "iteration_id": 1, "passed": true, "tier": "T1"}\n')
     write(root / "problems-of-others.csv", "oid,filename\nz,z.tf\n")
     pl.DataFrame({"oid": ["a", "b"], "iteration_id": [1, 1], "passed": [True, False]}).write_parquet(

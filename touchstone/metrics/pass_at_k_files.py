@@ -10,6 +10,7 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig, IntervalSettings, sorted_k_values
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.adapters.plain import has_several_models
 from touchstone.ingest.clean_files import read_fixes_csv
 from touchstone.ingest.implied_config import fitting_ks
 from touchstone.ingest.problems import read_problems
@@ -59,6 +60,8 @@ def _calculate(
         for place, (model, path) in enumerate(by_model.items(), start=1):
             report_step(f"counting {model} ({place} of {len(by_model)})")
             try:
+                if has_several_models(path):
+                    raise InputFileError(f"{path}: several models in one file; `touchstone pass-at-k {path}` reads it")
                 histogram, problems = reader.histogram(path, model)
             except InputFileError as error:
                 done.unreadable.append(str(error))
@@ -87,7 +90,7 @@ def calculate_inputs(
     most = attempts.group_by("model", "tier", "oid").len().select(pl.col("len").max()).collect().item()
     ks = list(k_values) if k_values is not None else fitting_ks(int(most))
     table = summarise(histogram, groups, rows.problems.height, ks, intervals)
-    notes = [*rows.notes, *_notes_on_suites(counts, rows.problems.lazy())]
+    notes = [*dict.fromkeys(rows.notes), *_notes_on_suites(counts, rows.problems.lazy())]
     done = Calculation(table.sort("model", "tier", "k"), rows.quarantine, rows.unreadable, notes)
     return done, ks
 

@@ -119,6 +119,7 @@ SAMPLES = {
     "failproof list": Sample("failproof", "failproof/list.json", root=MADE),
     "failproof database": Sample("failproof", "failproof/failproof.db", root=MADE),
     "forgetest": Sample("forgetest", "forgetest/report.json", root=SEEDS),
+    "csv": Sample("csv", "plain/results.csv", root=MADE),
     "jsonl": Sample("jsonl", "plain/gpt_fixes.jsonl", root=MADE),
     "parquet": Sample("parquet", "plain/gpt_fixes.parquet", root=MADE),
 }

@@ -175,7 +175,7 @@ def test_a_model_that_cannot_be_told_from_the_next_is_not_best(tmp_path: Path, v
     pairs = [pair("atlas", "boreal", verdict), pair("atlas", "cedar", "worse")]
     text = said_of_best(tmp_path, pass_at_k=THREE, model_comparison=pairs)
     assert text.startswith(
-        "atlas has the highest pass@1 0.700 (90% CI 0.600 to 0.800, 40 problems), but the next model"
+        "atlas has the highest pass rate: pass@1 0.700 (90% CI 0.600 to 0.800, 40 problems), but the next model"
     )
     assert "cannot be told apart from it: boreal." in text
     assert "It is better than cedar (pass@1 paired by problem, Holm-adjusted for 3 pairs)." in text

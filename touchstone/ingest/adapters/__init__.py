@@ -59,6 +59,7 @@ _IN_ORDER = (
     ("lm_eval", "ADAPTER", {"json"}),
     ("lm_eval", "RESULTS", {"json"}),
     ("promptfoo", "ADAPTER", {"json"}),
+    ("plain", "CSV", {"other"}),
     ("plain", "PARQUET", {"other"}),
     ("plain", "JSON_LINES", {"json"}),
     ("forgetest", "ADAPTER", {"json"}),

@@ -1,8 +1,9 @@
-"""Plain tables with the columns of the native fixes CSV, as JSON Lines or as Parquet.
+"""Plain tables with the columns of the native fixes CSV: JSON Lines, Parquet, and CSV files of several models.
 
 Values become the text cells that a CSV would have: numbers of JSON as they were written and those of Parquet in their
 shortest form, booleans as words, nested values as JSON; empty texts and NaN are null. The model is the file's name, as
-for a CSV, unless there is a column `llm_name` or `model`: then the file may have several. Columns are renamed first, as
+for a CSV, unless there is a column `llm_name` or `model`: then the file may have several. A CSV with one model in it is
+read as a fixes CSV, and one that is named like a fixes CSV keeps its `llm_name` as data. Columns are renamed first, as
 `columns` of the configuration says.
 """
 
@@ -25,10 +26,19 @@ from touchstone.ingest.adapters.table import (
     RefusedRecordError,
     adapter_table,
 )
-from touchstone.ingest.compressed import data_suffix
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, rename_columns
+from touchstone.ingest.compressed import CSV_SUFFIXES, data_suffix
+from touchstone.ingest.csv_rows import (
+    LINE,
+    ROW_ERROR,
+    ROW_ERROR_KIND,
+    TextTable,
+    open_table,
+    raw_rows,
+    read_rows,
+    rename_columns,
+)
 from touchstone.ingest.limits import MAX_KEYS, TOO_LARGE, limits, too_long
-from touchstone.ingest.sources import model_of
+from touchstone.ingest.sources import is_named_fixes, model_of
 from touchstone.ingest.unchanged import mark_of
 
 # Some 40,000 rows. Many such files are in memory at the same time.
@@ -95,6 +105,26 @@ def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable
     mark = mark_of(path)
     rows, names = _parquet_rows(path, _renames(options or ReadOptions()))
     return replace(_table(path, "parquet", rows, names, raw_parquet), scanned=mark)
+
+
+def read_csv(path: Path, options: ReadOptions | None = None) -> AdapterTable:
+    """Read a CSV of several models into rows of text cells."""
+    opened = _open_csv(path, options or ReadOptions())
+    folder = tempfile.TemporaryDirectory(prefix="touchstone-rows-", ignore_cleanup_errors=True)
+    rows = Path(folder.name, "rows.parquet")
+    read_rows(opened, lambda found: found.sink_parquet(rows, compression="lz4", statistics=False))
+
+    def raw(_: Path, lines: set[int]) -> dict[int, str]:
+        return raw_rows(opened, lines)
+
+    table = _table(path, "csv", pl.scan_parquet(rows, glob=False), opened.columns, raw)
+    return replace(table, kept=folder, notes=opened.notes)
+
+
+def _open_csv(path: Path, options: ReadOptions) -> TextTable:
+    from touchstone.ingest.attempts import fixes_columns
+
+    return open_table(path, _renames(options), fixes_columns() | {"model"})
 
 
 def read_problem_table(path: Path, renames: Mapping[str, str]) -> AdapterTable | None:
@@ -179,6 +209,30 @@ def _recognizes_lines(head: Head) -> bool:
     return bool(head.first_record) and _is_table(head, list(head.first_record))
 
 
+def has_several_models(path: Path, options: ReadOptions | None = None) -> bool:
+    """Whether a CSV has attempts of several models."""
+    head = Head(path, options)
+    columns = [name for name in _MODEL_COLUMNS if name == "model" or not is_named_fixes(path)]
+    if head.is_folder or data_suffix(path) not in CSV_SUFFIXES:
+        return False
+    try:
+        table = _open_csv(path, head.options)
+        column = next((name for name in columns if name in table.columns), None)
+        if column is None or not _is_table(head, table.columns):
+            return False
+        names = read_rows(table, lambda rows: rows.select(pl.col(column).drop_nulls().unique()).collect())
+        return names.height > 1
+    except InputFileError:
+        return False
+
+
+CSV = Adapter(
+    "csv",
+    "a CSV table of attempts of several models",
+    lambda head: has_several_models(head.path, head.options),
+    read_csv,
+    True,
+)
 PARQUET = Adapter("parquet", "a Parquet table of attempts", _recognizes_parquet, read_parquet)
 JSON_LINES = Adapter("jsonl", "a JSON Lines table of attempts", _recognizes_lines, read_json_lines, True)
 

@@ -203,14 +203,15 @@ def _standing(run: ReportedRun, leader: Row, others: Sequence[str], at: str, sho
     if undecided and set(undecided) == set(others):
         none = "neither other model can" if len(others) == 2 else "no other model can"
         none = f"{_some(others)} cannot" if len(others) == 1 else none
-        yield f"{name} has the highest {shown}{at}, but {none} be told apart from it ({how})."
+        yield f"{name} has the highest pass rate: {shown}{at}, but {none} be told apart from it ({how})."
     elif undecided and set(undecided) == set(others[: len(undecided)]):
         following = "the next model" if len(undecided) == 1 else f"the next {len(undecided):,} models"
-        yield f"{name} has the highest {shown}{at}, but {following} cannot be told apart from it: {_some(undecided)}."
+        alike = f"{following} cannot be told apart from it: {_some(undecided)}"
+        yield f"{name} has the highest pass rate: {shown}{at}, but {alike}."
     elif undecided:
-        yield f"{name} has the highest {shown}{at}, but cannot be told apart from {_some(undecided)}."
+        yield f"{name} has the highest pass rate: {shown}{at}, but cannot be told apart from {_some(undecided)}."
     else:
-        yield f"{name} has the highest {shown}{at}."
+        yield f"{name} has the highest pass rate: {shown}{at}."
     yield from (f"{sentence}." for sentence in known)
     yield from _reservations(run, groups, pairs)
 
