@@ -13,7 +13,7 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
 from touchstone.ingest.compressed import STILL_WRITTEN
-from touchstone.ingest.csv_rows import LINE, TextTable, open_table, require_columns, unused_column_name
+from touchstone.ingest.csv_rows import LINE, TextTable, found_columns, open_table, require_columns, unused_column_name
 from touchstone.ingest.fix_columns import (
     AMOUNT_COLUMNS,
     CLASS_COLUMN,
@@ -75,7 +75,8 @@ def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") 
         outcomes = " or ".join((*OUTCOME_COLUMNS, LAST_OUTCOME_COLUMN, CLASS_COLUMN))
         raise InputFileError(
             f"{path}: no outcome and no fix; it needs a column {outcomes}, "
-            f"the columns {', '.join(IMPLIED_OUTCOME_COLUMNS)}, or a fix in {' or '.join(FIX_COLUMNS)}"
+            f"the columns {', '.join(IMPLIED_OUTCOME_COLUMNS)}, or a fix in {' or '.join(FIX_COLUMNS)} "
+            f"{found_columns(columns)}"
         )
 
 

@@ -228,9 +228,13 @@ def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
     """Raise `InputFileError` if one of the named columns is missing."""
     missing = [name for name in names if name not in columns]
     if missing:
-        found = ", ".join(columns[:_NAMED_COLUMNS]) + (", …" if len(columns) > _NAMED_COLUMNS else "")
         noun = "column" if len(missing) == 1 else "columns"
-        raise InputFileError(f"{path}: missing {noun} {', '.join(missing)} (found: {found})")
+        raise InputFileError(f"{path}: missing {noun} {', '.join(missing)} {found_columns(columns)}")
+
+
+def found_columns(columns: Sequence[str]) -> str:
+    """The columns of a file, for an error message."""
+    return f"(found: {', '.join(columns[:_NAMED_COLUMNS])}{', …' if len(columns) > _NAMED_COLUMNS else ''})"
 
 
 def plain_rows(table: TextTable) -> pl.LazyFrame:

@@ -65,7 +65,7 @@ def inline_chart(table: str, frame: "pl.LazyFrame") -> str | None:
     chart = INLINE[table]
     if table == "pass_at_k":
         smallest = frame.select(pl.col("k").min()).collect().item()
-        chart, frame = replace(chart, title=f"pass@{smallest}"), frame.filter(pl.col("k") == smallest)
+        chart, frame = replace(chart, title=f"pass@{smallest}"), frame.filter(pl.col("k") == pl.col("k").min())
     drawn = frame.filter(pl.col(chart.figure).is_finite()).sort(
         chart.order.removeprefix("-"),
         *chart.names,
