@@ -5,7 +5,7 @@ Reports go to the display that is set; without one they do nothing. The displays
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, Self
 
 
 class Bar(Protocol):
@@ -18,20 +18,34 @@ class Bar(Protocol):
         """Remove the bar."""
 
 
-class Display(Protocol):
-    """Shows progress, on a terminal or as lines of text."""
+class Display:
+    """Takes reports of progress and warnings within its block. This one shows none of them, others show some."""
+
+    def __enter__(self) -> Self:
+        set_display(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        set_display(None)
 
     def show_stage(self, name: str, done: int, total: int) -> None:
         """Show the stage of a run, and how many of its steps are done."""
 
     def show_step(self, text: str) -> None:
-        """Show what is being done now."""
+        """Show the current step."""
 
     def add_bar(self, description: str, total: int, cached: int, poll: Callable[[], int] | None) -> Bar:
         """Show a bar over `total` items. `cached` are done already; `poll` returns how many more are, at any time."""
+        return self
 
     def show_warning(self, text: str) -> None:
         """Show a warning."""
+
+    def update(self, done: int, note: str) -> None:
+        """Show how many items of a bar are done."""
+
+    def close(self) -> None:
+        """Remove a bar."""
 
 
 _displays: list[Display] = []

@@ -9,11 +9,10 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Self
 
 from touchstone.cli.json_logs import LOGGER, is_json
 from touchstone.errors import shown
-from touchstone.progress import Bar, set_display
+from touchstone.progress import Bar, Display
 
 
 def show_progress(what: str, stages: bool = False, quiet: bool = False) -> AbstractContextManager[object]:
@@ -23,7 +22,7 @@ def show_progress(what: str, stages: bool = False, quiet: bool = False) -> Abstr
         return _LogDisplay()
     live = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     if quiet:
-        return SilentDisplay()
+        return Display()
     if not (live or stages):
         return nullcontext()
     from touchstone.cli.live import LineDisplay, LiveDisplay
@@ -31,37 +30,7 @@ def show_progress(what: str, stages: bool = False, quiet: bool = False) -> Abstr
     return LiveDisplay(what) if live else LineDisplay()
 
 
-class SilentDisplay:
-    """Takes reports of progress and warnings within its block, and shows none. Other displays show some of them."""
-
-    def __enter__(self) -> Self:
-        set_display(self)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        set_display(None)
-
-    def show_stage(self, name: str, done: int, total: int) -> None:
-        """A stage has begun, after so many others."""
-
-    def show_step(self, text: str) -> None:
-        """A step of the stage has begun."""
-
-    def add_bar(self, description: str, total: int, cached: int, poll: Callable[[], int] | None) -> Bar:
-        """There are so many items to do, of which some are cached."""
-        return self
-
-    def show_warning(self, text: str) -> None:
-        """Something is to be known."""
-
-    def update(self, done: int, note: str) -> None:
-        """So many items are done."""
-
-    def close(self) -> None:
-        """All items are done."""
-
-
-class _LogDisplay(SilentDisplay):
+class _LogDisplay(Display):
     """Logs stages, steps and warnings. A line per item would be too many."""
 
     def __init__(self) -> None:

@@ -15,10 +15,9 @@ from rich.markup import escape
 from rich.progress import Progress, Task
 from rich.text import Text
 
-from touchstone.cli.console import SilentDisplay
 from touchstone.cli.safe_output import safe
 from touchstone.cli.terminal_tables import SafeConsole
-from touchstone.progress import Bar, set_display
+from touchstone.progress import Bar, Display
 
 _LONGEST_BAR, _SHORTEST_BAR = 40, 8
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -76,7 +75,7 @@ class _Lines(Progress):
         return [Line(task) for task in self.tasks]
 
 
-class LiveDisplay:
+class LiveDisplay(Display):
     """A line for the stage and one per bar, on a terminal. They disappear when the display closes."""
 
     def __init__(self, description: str, console: Console | None = None) -> None:
@@ -86,11 +85,10 @@ class LiveDisplay:
 
     def __enter__(self) -> Self:
         self._progress.start()
-        set_display(self)
-        return self
+        return super().__enter__()
 
     def __exit__(self, *error: object) -> None:
-        set_display(None)
+        super().__exit__(*error)
         self._progress.stop()
 
     def show_stage(self, name: str, done: int, total: int) -> None:
@@ -133,7 +131,7 @@ class _LiveBar:
         self._progress.remove_task(self._task)
 
 
-class LineDisplay(SilentDisplay):
+class LineDisplay(Display):
     """One line per stage and one per bar, for logs and pipes; a line per table and model would be too many."""
 
     def __init__(self) -> None:
