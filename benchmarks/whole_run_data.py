@@ -58,7 +58,7 @@ def check(results: Path, *rivals: Path) -> str:
 
 def pairs_alone(config: Path, results: Path) -> str:
     """CPU seconds of the table `model_comparison` alone, and its pairs, as JSON."""
-    from touchstone.compare.pairs import compare_counts, comparison_settings
+    from touchstone.comparison.pairs import compare_counts, comparison_settings
     from touchstone.metrics.pass_at_k import problem_counts
 
     counts, problems = (

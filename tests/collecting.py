@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     long = (
         "tests/pipelines/test_progress.py",
         "tests/pipelines/",
-        "tests/compare/test_gate.py",
+        "tests/comparison/test_gate.py",
     )
     places = {name: place for place, name in enumerate(long)}
     items.sort(key=lambda item: next((places[name] for name in long if item.nodeid.startswith(name)), len(long)))

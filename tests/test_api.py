@@ -115,9 +115,9 @@ def test_compare_takes_the_settings_of_a_configuration(evaluated: Folder) -> Non
 
 
 def test_the_package_compare_stays_a_package() -> None:
-    from touchstone.compare import pairs
+    from touchstone.comparison import pairs
 
-    assert touchstone.compare.pairs is pairs  # type: ignore[attr-defined]
+    assert touchstone.comparison.pairs is pairs  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         touchstone.nothing  # noqa: B018
 

@@ -14,7 +14,7 @@ LAYERS = [
     {"evaluation"},
     {"publish"},
     {"table_functions"},
-    {"compare"},
+    {"comparison"},
     {"metrics", "validation"},
     {"inference", "ingest"},
     {"storage"},
@@ -22,7 +22,7 @@ LAYERS = [
 ]
 SHARED = len(LAYERS)
 # The package `compare` can be called like the API's function of that name, which it imports when that happens.
-ALLOWED = {("touchstone.compare", "touchstone.api")}
+ALLOWED = {("touchstone.comparison", "touchstone.api")}
 
 
 def layer_of(module: str) -> tuple[int, str]:
@@ -49,7 +49,7 @@ def test_imports_point_down() -> None:
 
 def test_folders_and_what_everything_shares() -> None:
     entries = {path.stem for path in (PROJECT / "touchstone").iterdir() if not path.name.startswith((".", "__py"))}
-    folders = {"cli", "publish", "compare", "metrics", "validation", "inference", "ingest", "storage", "workers"}
+    folders = {"cli", "publish", "comparison", "metrics", "validation", "inference", "ingest", "storage", "workers"}
     folders |= {"project"}
     shared = {"config", "errors", "fields", "names", "progress", "tables", "text", "checks"}
     shared |= {"locations", "regular_files", "vocabulary"}

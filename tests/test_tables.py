@@ -82,7 +82,7 @@ def test_every_module_that_takes_part_is_in_the_codes_version() -> None:
 
 
 def test_the_codes_version_follows_imports_inside_functions_and_packages_run_in_a_sandbox() -> None:
-    assert "touchstone.compare.gate" in modules_behind("baseline_verdicts")
+    assert "touchstone.comparison.gate" in modules_behind("baseline_verdicts")
     assert "touchstone.storage.history" in modules_behind("history")
     assert "touchstone.validation.sandbox.entrypoint" in modules_behind("outcomes")
     assert "touchstone.validation.stage" not in modules_behind("tiers")
@@ -99,7 +99,7 @@ def test_an_edit_changes_the_version_of_the_tables_behind_it_alone(monkeypatch: 
     before = {name: table_code_version(name) for name in TABLES}
     table_code_version.cache_clear()
     original = code_version._content
-    edited = "touchstone.compare.regressions"
+    edited = "touchstone.comparison.regressions"
     monkeypatch.setattr(code_version, "_content", lambda module: "edited" if module == edited else original(module))
     changed = {name for name in TABLES if table_code_version(name) != before[name]}
     table_code_version.cache_clear()

@@ -11,12 +11,14 @@ The public Python API is what this module exports; see `docs/python.md`. Everyth
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from touchstone.vocabulary import VERSION
+
+__version__ = VERSION
 
 __all__ = ["Results", "__version__", "compare", "evaluate", "load_results", "pass_at_k"]
 
 if TYPE_CHECKING:
-    from touchstone.api import Results, evaluate, load_results, pass_at_k
+    from touchstone.api import Results, compare, evaluate, load_results, pass_at_k
 
 
 def __dir__() -> list[str]:
@@ -27,5 +29,4 @@ def __getattr__(name: str) -> Any:
     """Import a name of the API when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'touchstone' has no attribute '{name}'")
-    # `compare` is a package too; it can be called like the function.
-    return import_module("touchstone.compare") if name == "compare" else getattr(import_module("touchstone.api"), name)
+    return getattr(import_module("touchstone.api"), name)

@@ -16,7 +16,7 @@ from touchstone.storage.files import parquet_files, refuse_links_out
 
 if TYPE_CHECKING:
     from touchstone.checks import CheckOutcome
-    from touchstone.compare.compare import ComparisonResult
+    from touchstone.comparison.compare import ComparisonResult
     from touchstone.evaluation import Evaluation
     from touchstone.storage.published_objects import PathFilter
 
@@ -173,9 +173,9 @@ def compare(baseline: PathLike, current: PathLike, *, config: PathLike | None = 
     ...     touchstone.compare(old, new).report.counts["regression"]
     1
     """
-    from touchstone.compare.compare import CompareOptions, configured_options
-    from touchstone.compare.compare import compare as compare_evaluations
-    from touchstone.compare.pairs import ComparisonSettings, comparison_settings
+    from touchstone.comparison.compare import CompareOptions, configured_options
+    from touchstone.comparison.compare import compare as compare_evaluations
+    from touchstone.comparison.pairs import ComparisonSettings, comparison_settings
 
     options, settings = CompareOptions(), ComparisonSettings()
     if config is not None:

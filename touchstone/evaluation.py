@@ -30,7 +30,7 @@ from touchstone.tables import TABLES, Table
 if TYPE_CHECKING:
     import polars as pl
 
-    from touchstone.compare.gate import Gate
+    from touchstone.comparison.gate import Gate
     from touchstone.ingest.inputs import Inputs
     from touchstone.ingest.stage import IngestStage
     from touchstone.publish.stage import PublishStage
@@ -119,7 +119,7 @@ class Evaluation:
     @cached_property
     def gate(self) -> "Gate":
         """The run against its pinned baseline."""
-        from touchstone.compare.gate import Gate
+        from touchstone.comparison.gate import Gate
 
         return Gate(self.config.comparison, self.store, self.accept)
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.compare.pairs import model_comparison
-from touchstone.compare.slice_leaders import best_in_slices
+from touchstone.comparison.pairs import model_comparison
+from touchstone.comparison.slice_leaders import best_in_slices
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks
 from touchstone.metrics.aggregates import model_statistics, problem_frontier, problem_statistics

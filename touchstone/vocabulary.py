@@ -2,6 +2,8 @@
 
 from typing import Literal, get_args
 
+VERSION = "0.1.0"
+
 # Where `touchstone run PATH…` puts its results, beside the files.
 RESULTS_FOLDER = "touchstone-results"
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from tests.compare.test_report import EVERYTHING, SAME, SCHEMA, Row, comparison, row
+from tests.comparison.test_report import EVERYTHING, SAME, SCHEMA, Row, comparison, row
 from tests.conftest import Folder
 from tests.terminal import on_terminal
 from touchstone.cli.compare import comparison_text, show_comparison
-from touchstone.compare.report import ComparisonReport
+from touchstone.comparison.report import ComparisonReport
 
 
 def drawn(report: ComparisonReport, width: int, colour: bool = False) -> str:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tests.conftest import PROJECT, Command
-from touchstone.compare.planning import paired_data, single_data
+from touchstone.comparison.planning import paired_data, single_data
 from touchstone.inference.planning import Goal
 
 ASSUMED = ("plan", "--detect", "0.03", "--rate", "0.6", "--icc", "0.4")

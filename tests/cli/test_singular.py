@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Command, Folder
 from touchstone.checks import CheckResult
 from touchstone.cli.results import explain_nulls
-from touchstone.compare.gate import counts_by_model, judge_changes
+from touchstone.comparison.gate import counts_by_model, judge_changes
 from touchstone.config import CheckLimits, ComparisonConfig
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Command, Folder, nightly_but
 from tests.publish.report.results import Row, reported
 from touchstone.cli.run_tables import validators_line
-from touchstone.compare.pairs import ComparisonSettings, compare_counts
+from touchstone.comparison.pairs import ComparisonSettings, compare_counts
 from touchstone.publish import result_tables
 from touchstone.vocabulary import STATIC_AGREEMENT
 

@@ -3,7 +3,7 @@
 import pipelines.launch  # noqa: F401
 import touchstone.cli.main
 import touchstone.cli.run_tables
-import touchstone.compare.gate
+import touchstone.comparison.gate
 import touchstone.evaluation
 import touchstone.ingest.stage
 import touchstone.publish.query

@@ -14,8 +14,8 @@ import scipy
 from numpy.typing import NDArray
 
 from tests.conftest import nightly_but
-from touchstone.compare.families import ComparisonSettings, PairList, compare_family, pair_results
-from touchstone.compare.verdicts import PairResult
+from touchstone.comparison.families import ComparisonSettings, PairList, compare_family, pair_results
+from touchstone.comparison.verdicts import PairResult
 from touchstone.inference.detectable import (
     PassRateMoments,
     _required_share,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import nightly_but
-from touchstone.compare.families import ComparisonSettings, PairList, compare_family
+from touchstone.comparison.families import ComparisonSettings, PairList, compare_family
 from touchstone.inference import paired_tests as module
 from touchstone.inference.arrays import Integers
 from touchstone.inference.hypergeometric import hypergeometric_test

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from touchstone.cli.terminal_tables import FittedTable
-    from touchstone.compare.compare import CompareOptions
-    from touchstone.compare.pairs import ComparisonSettings
-    from touchstone.compare.report import ComparisonReport, Section
+    from touchstone.comparison.compare import CompareOptions
+    from touchstone.comparison.pairs import ComparisonSettings
+    from touchstone.comparison.report import ComparisonReport, Section
     from touchstone.storage.snapshots import Snapshot
 
 _STYLES = {"Regressions": "bold red", "Lost cases": "bold red", "Improvements": "bold green"}
@@ -88,8 +88,8 @@ def compare(
     quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Compare two evaluations: which cases regressed or improved, and whether the difference is significant."""
-    from touchstone.compare.compare import compare as compare_evaluations
-    from touchstone.compare.report import format_report
+    from touchstone.comparison.compare import compare as compare_evaluations
+    from touchstone.comparison.report import format_report
     from touchstone.publish.formats import REPORT_SUFFIXES, file_format, saving
 
     chosen = as_format(format, as_json)
@@ -136,13 +136,13 @@ def _comparison_settings(config: Path | None, **given: Any) -> "tuple[CompareOpt
     """What to compare and how: the options given, else the configuration, else the defaults."""
     from dataclasses import replace
 
-    from touchstone.compare.compare import CompareOptions, configured_options
-    from touchstone.compare.pairs import ComparisonSettings
+    from touchstone.comparison.compare import CompareOptions, configured_options
+    from touchstone.comparison.pairs import ComparisonSettings
 
     explicit = {name: value for name, value in given.items() if value is not None}
     if config is None:
         return CompareOptions(**explicit), ComparisonSettings()
-    from touchstone.compare.pairs import comparison_settings
+    from touchstone.comparison.pairs import comparison_settings
     from touchstone.config import load_config
 
     loaded = load_config(config)
@@ -154,7 +154,7 @@ def show_comparison(report: "ComparisonReport", console: "Console | None" = None
     from rich.text import Text
 
     from touchstone.cli.terminal_tables import print_line, terminal
-    from touchstone.compare.report import count_line, inputs_line, sections
+    from touchstone.comparison.report import count_line, inputs_line, sections
 
     console = console or terminal()
     for line in report.verdict_lines:

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from touchstone import __version__
 from touchstone.cli.safe_output import print_data
 from touchstone.errors import shown
 from touchstone.text import json_number
+from touchstone.vocabulary import VERSION
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,7 +53,7 @@ def run_document(
 ) -> dict[str, object]:
     """The result of a run: how it ended, its checks, and the rows of `RUN_TABLES`; null without `scan`."""
     tables = {name: None if scan is None else scan(name).collect().to_dicts() for name in RUN_TABLES}
-    head = {"touchstone": __version__, "output_dir": shown(str(output_dir)), **facts}
+    head = {"touchstone": VERSION, "output_dir": shown(str(output_dir)), **facts}
     return {**head, "checks": [asdict(check) for check in checks], **tables}
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from touchstone.cli.terminal_tables import FittedTable
-    from touchstone.compare.planning import ComparisonPlan, FixedBenchmark
+    from touchstone.comparison.planning import ComparisonPlan, FixedBenchmark
     from touchstone.inference.planning import Mix
 
 _CHART_FORMATS = (".svg", ".png", ".html")
@@ -74,7 +74,7 @@ def plan(
     quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Say how many problems and attempts a comparison of two models needs, what each mix costs, and what is enough."""
-    from touchstone.compare.planning import PlanRequest, make_plan
+    from touchstone.comparison.planning import PlanRequest, make_plan
     from touchstone.inference.planning import Goal
     from touchstone.storage.output_folders import results_folder
 

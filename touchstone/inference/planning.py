@@ -8,7 +8,7 @@ B is the variance between problems of the true difference, W the sum over both m
 attempt, E p (1 - p), and d the design effect of clusters, 1 + (s - 1) c for s problems per cluster, of whose variance
 the share c belongs to the cluster. More attempts shrink only the second term. What such a design can detect follows
 from the same equation as the minimum detectable effect of a finished comparison, `detectable`: only the moments are
-those of the design instead of the data. Estimating them from data belongs in `touchstone.compare.planning`.
+those of the design instead of the data. Estimating them from data belongs in `touchstone.comparison.planning`.
 """
 
 import math

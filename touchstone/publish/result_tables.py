@@ -10,8 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from touchstone import __version__
-from touchstone.compare.verdicts import describe_shortage
+from touchstone.comparison.verdicts import describe_shortage
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import (
@@ -34,6 +33,7 @@ from touchstone.publish.table_columns import (
     verdict,
 )
 from touchstone.text import counted, significant, visible
+from touchstone.vocabulary import VERSION
 
 _MAX_SUITES = 6
 _MAX_QUARANTINE = 200
@@ -648,7 +648,7 @@ def _listed(id: str, title: str, headers: Sequence[str], rows: Sequence[Sequence
 def _versions(run: ReportedRun) -> dict[str, str]:
     snapshot = run.snapshot
     if snapshot is None:
-        return {"touchstone": __version__}
+        return {"touchstone": VERSION}
     kept = {key: value for key, value in snapshot.versions.items() if value}
     hashes = {"configuration (hash)": snapshot.config_hash, "problems file (SHA-256)": snapshot.inputs.get("problems")}
     return {"snapshot": snapshot.id, **kept, **{key: value for key, value in hashes.items() if value}}

@@ -23,10 +23,10 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
-from touchstone import __version__
 from touchstone.errors import TouchstoneError
 from touchstone.storage.files import link_or_copy
 from touchstone.storage.object_store import Bucket, Object, ObjectChangedError, Tag, each_at_once
+from touchstone.vocabulary import VERSION
 
 MANIFEST = "manifest.json"
 _VERSIONS = "versions"
@@ -239,7 +239,7 @@ def _content(manifest: Manifest) -> bytes:
         "format": _FORMAT,
         "version": manifest.version,
         "published_at": manifest.published_at,
-        "touchstone": __version__,
+        "touchstone": VERSION,
         "snapshot": manifest.snapshot,
         "files": {path: asdict(stored) for path, stored in manifest.files.items()},
     }

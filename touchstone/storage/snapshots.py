@@ -23,12 +23,12 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from touchstone import __version__
 from touchstone.errors import TouchstoneError
 from touchstone.names import check_name
 from touchstone.regular_files import read_json
 from touchstone.storage.files import link_or_copy, replacing
 from touchstone.storage.store import digest
+from touchstone.vocabulary import VERSION
 
 if TYPE_CHECKING:
     import polars as pl
@@ -140,7 +140,7 @@ def _versions(validation: "pl.DataFrame") -> dict[str, str]:
     import polars
 
     return {
-        "touchstone": __version__,
+        "touchstone": VERSION,
         "python": platform.python_version(),
         "polars": polars.__version__,
         "duckdb": duckdb.__version__,

@@ -18,7 +18,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from touchstone import __version__
 from touchstone.config.validation import ValidationSettings
 from touchstone.config.workers import WorkerSettings
 from touchstone.errors import TouchstoneError
@@ -32,6 +31,7 @@ from touchstone.validation.registry import DEFAULT_VALIDATORS, ValidatorRegistry
 from touchstone.validation.sandbox.command import REMEDY, too_low
 from touchstone.validation.sandbox.probe import choose_sandbox, probe_backend
 from touchstone.validation.worker import Batch, open_registry, validate_each
+from touchstone.vocabulary import VERSION
 from touchstone.workers import WorkerRefusedError, WorkerState
 from touchstone.workers.cluster import running_workers
 from touchstone.workers.dask import DaskWorkers
@@ -241,7 +241,7 @@ def identity_facts(registry: ValidatorRegistry, validators: Iterable[str]) -> di
     """What this machine answers by: versions, code, packages, and the version of each validator."""
     packages = Path(sysconfig.get_path("platlib"))
     facts = {
-        "Touchstone": __version__,
+        "Touchstone": VERSION,
         "the code of the validators": validation_code(),
         "Python": sys.version.split()[0],
         "the build of Python": sys.version,

@@ -4,15 +4,15 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from touchstone.compare.compare import (
+from touchstone.comparison.compare import (
     CompareOptions,
     changed_cases,
     compare_models,
     validation_remarks,
     verdict_lines,
 )
-from touchstone.compare.inputs import ComparisonInput, open_input
-from touchstone.compare.pairs import comparison_settings, sentence
+from touchstone.comparison.inputs import ComparisonInput, open_input
+from touchstone.comparison.pairs import comparison_settings, sentence
 from touchstone.errors import TouchstoneError
 from touchstone.publish.dashboard.selection import Filters, RunTables, Selection
 

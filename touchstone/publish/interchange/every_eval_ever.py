@@ -14,9 +14,9 @@ from typing import Any
 
 import polars as pl
 
-from touchstone import __version__
 from touchstone.names import file_key
 from touchstone.publish.interchange.results import Run, undecided_note
+from touchstone.vocabulary import VERSION
 
 SCHEMA_VERSION = "0.3.0"
 _NAME = "touchstone"
@@ -71,7 +71,7 @@ def _header(model: str, evaluation_id: str, written_at: str) -> dict[str, Any]:
             "source_organization_name": "unknown",
             "evaluator_relationship": "other",
         },
-        "eval_library": {"name": _NAME, "version": __version__},
+        "eval_library": {"name": _NAME, "version": VERSION},
         "model_info": {"name": model, "id": model},
     }
 

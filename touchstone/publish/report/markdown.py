@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from touchstone.compare.report import ComparisonReport, case_section, markdown_section
+from touchstone.comparison.report import ComparisonReport, case_section, markdown_section
 from touchstone.publish import result_tables as tables
 from touchstone.publish.report.summary import headline, summary
 from touchstone.publish.reported_run import ReportedRun

@@ -19,7 +19,6 @@ import jinja2
 import numpy as np
 import polars as pl
 
-from touchstone import __version__
 from touchstone.errors import TouchstoneError
 from touchstone.progress import report_warning
 from touchstone.publish.charts import CHARTS, Chart, NothingToDraw
@@ -33,6 +32,7 @@ from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.result_tables import method
 from touchstone.publish.table_columns import ResultTable
 from touchstone.text import visible
+from touchstone.vocabulary import VERSION
 
 _TEMPLATES = "touchstone.publish.report", "templates"
 # Cells of the matrix of models and problems that a page holds; with more, only the hardest problems are in it.
@@ -62,7 +62,7 @@ def page(run: ReportedRun, cases_bytes: int) -> str:
         size=_size(run),
         headline=headline(run),
         snapshot=run.snapshot,
-        version=__version__,
+        version=VERSION,
         sentences=summary(run),
         sections=parts,
         charts=charts,

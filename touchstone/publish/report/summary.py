@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.compare.verdicts import describe_shortage
+from touchstone.comparison.verdicts import describe_shortage
 from touchstone.publish.figures import number, percent
 from touchstone.publish.reported_run import ReportedRun, Row
 from touchstone.text import counted, counted_of, some_of, visible

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.compare.test_case_scores import attempts
+from tests.comparison.test_case_scores import attempts
 from tests.conftest import nightly_but
-from touchstone.compare.regressions import TOLERANCE, ScoreMethod, compare_cases
+from touchstone.comparison.regressions import TOLERANCE, ScoreMethod, compare_cases
 
 THRESHOLD = 0.05
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
-from touchstone.compare.compare import CompareOptions, compare
-from touchstone.compare.pairs import ComparisonSettings
+from touchstone.comparison.compare import CompareOptions, compare
+from touchstone.comparison.pairs import ComparisonSettings
 from touchstone.storage.snapshots import list_snapshots
 
 HEADER = "oid,iteration_id,plausible_fix\n"

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.compare.test_regressions import share
-from touchstone.compare.regressions import (
+from tests.comparison.test_regressions import share
+from touchstone.comparison.regressions import (
     ScoreMethod,
     case_scores,
     compare_cases,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from touchstone.compare.regressions import SCORE_COLUMNS
+from touchstone.comparison.regressions import SCORE_COLUMNS
 from touchstone.errors import TouchstoneError
 from touchstone.locations import is_mirror
 from touchstone.storage.files import parquet_files, refuse_links_out

@@ -8,9 +8,9 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
-from touchstone.compare.compare import CompareOptions, compare, validation_differences
-from touchstone.compare.inputs import open_input
-from touchstone.compare.pairs import ComparisonSettings
+from touchstone.comparison.compare import CompareOptions, compare, validation_differences
+from touchstone.comparison.inputs import open_input
+from touchstone.comparison.pairs import ComparisonSettings
 from touchstone.storage.snapshots import list_snapshots, pin
 from touchstone.validation.validators_used import SCHEMA
 

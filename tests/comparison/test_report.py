@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.compare.regressions import CATEGORIES, KINDS
-from touchstone.compare.report import FORMATS, ComparisonReport, format_report
+from touchstone.comparison.regressions import CATEGORIES, KINDS
+from touchstone.comparison.report import FORMATS, ComparisonReport, format_report
 from touchstone.errors import TouchstoneError
 from touchstone.tables import TABLES
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.compare.regressions import CATEGORIES, KINDS
+from touchstone.comparison.regressions import CATEGORIES, KINDS
 from touchstone.errors import TouchstoneError
 from touchstone.text import counted, estimate, markdown_paragraph, markdown_text
 from touchstone.vocabulary import VERDICTS

@@ -13,7 +13,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.compare.pairs import (
+from touchstone.comparison.pairs import (
     ComparisonSettings,
     PairResult,
     compare_counts,
@@ -325,5 +325,5 @@ def test_every_result_is_sane(rows: list[tuple[tuple[int, int, int, int], str | 
 
 @pytest.mark.nightly
 def test_scipy_is_not_loaded() -> None:
-    code = "import sys, touchstone.compare.pairs as c; sys.exit('scipy' in sys.modules)"
+    code = "import sys, touchstone.comparison.pairs as c; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,7 +6,7 @@ import pytest
 
 from tests.inference.test_detectable import changed, judged
 from tests.inference.test_planning import pairs_of_rates
-from touchstone.compare.planning import paired_data
+from touchstone.comparison.planning import paired_data
 from touchstone.inference.planning import Goal, problems_needed
 
 RATE, ICC, CORRELATION, EFFECT = 0.6, 0.4, 0.7, 0.12

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.compare.test_pairs import compare_pair
-from touchstone.compare.pairs import ComparisonSettings, compare_counts
+from tests.comparison.test_pairs import compare_pair
+from touchstone.comparison.pairs import ComparisonSettings, compare_counts
 
 SETTINGS = ComparisonSettings(permutations=2000)
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from touchstone.compare.inputs import ComparisonInput, open_input
-from touchstone.compare.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
-from touchstone.compare.regressions import ScoreMethod, compare_cases
-from touchstone.compare.report import ComparisonReport
-from touchstone.compare.verdicts import Ends
+from touchstone.comparison.inputs import ComparisonInput, open_input
+from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
+from touchstone.comparison.regressions import ScoreMethod, compare_cases
+from touchstone.comparison.report import ComparisonReport
+from touchstone.comparison.verdicts import Ends
 from touchstone.config import IntervalSettings
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.quarantine import explain_refusals

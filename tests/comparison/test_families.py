@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.compare.test_pair_tables import run_of
-from tests.compare.test_pairs import SETTINGS
+from tests.comparison.test_pair_tables import run_of
+from tests.comparison.test_pairs import SETTINGS
 from tests.conftest import Folder
-from touchstone.compare.pairs import compare_counts
+from touchstone.comparison.pairs import compare_counts
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.compare.families import ComparisonSettings, PairList, compare_family, pair_results
-from touchstone.compare.pairs import count_matrices
-from touchstone.compare.verdicts import PairResult, sentence
+from touchstone.comparison.families import ComparisonSettings, PairList, compare_family, pair_results
+from touchstone.comparison.pairs import count_matrices
+from touchstone.comparison.verdicts import PairResult, sentence
 from touchstone.config.slices import SliceSettings
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.metrics.slices import in_slices

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from touchstone.compare.verdicts import PairResult, verdicts
+from touchstone.comparison.verdicts import PairResult, verdicts
 from touchstone.inference.arrays import Booleans, Floats, Integers, Texts
 from touchstone.inference.detectable import effect_sizes, minimum_detectable_effects, units_needed
 from touchstone.inference.multiplicity import (

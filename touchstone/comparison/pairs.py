@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from touchstone.compare.families import ComparisonSettings, PairList, compare_family, pair_results
-from touchstone.compare.verdicts import PairResult, sentence
+from touchstone.comparison.families import ComparisonSettings, PairList, compare_family, pair_results
+from touchstone.comparison.verdicts import PairResult, sentence
 from touchstone.config import EvaluationConfig, require_baseline_model
 from touchstone.inference.arrays import Integers
 from touchstone.inference.paired_moments import OutcomeMatrix, outcome_matrix

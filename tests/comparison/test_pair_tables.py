@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.compare.test_pairs import SETTINGS, compare_pair
+from tests.comparison.test_pairs import SETTINGS, compare_pair
 from touchstone.cli.live import LineDisplay
-from touchstone.compare.pairs import compare_counts
+from touchstone.comparison.pairs import compare_counts
 from touchstone.inference.multiplicity import adjust_p_values
 from touchstone.tables import TABLES
 

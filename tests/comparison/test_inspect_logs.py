@@ -9,9 +9,9 @@ import scipy
 
 from tests.conftest import nightly_but
 from tests.ingest.adapters.inspect_files import sample, write_eval
-from touchstone.compare.compare import CompareOptions, compare_models
-from touchstone.compare.inputs import open_input
-from touchstone.compare.pairs import ComparisonSettings
+from touchstone.comparison.compare import CompareOptions, compare_models
+from touchstone.comparison.inputs import open_input
+from touchstone.comparison.pairs import ComparisonSettings
 
 SAMPLES, EPOCHS, RESAMPLES = 200, 5, 20_000
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.checks import CheckResult, GateResult
-from touchstone.compare.compare import (
+from touchstone.comparison.compare import (
     CompareOptions,
     changed_cases,
     compare_models,
@@ -21,10 +21,10 @@ from touchstone.compare.compare import (
     verdict_lines,
     verdict_row,
 )
-from touchstone.compare.inputs import ComparisonInput, open_input
-from touchstone.compare.pairs import ComparisonSettings, PairResult, sentence
-from touchstone.compare.regressions import KINDS, ScoreMethod
-from touchstone.compare.report import ComparisonReport, format_report
+from touchstone.comparison.inputs import ComparisonInput, open_input
+from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
+from touchstone.comparison.regressions import KINDS, ScoreMethod
+from touchstone.comparison.report import ComparisonReport, format_report
 from touchstone.config import ComparisonConfig
 from touchstone.errors import shown
 from touchstone.inference.exact import exact_sum

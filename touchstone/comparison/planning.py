@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from touchstone.compare.pairs import pair_matrix
+from touchstone.comparison.pairs import pair_matrix
 from touchstone.errors import TouchstoneError
 from touchstone.inference.detectable import minimum_detectable_effects
 from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_moments

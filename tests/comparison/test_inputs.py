@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from touchstone.compare.inputs import ComparisonInput, open_input
-from touchstone.compare.regressions import case_scores, regressions
+from touchstone.comparison.inputs import ComparisonInput, open_input
+from touchstone.comparison.regressions import case_scores, regressions
 from touchstone.config.scoring import CodeWeights, Scoring
 from touchstone.errors import TouchstoneError
 from touchstone.names import file_key
@@ -231,8 +231,9 @@ def test_a_folder_with_broken_or_other_tables(tmp_path: Path) -> None:
 def test_folders_are_opened_without_readers_and_dagster(tmp_path: Path) -> None:
     text = result_folder(tmp_path / "out", open_input(native(tmp_path / "in")))
     script = (
-        "import sys; from touchstone.compare.inputs import open_input; from touchstone.compare.regressions import *\n"
-        "from touchstone.compare.report import ComparisonReport, format_report\n"
+        "import sys; from touchstone.comparison.inputs import open_input\n"
+        "from touchstone.comparison.regressions import *\n"
+        "from touchstone.comparison.report import ComparisonReport, format_report\n"
         "scores = open_input(sys.argv[1]).attempt_scores\n"
         "format_report(ComparisonReport('a', 'b', 0.05, 'best', compare_cases(scores, scores)), 'json')\n"
         "heavy = ('dagster', 'duckdb', 'rich', 'touchstone.ingest')\n"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.compare.inputs import open_input
-from touchstone.compare.regressions import (
+from touchstone.comparison.inputs import open_input
+from touchstone.comparison.regressions import (
     CATEGORIES,
     KINDS,
     case_scores,

@@ -8,8 +8,8 @@ import pytest
 
 from tests.conftest import Command, Folder, nightly_but
 from tests.pipelines.test_run import evaluate
-from touchstone.compare.compare import CompareOptions, compare
-from touchstone.compare.pairs import ComparisonSettings
+from touchstone.comparison.compare import CompareOptions, compare
+from touchstone.comparison.pairs import ComparisonSettings
 from touchstone.storage.snapshots import pin
 
 SCYLLA = "experiment,agent_model,tier,subtest,run_number,score,impl_rate,passed,grade,cost_usd\n"

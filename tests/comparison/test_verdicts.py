@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from touchstone.compare.verdicts import PairResult, sentence, verdicts
+from touchstone.comparison.verdicts import PairResult, sentence, verdicts
 
 
 def result_with(**figures: object) -> PairResult:

@@ -4,7 +4,7 @@ import polars as pl
 
 from tests.metrics.test_slices import problems
 from touchstone.checks import CheckResult
-from touchstone.compare.slice_leaders import best_in_slices
+from touchstone.comparison.slice_leaders import best_in_slices
 from touchstone.config import EvaluationConfig
 from touchstone.config.slices import SliceSettings
 from touchstone.ingest.slice_values import problem_slices
