@@ -52,6 +52,7 @@ def dagster_dev(folder: Folder) -> AbstractContextManager[Server]:
     return served(command, environment(TOUCHSTONE_CONFIG=folder.config), PROJECT, folder.root / "dagster_dev.log")
 
 
+@pytest.mark.services
 def test_dagster_dev_answers(folder: Folder) -> None:
     with dagster_dev(folder) as server:
         assert len(server.ask(ASSETS)["assetNodes"]) == len(TABLES) + 5
