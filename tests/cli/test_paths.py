@@ -139,7 +139,7 @@ def test_a_path_that_is_missing(touchstone: Command, logs: Path, command: str) -
 def test_nothing_that_is_known(touchstone: Command, tmp_path: Path, command: str) -> None:
     (tmp_path / "in").mkdir()
     done = touchstone(command, tmp_path / "in")
-    assert (done.returncode, done.stderr) == (2, f"error: {tmp_path / 'in'}: there is no file\n")
+    assert (done.returncode, done.stderr) == (2, f"error: {tmp_path / 'in'}: no files found\n")
     (tmp_path / "in" / "notes.json").write_text('{"a": 1}')
     done = touchstone(command, tmp_path / "in")
     assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -203,7 +203,7 @@ def test_a_side_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results(tmp_path: Path) -> None:
-    with pytest.raises(TouchstoneError, match="there is no file"):
+    with pytest.raises(TouchstoneError, match="no files found"):
         open_input(str(tmp_path))
     (tmp_path / "snapshots").mkdir()
     with pytest.raises(TouchstoneError, match="name one of the folders in its 'snapshots'"):

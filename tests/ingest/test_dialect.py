@@ -84,12 +84,12 @@ def test_problems_that_only_results_name_are_those_of_all_files(folder: Folder) 
 
 
 def test_rows_of_several_models_are_not_numbered_as_attempts_of_one(tmp_path: Path) -> None:
-    path = tmp_path / "results.csv"
-    path.write_text("model,oid,passed\nx,a,1\ny,a,0\n")
+    path = tmp_path / "results_fixes.csv"
+    path.write_text("llm_name,oid,passed\nx,a,1\ny,a,0\n")
     problems = pl.LazyFrame({"oid": ["a"], "suite": ["s"]})
-    with pytest.raises(InputFileError, match="several models in the column 'model' and no iteration_id"):
+    with pytest.raises(InputFileError, match="several models in the column 'llm_name' and no iteration_id"):
         read_fixes(path, "results", problems, tmp_path / "scratch")
-    path.write_text("model,oid,passed\nx,a,1\nx,a,0\n")
+    path.write_text("llm_name,oid,passed\nx,a,1\nx,a,0\n")
     assert read_fixes(path, "results", problems, tmp_path / "scratch").accepted == 2
 
 

@@ -40,7 +40,7 @@ _BATCH_ROWS = 500_000
 
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha")
-_MODEL_NAMES = ("llm_name", "model")
+_NAME = "llm_name"
 _NUMBERED = "no iteration_id, so the rows of each problem are its attempts, in their order"
 
 
@@ -166,13 +166,12 @@ def file_notes(table: InputTable) -> tuple[str, ...]:
 
 def _number_rows(table: InputTable, rows: pl.LazyFrame) -> pl.LazyFrame:
     """The accepted rows of each problem, numbered in their order. A file of several models has no such order."""
-    for name in (each for each in _MODEL_NAMES if isinstance(table, TextTable) and each in table.columns):
-        kept = name if name not in _RESERVED else unused_column_name(name, table.columns)
-        if rows.select(pl.col(kept).n_unique()).collect().item() > 1:
-            raise InputFileError(
-                f"{table.path}: several models in the column '{name}' and no iteration_id; write one CSV per model, "
-                "or one JSON Lines or Parquet file"
-            )
+    named = isinstance(table, TextTable) and _NAME in table.columns
+    if named and rows.select(pl.col(_NAME).n_unique()).collect().item() > 1:
+        raise InputFileError(
+            f"{table.path}: several models in the column '{_NAME}' and no iteration_id; rename the file so that its "
+            "name does not end in _fixes, and each is read as a model"
+        )
     number = pl.int_range(1, pl.len() + 1).over("tier", "oid", order_by=LINE)
     return rows.with_columns(number.cast(pl.String).alias(ITERATION))
 

@@ -367,7 +367,7 @@ def _nothing_found(config: EvaluationConfig, found: Discovery) -> str:
     if config.inputs:
         inputs = (each for each in found.not_evaluated if each.status != "output")
         others = [f"{config.fixes_dir / each.file}: {each.reason}" for each in inputs]
-        return "; ".join(others[:5]) + ("; …" if len(others) > 5 else "") or f"{config.fixes_dir}: there is no file"
+        return "; ".join(others[:5]) + ("; …" if len(others) > 5 else "") or f"{config.fixes_dir}: no files found"
     if unknown:
         shown = "; ".join(unknown[:5]) + ("; …" if len(unknown) > 5 else "")
         return f"{config.fixes_dir}: no fixes file ({shown})"

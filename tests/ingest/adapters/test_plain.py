@@ -13,7 +13,7 @@ from touchstone.config import load_config
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, parquet_files, read_adapted
-from touchstone.ingest.adapters.plain import why_not_plain
+from touchstone.ingest.adapters.plain import has_several_models, why_not_plain
 from touchstone.tables import TABLES
 
 ROWS: list[dict[str, Any]] = [
@@ -181,3 +181,22 @@ def test_texts_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
     pl.DataFrame({"oid": ["a"], "iteration_id": [1], "passed": [True], "note": [b"\xff"]}).write_parquet(path)
     with pytest.raises(InputFileError, match="broken Parquet"):
         read_adapted(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "second", "several"),
+    [
+        ("results.csv", "model", "y", True),
+        ("results.csv", "llm_name", "y", True),
+        ("results_fixes.csv", "Model", "y", True),
+        ("results_fixes.csv", "llm_name", "y", False),
+        ("results.csv", "model", "x", False),
+        ("results.csv", "vendor", "y", False),
+    ],
+)
+def test_a_csv_may_hold_several_models(tmp_path: Path, name: str, header: str, second: str, several: bool) -> None:
+    path = tmp_path / name
+    path.write_text(f"oid,iteration_id,{header},passed\na,1,x,1\na,2,{second},0\n")
+    assert has_several_models(path) is several
+    if several:
+        assert read_adapted(path).models() == ["x", "y"]

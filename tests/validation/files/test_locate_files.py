@@ -159,10 +159,10 @@ def test_what_is_no_regular_file_is_refused(clones: Path) -> None:
 @pytest.mark.parametrize(
     ("filename", "directory", "oid", "looked_for"),
     [
-        ("gone.tf", "a1", "x", "there is no file {clones}/a1/gone.tf"),
+        ("gone.tf", "a1", "x", "file not found: {clones}/a1/gone.tf"),
         ("main.tf", "gone", "x", "there is no directory {clones}/gone"),
         ("gone/main.tf", None, "x", "there is no directory {clones}/gone"),
-        ("gone.tf", None, "a1", "there is no file {clones}/gone.tf"),
+        ("gone.tf", None, "a1", "file not found: {clones}/gone.tf"),
         ("main.tf", "top.tf", "a1", "there is no directory {clones}/top.tf"),
     ],
 )

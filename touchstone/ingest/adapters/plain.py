@@ -34,6 +34,7 @@ from touchstone.ingest.csv_rows import (
     TextTable,
     open_table,
     raw_rows,
+    read_header,
     read_rows,
     rename_columns,
 )
@@ -122,9 +123,14 @@ def read_csv(path: Path, options: ReadOptions | None = None) -> AdapterTable:
 
 
 def _open_csv(path: Path, options: ReadOptions) -> TextTable:
+    return open_table(path, _renames(options), _csv_columns())
+
+
+def _csv_columns() -> set[str]:
+    """The columns that mean something, however they are spelled."""
     from touchstone.ingest.attempts import fixes_columns
 
-    return open_table(path, _renames(options), fixes_columns() | {"model"})
+    return fixes_columns() | {"model"}
 
 
 def read_problem_table(path: Path, renames: Mapping[str, str]) -> AdapterTable | None:
@@ -210,16 +216,17 @@ def _recognizes_lines(head: Head) -> bool:
 
 
 def has_several_models(path: Path, options: ReadOptions | None = None) -> bool:
-    """Whether a CSV has attempts of several models."""
+    """Whether a CSV has attempts of several models. Only a file with a column of models is read to the end."""
     head = Head(path, options)
-    columns = [name for name in _MODEL_COLUMNS if name == "model" or not is_named_fixes(path)]
     if head.is_folder or data_suffix(path) not in CSV_SUFFIXES:
         return False
     try:
-        table = _open_csv(path, head.options)
-        column = next((name for name in columns if name in table.columns), None)
-        if column is None or not _is_table(head, table.columns):
+        columns = read_header(path, _renames(head.options), _csv_columns())
+        named = [name for name in _MODEL_COLUMNS if name == "model" or not is_named_fixes(path)]
+        column = next((name for name in named if name in columns), None)
+        if column is None or not _is_table(head, columns):
             return False
+        table = _open_csv(path, head.options)
         names = read_rows(table, lambda rows: rows.select(pl.col(column).drop_nulls().unique()).collect())
         return names.height > 1
     except InputFileError:

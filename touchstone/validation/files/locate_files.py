@@ -172,7 +172,7 @@ def _missing(clones: Path, module: Path, file: Path) -> NoTarget | None:
     # A path that leads outside is refused as unsafe, whether it exists or not.
     if _is_there(file) or not file.resolve().is_relative_to(clones):
         return None
-    return NoTarget("validator_unavailable", f"there is no file {file}")
+    return NoTarget("validator_unavailable", f"file not found: {file}")
 
 
 def _located(clones: Path, module: Path, file: Path, project_name: str | None) -> LocatedFile | NoTarget:
