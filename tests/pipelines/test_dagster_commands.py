@@ -35,10 +35,10 @@ def test_the_definitions_are_valid() -> None:
 
 
 def test_the_sample_is_materialized_as_a_whole(tmp_path: Path) -> None:
-    output = tmp_path / "out"
+    output, before = tmp_path / "out", set(PROJECT.glob(".tmp_dagster_home_*"))
     dagster("asset", "materialize", "--select", "*", "-m", "pipelines.definitions", TOUCHSTONE_OUTPUT_DIR=output)
     assert (output / "summary_pass_at_k.csv").read_text().count("\n") == 7
-    assert not list(PROJECT.glob(".tmp_dagster_home_*"))
+    assert set(PROJECT.glob(".tmp_dagster_home_*")) <= before
 
 
 @pytest.mark.parametrize("selection", nightly_but(["tiers*"], ON_COMMAND_LINE))
