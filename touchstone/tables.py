@@ -191,6 +191,7 @@ _scores = partial(Table, group="scores")
 _reliability = partial(Table, group="reliability")
 _economics = partial(Table, group="economics", settings=("intervals",))
 _comparison = partial(Table, group="comparison")
+_audit = partial(Table, group="audit")
 _publish = partial(Table, group="publish", code=("touchstone.publish.stage",), step=True, in_snapshots=False)
 
 _FIGURES = [
