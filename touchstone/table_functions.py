@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from touchstone.audit.readings import pass_at_k_readings, verdict_readings
 from touchstone.checks import CheckResult
 from touchstone.comparison.pairs import model_comparison
 from touchstone.comparison.slice_leaders import best_in_slices
@@ -50,6 +51,8 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "routing": routing,
     "routing_policies": routing_policies,
     "model_comparison": model_comparison,
+    "pass_at_k_readings": pass_at_k_readings,
+    "verdict_readings": verdict_readings,
 }
 
 CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {

@@ -34,6 +34,7 @@ from touchstone.vocabulary import (
     MEDIAN_CI_METHODS,
     RATIO_CI_METHODS,
     SHARE_CI_METHODS,
+    STATUSES,
     VERDICTS,
 )
 
@@ -309,11 +310,15 @@ _FIGURES = [
         "The verdict on every attempt: passed, failed, or not decided.",
         "attempt, validated",
         _fields(
-            "model tier oid iteration_id status passed validator validator_version fidelity sandbox cached "
-            "duration_seconds diagnostics changed_judge_files flagged_files applied fixed introduced_block "
+            "model tier oid iteration_id status passed measured ruling validator validator_version fidelity sandbox "
+            "cached duration_seconds diagnostics changed_judge_files flagged_files applied fixed introduced_block "
             "introduced_file introduced_module introduced_errors block_errors module_errors consistent compiled "
             "tests_passed tests_failed controlled_tests lint_warnings",
-            passed=flag("The verdict; null if undecided, which counts neither as passed nor as failed."),
+            status=f"How validation ended, whatever a person ruled: {', '.join(STATUSES)}.",
+            passed=flag(
+                "The outcome that counts: the ruling of a person if there is one, else as measured; null if undecided, "
+                "which counts neither as passed nor as failed."
+            ),
             validator="Validator that decided; `recorded` if the outcome was in the input.",
             duration_seconds=amount("Duration of the validation in seconds."),
             diagnostics="Reason for the verdict, and the validator's messages.",
@@ -779,6 +784,34 @@ _FIGURES = [
         reads=("attempt_scores", "problems"),
         settings=("comparison.threshold", "comparison.score"),
         in_snapshots=False,
+    ),
+    _audit(
+        "pass_at_k_readings",
+        "pass@k if outcomes are read otherwise: undecided attempts as failed or passed, and without rulings.",
+        "model, tier and k",
+        _fields(
+            "model tier k pass_at_k pass_at_k_low pass_at_k_high pass_at_k_measured",
+            pass_at_k="pass@k as published.",
+        ),
+        ("model", "tier", "k"),
+        code=("touchstone.audit.readings",),
+        reads=("pass_at_k", "problem_scores", "outcomes", "problems"),
+        settings=("k_values",),
+        by_model=True,
+    ),
+    _audit(
+        "verdict_readings",
+        "The verdict on every pair of models if outcomes are read otherwise; empty if no reading changes an outcome.",
+        "reading and pair of models or tiers",
+        _fields(
+            "reading kind model_a tier_a model_b tier_b verdict verdict_then holds difference p_adjusted",
+            kind=identifier("What is compared: models of one tier, or tiers of one model."),
+            difference="Mean over shared problems of b minus a in this reading.",
+        ),
+        ("reading", "kind", "model_a", "tier_a", "model_b", "tier_b"),
+        code=("touchstone.audit.readings",),
+        reads=("model_comparison", "problem_scores", "outcomes", "problems"),
+        settings=PAIR_SETTINGS,
     ),
 ]
 _READ = {name for table in _FIGURES for name in table.reads}
