@@ -224,7 +224,7 @@ _FIGURES = [
         _fields(
             "model tier oid iteration_id run_id suite fix_sha passed compiled tests_passed tests_failed lint_warnings "
             "weighted_score structure_score classification input_tokens output_tokens cache_read_tokens "
-            "cache_write_tokens cost_usd duration_seconds latency_ms",
+            "cache_write_tokens cost_usd duration_seconds latency_ms transcript_flags",
             model="Model that wrote the fix, from the file name.",
             tier=f"Tier of the attempt; `{DEFAULT_TIER}` if not given.",
             suite=text("Suite of the attempt if given, otherwise that of its problem.", nullable=False),
@@ -786,16 +786,40 @@ _FIGURES = [
         in_snapshots=False,
     ),
     _audit(
+        "audit_flags",
+        "What in a fix or a transcript suggests that an attempt did not earn its pass. No flag changes a verdict.",
+        "attempt, rule and place",
+        _fields("model tier oid iteration_id passed source rule severity place evidence", passed=flag("The verdict.")),
+        (*_ATTEMPT, "source", "rule", "place"),
+        code=("touchstone.audit.passes",),
+        reads=("problems", "attempts", "outcomes", "problem_files"),
+        settings=("audit.all_rules",),
+        unique=False,
+        by_model=True,
+        in_snapshots=False,
+    ),
+    _audit(
+        "pass_audit",
+        "How many passes of each model and tier were audited, and how many are flagged.",
+        "model and tier",
+        _fields("model tier passes fixes_read transcripts_read not_audited flagged worth_a_look"),
+        _MODEL_TIER,
+        code=("touchstone.audit.passes",),
+        reads=("attempts", "outcomes", "audit_flags"),
+        by_model=True,
+    ),
+    _audit(
         "pass_at_k_readings",
-        "pass@k if outcomes are read otherwise: undecided attempts as failed or passed, and without rulings.",
+        "pass@k if outcomes are read otherwise: undecided attempts as failed or passed, without rulings, and with "
+        "flagged passes as failed.",
         "model, tier and k",
         _fields(
-            "model tier k pass_at_k pass_at_k_low pass_at_k_high pass_at_k_measured",
+            "model tier k pass_at_k pass_at_k_low pass_at_k_high pass_at_k_measured pass_at_k_unflagged",
             pass_at_k="pass@k as published.",
         ),
         ("model", "tier", "k"),
         code=("touchstone.audit.readings",),
-        reads=("pass_at_k", "problem_scores", "outcomes", "problems"),
+        reads=("pass_at_k", "problem_scores", "outcomes", "problems", "audit_flags"),
         settings=("k_values",),
         by_model=True,
     ),
@@ -810,7 +834,7 @@ _FIGURES = [
         ),
         ("reading", "kind", "model_a", "tier_a", "model_b", "tier_b"),
         code=("touchstone.audit.readings",),
-        reads=("model_comparison", "problem_scores", "outcomes", "problems"),
+        reads=("model_comparison", "problem_scores", "outcomes", "problems", "audit_flags"),
         settings=PAIR_SETTINGS,
     ),
 ]

@@ -156,3 +156,7 @@ VALIDATION_COLUMNS = (
     "FAIL_TO_PASS",
     "PASS_TO_PASS",
 )
+
+# Where the audit of passes finds evidence, and how much it says.
+AUDITED = ("fix", "files", "transcript")
+SEVERITIES = ("high", "low")

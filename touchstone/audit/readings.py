@@ -6,6 +6,7 @@ verdicts.
 
 - `low`, `high`: every undecided attempt failed, or passed. Whatever they turn out to be, pass@k is between the two.
 - `measured`: as measured, without the rulings of people.
+- `unflagged`: every pass that the audit flags with severity high failed.
 """
 
 from collections.abc import Sequence
@@ -24,12 +25,15 @@ _COMPARED = {
     "undecided_favour_b": ("low", "high"),
     "undecided_favour_a": ("high", "low"),
     "measured": ("measured", "measured"),
+    "unflagged": ("unflagged", "unflagged"),
 }
 # Verdicts that claim nothing.
 _OPEN = ("no evidence", "underpowered")
 
 
-def readings(problem_scores: pl.LazyFrame, outcomes: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
+def readings(
+    problem_scores: pl.LazyFrame, outcomes: pl.LazyFrame, audit_flags: pl.LazyFrame
+) -> dict[str, pl.LazyFrame]:
     """n and c per model, tier and problem in each reading that changes any."""
     counts = (
         problem_scores.group_by(PROBLEM_KEY)
@@ -50,6 +54,11 @@ def readings(problem_scores: pl.LazyFrame, outcomes: pl.LazyFrame) -> dict[str, 
     if ruled.height:
         both = pl.concat([counts.select(*PROBLEM_KEY, "n", "c"), ruled.lazy()])
         found["measured"] = both.group_by(PROBLEM_KEY).agg(pl.col("n", "c").sum())
+    flagged = audit_flags.filter(pl.col("passed").fill_null(False) & (pl.col("severity") == "high"))
+    fewer = flagged.unique([*PROBLEM_KEY, "iteration_id"]).group_by(PROBLEM_KEY).agg(fewer=pl.len().cast(pl.Int64))
+    if (without := fewer.collect()).height:
+        passes = pl.col("c") - pl.col("fewer").fill_null(0)
+        found["unflagged"] = counts.join(without.lazy(), on=PROBLEM_KEY, how="left").with_columns(c=passes)
     return {name: frame.select(*PROBLEM_KEY, "n", "c") for name, frame in found.items()}
 
 
@@ -66,12 +75,13 @@ def pass_at_k_readings(
     problem_scores: pl.LazyFrame,
     outcomes: pl.LazyFrame,
     problems: pl.LazyFrame,
+    audit_flags: pl.LazyFrame,
     k_values: Sequence[int],
 ) -> pl.LazyFrame:
     """The table `pass_at_k_readings`: pass@k per model, tier and k in every reading."""
     key = ["model", "tier", "k"]
     table = pass_at_k.select(*key, "pass_at_k").collect()
-    found = readings(problem_scores, outcomes)
+    found = readings(problem_scores, outcomes, audit_flags)
     names = [name for name in TABLES["pass_at_k_readings"].dtypes if name.startswith("pass_at_k_")]
     groups = sorted(set(table.select("model", "tier").iter_rows())) if found else []
     totals = problems_by_tier(problems, {tier for _, tier in groups}) if found else {}
@@ -91,12 +101,13 @@ def verdict_readings(
     problem_scores: pl.LazyFrame,
     outcomes: pl.LazyFrame,
     problems: pl.LazyFrame,
+    audit_flags: pl.LazyFrame,
     *settings: Any,
 ) -> pl.LazyFrame:
     """The table `verdict_readings`: the verdict on every pair of models in each reading that changes any outcome."""
     pair = list(TABLES["model_comparison"].key)
     published = model_comparison.select(*pair, "verdict").collect()
-    found = readings(problem_scores, outcomes) if published.height else {}
+    found = readings(problem_scores, outcomes, audit_flags) if published.height else {}
     parts = [pl.DataFrame(schema=TABLES["verdict_readings"].dtypes)]
     for reading, (of_a, of_b) in _COMPARED.items():
         if of_a in found:

@@ -9,7 +9,7 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -35,6 +35,11 @@ class AuditSettings(_Section):
     """Read the transcripts in logs and trajectories for the audit; otherwise only fixes are audited."""
     gate: Literal["warn", "error"] = "warn"
     """Whether a pass with a flag of severity `high` warns, or fails the run."""
+
+    @property
+    def all_rules(self) -> list[dict[str, Any]]:
+        """All rules as plain data."""
+        return [rule.model_dump() for rule in audit_rules(self)]
 
 
 class AuditRule(_Section):

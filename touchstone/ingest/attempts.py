@@ -252,6 +252,7 @@ def as_attempts(rows: pl.LazyFrame, model: pl.Expr) -> pl.LazyFrame:
         CLASS_COLUMN: given(CLASS_COLUMN, pl.String),
         **{name: given(name, pl.Int64) for name in TOKEN_COLUMNS},
         **{name: given(name, pl.Float64) for name in AMOUNT_COLUMNS},
+        TRANSCRIPT_FLAGS: given(TRANSCRIPT_FLAGS, pl.String),
     }
     timed = rows.collect_schema().get("end_time") == pl.Float64
     if timed:
