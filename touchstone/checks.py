@@ -219,4 +219,11 @@ CHECKS = (
         gate=True,
         against_baseline=True,
     ),
+    Check(
+        "pass_audit",
+        "no_flagged_passes",
+        "No pass has a flag of severity high; `audit.gate` says if that warns or fails the run.",
+        ("pass_audit", "audit_flags"),
+        ("audit.gate",),
+    ),
 )

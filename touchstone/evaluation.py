@@ -30,6 +30,7 @@ from touchstone.tables import TABLES, Table
 if TYPE_CHECKING:
     import polars as pl
 
+    from touchstone.audit.passes import PassAudit
     from touchstone.comparison.gate import Gate
     from touchstone.ingest.inputs import Inputs
     from touchstone.ingest.stage import IngestStage
@@ -124,6 +125,13 @@ class Evaluation:
         return Gate(self.config.comparison, self.store, self.accept)
 
     @cached_property
+    def pass_audit(self) -> "PassAudit":
+        """Fixes and transcripts to flags."""
+        from touchstone.audit.passes import PassAudit
+
+        return PassAudit(self.config, self.store, self.validation)
+
+    @cached_property
     def publish(self) -> "PublishStage":
         """Tables to what people read."""
         from touchstone.publish.stage import PublishStage
@@ -161,6 +169,7 @@ class Evaluation:
         return {
             **TABLE_FUNCTIONS,
             "settings": settings,
+            "audit_flags": self.pass_audit.audit_flags,
             "baseline_verdicts": self.gate.baseline_verdicts,
             "regressions": self.gate.regressions,
             "regression_counts": self.gate.regression_counts,

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from touchstone.audit.passes import no_flagged_passes, pass_audit
+from touchstone.audit.readings import pass_at_k_readings, verdict_readings
 from touchstone.checks import CheckResult
 from touchstone.comparison.pairs import model_comparison
 from touchstone.comparison.slice_leaders import best_in_slices
@@ -50,6 +52,9 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "routing": routing,
     "routing_policies": routing_policies,
     "model_comparison": model_comparison,
+    "pass_audit": pass_audit,
+    "pass_at_k_readings": pass_at_k_readings,
+    "verdict_readings": verdict_readings,
 }
 
 CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
@@ -79,4 +84,5 @@ CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
     "no_empty_suite": metric_checks.no_empty_suite,
     "slices_add_up": metric_checks.slices_add_up,
     "best_in_slices": best_in_slices,
+    "no_flagged_passes": no_flagged_passes,
 }

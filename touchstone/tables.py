@@ -34,6 +34,7 @@ from touchstone.vocabulary import (
     MEDIAN_CI_METHODS,
     RATIO_CI_METHODS,
     SHARE_CI_METHODS,
+    STATUSES,
     VERDICTS,
 )
 
@@ -223,7 +224,7 @@ _FIGURES = [
         _fields(
             "model tier oid iteration_id run_id suite fix_sha passed compiled tests_passed tests_failed lint_warnings "
             "weighted_score structure_score classification input_tokens output_tokens cache_read_tokens "
-            "cache_write_tokens cost_usd duration_seconds latency_ms",
+            "cache_write_tokens cost_usd duration_seconds latency_ms transcript_flags",
             model="Model that wrote the fix, from the file name.",
             tier=f"Tier of the attempt; `{DEFAULT_TIER}` if not given.",
             suite=text("Suite of the attempt if given, otherwise that of its problem.", nullable=False),
@@ -309,11 +310,15 @@ _FIGURES = [
         "The verdict on every attempt: passed, failed, or not decided.",
         "attempt, validated",
         _fields(
-            "model tier oid iteration_id status passed validator validator_version fidelity sandbox cached "
-            "duration_seconds diagnostics changed_judge_files flagged_files applied fixed introduced_block "
+            "model tier oid iteration_id status passed measured ruling validator validator_version fidelity sandbox "
+            "cached duration_seconds diagnostics changed_judge_files flagged_files applied fixed introduced_block "
             "introduced_file introduced_module introduced_errors block_errors module_errors consistent compiled "
             "tests_passed tests_failed controlled_tests lint_warnings",
-            passed=flag("The verdict; null if undecided, which counts neither as passed nor as failed."),
+            status=f"How validation ended, whatever a person ruled: {', '.join(STATUSES)}.",
+            passed=flag(
+                "The outcome that counts: the ruling of a person if there is one, else as measured; null if undecided, "
+                "which counts neither as passed nor as failed."
+            ),
             validator="Validator that decided; `recorded` if the outcome was in the input.",
             duration_seconds=amount("Duration of the validation in seconds."),
             diagnostics="Reason for the verdict, and the validator's messages.",
@@ -779,6 +784,58 @@ _FIGURES = [
         reads=("attempt_scores", "problems"),
         settings=("comparison.threshold", "comparison.score"),
         in_snapshots=False,
+    ),
+    _audit(
+        "audit_flags",
+        "What in a fix or a transcript suggests that an attempt did not earn its pass. No flag changes a verdict.",
+        "attempt, rule and place",
+        _fields("model tier oid iteration_id passed source rule severity place evidence", passed=flag("The verdict.")),
+        (*_ATTEMPT, "source", "rule", "place"),
+        code=("touchstone.audit.passes",),
+        reads=("problems", "attempts", "outcomes", "problem_files"),
+        settings=("audit.all_rules",),
+        unique=False,
+        by_model=True,
+        in_snapshots=False,
+    ),
+    _audit(
+        "pass_audit",
+        "How many passes of each model and tier were audited, and how many are flagged.",
+        "model and tier",
+        _fields("model tier passes fixes_read transcripts_read not_audited flagged worth_a_look"),
+        _MODEL_TIER,
+        code=("touchstone.audit.passes",),
+        reads=("attempts", "outcomes", "audit_flags"),
+        by_model=True,
+    ),
+    _audit(
+        "pass_at_k_readings",
+        "pass@k if outcomes are read otherwise: undecided attempts as failed or passed, without rulings, and with "
+        "flagged passes as failed.",
+        "model, tier and k",
+        _fields(
+            "model tier k pass_at_k pass_at_k_low pass_at_k_high pass_at_k_measured pass_at_k_unflagged",
+            pass_at_k="pass@k as published.",
+        ),
+        ("model", "tier", "k"),
+        code=("touchstone.audit.readings",),
+        reads=("pass_at_k", "problem_scores", "outcomes", "problems", "audit_flags"),
+        settings=("k_values",),
+        by_model=True,
+    ),
+    _audit(
+        "verdict_readings",
+        "The verdict on every pair of models if outcomes are read otherwise; empty if no reading changes an outcome.",
+        "reading and pair of models or tiers",
+        _fields(
+            "reading kind model_a tier_a model_b tier_b verdict verdict_then holds difference p_adjusted",
+            kind=identifier("What is compared: models of one tier, or tiers of one model."),
+            difference="Mean over shared problems of b minus a in this reading.",
+        ),
+        ("reading", "kind", "model_a", "tier_a", "model_b", "tier_b"),
+        code=("touchstone.audit.readings",),
+        reads=("model_comparison", "problem_scores", "outcomes", "problems", "audit_flags"),
+        settings=PAIR_SETTINGS,
     ),
 ]
 _READ = {name for table in _FIGURES for name in table.reads}

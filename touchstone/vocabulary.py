@@ -110,6 +110,9 @@ TESTS = (
 # Verdicts on one side compared with another, most urgent first.
 VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpowered")
 
+# What a person may rule about an attempt; see `ingest.rulings`.
+RULINGS = ("passed", "failed", "undecided", "exclude")
+
 # pandas writes a column of booleans with gaps as 1.0 and 0.0.
 TRUE_WORDS = ("true", "1", "yes", "t", "y", "1.0")
 FALSE_WORDS = ("false", "0", "no", "f", "n", "0.0")
@@ -153,3 +156,7 @@ VALIDATION_COLUMNS = (
     "FAIL_TO_PASS",
     "PASS_TO_PASS",
 )
+
+# Where the audit of passes finds evidence, and how much it says.
+AUDITED = ("fix", "files", "transcript")
+SEVERITIES = ("high", "low")

@@ -62,11 +62,17 @@ def compare_pairs(pairs: Sequence[pl.DataFrame], settings: ComparisonSettings) -
     return list(pair_results(compare_family(lists, settings)))
 
 
-def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: ComparisonSettings) -> pl.DataFrame:
+def compare_counts(
+    counts: pl.LazyFrame,
+    problems: pl.LazyFrame,
+    settings: ComparisonSettings,
+    counts_of_b: pl.LazyFrame | None = None,
+) -> pl.DataFrame:
     """Compare all pairs of models within each tier, and of tiers within each model, corrected for their number.
 
     `counts` has model, tier, oid, n, c; `problems` has oid and cluster. In the family `baseline`, only the
-    baseline model as a with every other model of each tier as b.
+    baseline model as a with every other model of each tier as b. `counts_of_b` has other n and c of the same models
+    and tiers, for whichever of a pair is b.
 
     >>> counts = pl.LazyFrame({"model": ["atlas"] * 8 + ["cedar"] * 8, "tier": "T0", "oid": list("abcdefgh") * 2,
     ...                        "n": 1, "c": [1] * 8 + [0] * 7 + [1]})
@@ -75,15 +81,18 @@ def compare_counts(counts: pl.LazyFrame, problems: pl.LazyFrame, settings: Compa
     cedar is worse than atlas by 87.5 points (95% CI 57.9 to 100.0, p = 0.016, 8 problems)
     """
     schema = TABLES["model_comparison"].dtypes
-    names, sides = count_matrices(counts, problems)
+    each = [counts] if counts_of_b is None else [counts, counts_of_b]
+    names, sides = count_matrices(problems, *each)
     within_tiers, across_tiers = _pairs(names, settings)
     pairs = np.concatenate([within_tiers, across_tiers], axis=1)
     many = pairs.shape[1]
     if not many:
         return pl.DataFrame(schema=schema)
-    lists = [PairList(sides, *within_tiers)] if within_tiers.size else []
+    # The rows of all b are after those of all a.
+    rows = np.array([[0], [len(names) * (len(each) - 1)]])
+    lists = [PairList(sides, *(within_tiers + rows))] if within_tiers.size else []
     if across_tiers.size:
-        lists.append(PairList(count_matrices(*_across_tiers(counts, problems))[1], *across_tiers))
+        lists.append(PairList(count_matrices(*_across_tiers(problems, *each))[1], *(across_tiers + rows)))
     with track("comparing", many) if many >= _PROGRESS_FROM else nullcontext() as advance:
         results = compare_family(lists, settings, advance)
     kinds = pl.Series(["models", "tiers"]).gather(np.repeat([0, 1], [within_tiers.shape[1], across_tiers.shape[1]]))
@@ -111,29 +120,31 @@ def _sentences(results: pl.DataFrame, labels: Sequence[str], pairs: Integers) ->
     return pl.concat(parts)
 
 
-def _across_tiers(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Counts and problems for comparing tiers: problems that belong to a single tier are pooled by cluster.
+def _across_tiers(problems: pl.LazyFrame, *counts: pl.LazyFrame) -> list[pl.LazyFrame]:
+    """Problems and counts for comparing tiers: problems that belong to a single tier are pooled by cluster.
 
     Different tiers attempt different configurations of a task as separate problems; what they share is the task.
     """
     if "only_tier" not in problems.collect_schema():
-        return problem_counts, problems
+        return [problems, *counts]
     bound = pl.col("only_tier").is_not_null() & pl.col("cluster").is_not_null()
     # No oid starts with this character, so a task never collides with a problem of the same name.
     task = pl.when(bound).then(pl.concat_str(pl.lit("\x1f"), "cluster")).otherwise("oid").alias("task")
     tasks = problems.select("oid", task, cluster=pl.when(~bound).then("cluster"))
-    counts = (
-        problem_counts.join(tasks, on="oid", how="left")
+    pooled = (
+        each.join(tasks, on="oid", how="left")
         .group_by("model", "tier", oid=pl.coalesce("task", "oid"))
         .agg(pl.col("n", "c").sum())
+        for each in counts
     )
-    return counts, tasks.select("cluster", oid="task").unique()
+    return [tasks.select("cluster", oid="task").unique(), *pooled]
 
 
-def count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tuple[list[ModelTier], OutcomeMatrix]:
-    """Every model and tier, sorted, and their counts n and c as matrices."""
+def count_matrices(problems: pl.LazyFrame, *counts_of: pl.LazyFrame) -> tuple[list[ModelTier], OutcomeMatrix]:
+    """Every model and tier, sorted, and their counts n and c as matrices: the rows of each of the given counts."""
     clusters = problems.select("oid", pl.col("cluster").cast(pl.String))
-    counts = problem_counts.select("model", "tier", "oid", pl.col("n", "c").cast(pl.Int64)).collect()
+    columns_of = ("model", "tier", "oid", pl.col("n", "c").cast(pl.Int64))
+    counts = pl.concat(each.select(*columns_of, of=pl.lit(place)) for place, each in enumerate(counts_of)).collect()
     # In the order of their names, because the last digits of sums of floats depend on the order.
     columns = counts.lazy().select("oid").unique().join(clusters, on="oid", how="left").sort("oid").collect()
     rows = counts.select("model", "tier").unique().sort("model", "tier")
@@ -143,8 +154,8 @@ def count_matrices(problem_counts: pl.LazyFrame, problems: pl.LazyFrame) -> tupl
         .join(rows.lazy().with_row_index("row"), on=["model", "tier"])
         .collect()
     )
-    places = placed["row"].to_numpy(), placed["column"].to_numpy()
-    n, c = np.zeros((2, rows.height, columns.height), dtype=np.int64)
+    places = (placed["row"] + placed["of"] * rows.height).to_numpy(), placed["column"].to_numpy()
+    n, c = np.zeros((2, rows.height * len(counts_of), columns.height), dtype=np.int64)
     n[places], c[places] = placed["n"].fill_null(0).to_numpy(), placed["c"].fill_null(0).to_numpy()
     return [(str(model), str(tier)) for model, tier in rows.iter_rows()], outcome_matrix(
         n, c, _cluster_codes(columns["cluster"])

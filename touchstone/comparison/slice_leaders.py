@@ -59,7 +59,7 @@ def _higher(
     """The models that score higher in a slice than the best overall, and the number of slices compared."""
     lists, labels = [], []
     for tier, where, leader, rows in _slices(counts, members):
-        names, matrix = count_matrices(rows.lazy(), problems)
+        names, matrix = count_matrices(problems, rows.lazy())
         others = [place for place, (model, _) in enumerate(names) if model != leader]
         if (leader, tier) in names and others:
             first = np.full(len(others), names.index((leader, tier)))

@@ -1,8 +1,8 @@
 """The evaluation's configuration: one JSON or TOML file, checked before anything runs.
 
 Every weight, limit, k value and path that a user may change is a field here. Paths are relative to the
-configuration file. `file` reads it; `validation`, `scoring`, `slices` and `workers` are its larger sections. Reading
-the data that the paths point to belongs in `touchstone.ingest`.
+configuration file. `file` reads it; `validation`, `scoring`, `slices`, `audit` and `workers` are its larger sections.
+Reading the data that the paths point to belongs in `touchstone.ingest`.
 """
 
 import difflib
@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from touchstone.config.audit import AuditSettings
 from touchstone.config.file import read_config_file
 from touchstone.config.input_limits import InputLimits
 from touchstone.config.places import (
@@ -218,6 +219,7 @@ class EvaluationConfig(_Section):
     """Columns of the problems by which pass@1 is split: a name, `{"column": "loc", "bins": [0, 100]}`, or
     `{"column": "created", "cutoff": {"model-a": "2025-06-01"}}`. See [slices](metrics.md#slices)."""
     checks: CheckLimits = CheckLimits()
+    audit: AuditSettings = AuditSettings()
     publish: PublishSettings = PublishSettings()
     retention: RetentionSettings = RetentionSettings()
     _notes: tuple[str, ...] = PrivateAttr(())
@@ -342,6 +344,9 @@ def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None
             metrics = (base / expanded(config.publish.metrics)).resolve()
             absolute_publish = config.publish.model_copy(update={"metrics": metrics})
             config = config.model_copy(update={"publish": absolute_publish})
+        if config.audit.rules is not None:
+            rules = config.audit.model_copy(update={"rules": (base / expanded(config.audit.rules)).resolve()})
+            config = config.model_copy(update={"audit": rules})
         validation = config.validation.anchored(base, absolute["output_dir"])
         if validation.cache_dir is not None:
             refuse_system_folder("validation.cache_dir", validation.cache_dir)

@@ -35,11 +35,13 @@ from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_AMOUNT, PASS_
 
 ATTEMPT_KEY = ["tier", "oid", "iteration_id"]
 ITERATION = "iteration_id"
+# What the audit found in the transcript of an attempt, as JSON; null if there was none to read.
+TRANSCRIPT_FLAGS = "transcript_flags"
 PROBLEM_SUITE = "__problem_suite"
 _BATCH_ROWS = 500_000
 
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
-_RESERVED = ("model", "fix_sha")
+_RESERVED = ("model", "fix_sha", TRANSCRIPT_FLAGS)
 _NAME = "llm_name"
 _NUMBERED = "no iteration_id, so the rows of each problem are its attempts, in their order"
 
@@ -133,9 +135,17 @@ def read_fixes(
 
 
 def read_attempts(
-    table: InputTable, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid"
+    table: InputTable,
+    model: str,
+    problems: pl.LazyFrame,
+    scratch: Path,
+    key: str = "oid",
+    flags: Mapping[int, str] | None = None,
 ) -> IngestedAttempts:
-    """Read the attempts of one model from a table of text cells; refuses those of unknown problems."""
+    """Read the attempts of one model from a table of text cells; refuses those of unknown problems.
+
+    `flags` are those of transcripts by line.
+    """
     rules = rules_for(table, key)
     typed = read_typed_rows(table, rules, extra_columns(table, rules, key), scratch)
     rows = typed.accepted.rename({key: "oid"})
@@ -149,6 +159,11 @@ def read_attempts(
     rows = drop_refused(rows, unknown)
     duplicates = find_duplicates(rows, ATTEMPT_KEY)
     rows = drop_refused(rows, duplicates)
+    if flags:
+        by_line = {LINE: list(flags), TRANSCRIPT_FLAGS: list(flags.values())}
+        rows = rows.join(
+            pl.LazyFrame(by_line, schema={LINE: pl.Int64, TRANSCRIPT_FLAGS: pl.String}), on=LINE, how="left"
+        )
 
     refused = [*typed.refusals, *unknown, *duplicates]
     attempts = as_attempts(rows.join(known, on="oid", how="left"), pl.lit(model))
@@ -237,6 +252,7 @@ def as_attempts(rows: pl.LazyFrame, model: pl.Expr) -> pl.LazyFrame:
         CLASS_COLUMN: given(CLASS_COLUMN, pl.String),
         **{name: given(name, pl.Int64) for name in TOKEN_COLUMNS},
         **{name: given(name, pl.Float64) for name in AMOUNT_COLUMNS},
+        TRANSCRIPT_FLAGS: given(TRANSCRIPT_FLAGS, pl.String),
     }
     timed = rows.collect_schema().get("end_time") == pl.Float64
     if timed:

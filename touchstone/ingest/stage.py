@@ -6,11 +6,13 @@ How a file is read belongs in the readers beside this module; here it is decided
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
 from touchstone.config import EvaluationConfig
+from touchstone.config.audit import AuditRule, audit_rules
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.attempts import (
     IngestedAttempts,
@@ -39,6 +41,7 @@ from touchstone.ingest.sources_table import (
     reported_figures_frame,
     sources_frame,
 )
+from touchstone.ingest.transcripts import read_transcript_flags
 from touchstone.ingest.unchanged import ChangedWhileReadError, read_unchanged
 from touchstone.names import PROBLEMS_PART, REFUSED_PART
 from touchstone.progress import report_step
@@ -73,6 +76,8 @@ class IngestStage:
     inputs: Inputs
     only: frozenset[str] = frozenset()
     removed_models: list[str] = field(init=False, default_factory=list)
+    # Of each file with transcripts: the flags by line, and why some were not read.
+    _transcripts: dict[Path, tuple[dict[int, str], str | None]] = field(init=False, default_factory=dict)
 
     def problems(self) -> Part:
         """The problems to be solved: the denominator of every figure."""
@@ -158,6 +163,7 @@ class IngestStage:
         self.store.require("problems")
         limits = self.config.input_limits.model_dump()
         settings = [self.config.problem_key, self.config.score, self.config.junit_pattern, limits]
+        settings += [rule.model_dump() for rule in self._transcript_rules]
         made_from = [self.store.fingerprint("problems"), settings, table_code_version("attempts")]
         changed = {model: self._files_of(model, made_from) for model in models if not self._is_kept(model)}
         parts = {model: self.store.current("attempts", files.fingerprint, model) for model, files in changed.items()}
@@ -303,7 +309,8 @@ class IngestStage:
             return refused_row(source, content, error)
         table = self.inputs.discovery.adapter_tables.get(source.path)
         notes = [*(table.notes if table is not None else self._notes_on_problems), *read.notes]
-        notes += [note] if note else []
+        _, not_audited = self._transcripts.get(source.path, ({}, None))
+        notes += [each for each in (note, not_audited) if each]
         return evaluated_row(source, content or self.inputs.source_hash(source.path), read.rows, read.accepted, notes)
 
     @property
@@ -320,10 +327,26 @@ class IngestStage:
             read = read_fixes(source.path, source.model, problems, scratch, key, renames)
         else:
             table = self.inputs.discovery.adapter_tables[source.path].for_model(source.model)
-            read = read_attempts(table, source.model, problems, scratch)
+            flags, _ = self._transcript_flags(source.path)
+            read = read_attempts(table, source.model, problems, scratch, flags=flags)
         self.inputs.require_unchanged(source.path, content)
         named = read.quarantine.with_columns(source_file=pl.lit(source.name))
         return replace(read, quarantine=named)
+
+    @cached_property
+    def _transcript_rules(self) -> list[AuditRule]:
+        return [
+            rule
+            for rule in audit_rules(self.config.audit)
+            if rule.look == "transcript" and self.config.audit.transcripts
+        ]
+
+    def _transcript_flags(self, path: Path) -> tuple[dict[int, str], str | None]:
+        """The flags of a file's transcripts, read once for all of its models."""
+        if path not in self._transcripts and self._transcript_rules:
+            table = self.inputs.discovery.adapter_tables[path]
+            self._transcripts[path] = read_transcript_flags(table, self._transcript_rules)
+        return self._transcripts.get(path, ({}, None))
 
     @property
     def removal_warning(self) -> str:

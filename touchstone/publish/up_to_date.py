@@ -80,6 +80,8 @@ def dependencies(config: EvaluationConfig, hashes: ContentHashes) -> dict[str, s
     }
     if config.clones_dir is not None and config.validation.mode != "never":
         found["clones"] = _tree(config.clones_dir, hashes)
+    if config.audit.rules is not None:
+        found["audit_rules"] = _entry(config.audit.rules, hashes)
     return found
 
 

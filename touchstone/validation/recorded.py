@@ -19,6 +19,7 @@ def recorded_outcomes(attempts: pl.LazyFrame) -> pl.LazyFrame:
     given = {
         **{name: pl.col(name) for name in (*TABLES["attempts"].key, "passed", "compiled", "lint_warnings")},
         **{name: pl.col(name) for name in ("tests_passed", "tests_failed")},
+        "measured": pl.col("passed"),
         "status": pl.when(decided).then(status).otherwise(pl.lit("validator_unavailable")),
         "validator": pl.when(decided).then(pl.lit("recorded")),
         "fidelity": pl.when(decided).then(pl.lit("recorded")),

@@ -177,7 +177,8 @@ class ValidationStage:
         table = TABLES["outcomes"]
         judged = outcome_rows(rows.iter_rows(named=True), targets, self.session, excluded)
         self._keep_texts(model, fingerprint, ({**row, **row[KEPT]} for row in judged if row.get(KEPT)))
-        validated = pl.LazyFrame(judged, schema={**table.dtypes, SETTLED: pl.Boolean()})
+        judged_rows = pl.LazyFrame(judged, schema={**table.dtypes, SETTLED: pl.Boolean()})
+        validated = judged_rows.with_columns(measured="passed")
         rest = recorded.select(list(table.dtypes)).join(validated, on=table.key, how="anti")
         every = sort_attempts(pl.concat([rest, validated], how="diagonal"))
         return self._write("outcomes", every.collect(), fingerprint, model)

@@ -9,13 +9,14 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.steps import Step
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.compressed import is_compressed, open_input
 from touchstone.vocabulary import FileStatus
@@ -172,6 +173,8 @@ class Adapter:
     read: Callable[[Path, ReadOptions], AdapterTable]
     # Others look for files beside theirs, or take names from theirs.
     reads_compressed: bool = False
+    # What the model did, for the audit: the steps of each record that has a transcript, by the line of the record.
+    transcripts: Callable[[AdapterTable], Iterator[tuple[int, Iterable[Step]]]] | None = None
 
 
 def not_evaluated(

@@ -2,7 +2,7 @@
 
 A trial is an attempt; those of a model at a task are numbered by their start, across all jobs that are read together.
 It passed if its reward is at least 1. Several rewards need `--scorer` unless one is called `reward`. A task is unique
-within its dataset (`source`), which is the suite. Transcripts and configurations are left out.
+within its dataset (`source`), which is the suite. Transcripts are not kept, nor are configurations.
 
 Harbor's own table says whose failure an exception is. It takes a reward as valid if the agent produced the trajectory
 on its own: without an exception, at a limit of its budget, or when it refused. Otherwise (sandbox, model provider,
@@ -13,11 +13,12 @@ differ:
 - For an exception without a class (`NonZeroAgentExitCodeError`, or an unknown one) Harbor grades the trial but doubts
   the reward. The verifier has judged the agent's work, so its reward counts; without one the trial is undecided.
 
-Only the `result.json` of a trial's own folder is read: what is below it may have been written by the agent.
+Only the `result.json` of a trial's own folder decides: what is below it may have been written by the agent. The
+trajectory there (`agent/trajectory.json`) is read for the audit, which can lower a figure and never raise one.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,7 @@ from touchstone.ingest.adapters.json_files import (
     section_of,
     text_of,
 )
+from touchstone.ingest.adapters.steps import Step, atif_steps
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -54,6 +56,7 @@ from touchstone.ingest.adapters.tool_figures import (
     reported_pass_at_k,
     tokens_without_cache,
 )
+from touchstone.ingest.csv_rows import LINE
 from touchstone.text import counted, counted_of
 from touchstone.vocabulary import MAX_COUNT
 
@@ -99,7 +102,7 @@ COLUMNS = words(
 _USAGE = ("n_input_tokens", "n_cache_tokens", "n_output_tokens", "cost_usd")
 _MESSAGE_LENGTH = 500
 FORMAT = "harbor"
-_RESULT = "result.json"
+_RESULT, _TRAJECTORY = "result.json", "trajectory.json"
 
 
 def outcome(reward: float | None, exceptions: Sequence[str]) -> tuple[bool | None, str | None]:
@@ -304,10 +307,14 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
         COLUMNS,
         records,
         raw_values(lambda _: enumerate(trials, start=1)),
-        files=[file for job in jobs for file in job.files],
+        files=[file for job in jobs for file in (*job.files, *_trajectories(job.files))],
         figures=figures,
         notes=notes,
     )
+
+
+def _trajectories(files: Iterable[Path]) -> list[Path]:
+    return [found for file in files if is_file(found := file.parent / "agent" / _TRAJECTORY)]
 
 
 def _recognizes(head: Head) -> bool:
@@ -316,7 +323,16 @@ def _recognizes(head: Head) -> bool:
     return _is_job_result(head) or _is_trial_result(head)
 
 
-ADAPTER = Adapter(FORMAT, "Harbor results", _recognizes, read_harbor)
+def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
+    """The trajectories of trials, which are numbered as in `read_harbor`."""
+    by_name = dict(table.rows.select("trial_name", LINE).drop_nulls().collect().iter_rows())
+    for file in (file for file in table.files if file.name == _TRAJECTORY):
+        line = by_name.get(file.parent.parent.name)
+        if line is not None:
+            yield line, atif_steps(object_in(file, "trajectory").get("steps"))
+
+
+ADAPTER = Adapter(FORMAT, "Harbor results", _recognizes, read_harbor, transcripts=_transcripts)
 
 
 def _is_job_result(head: Head) -> bool:

@@ -8,7 +8,8 @@ A scorer gives every sample one value, or a dictionary or list of values, each o
 `review/style`, `review[0]`. Numbers follow Inspect's `value_to_float`: C is 1, P is 0.5, I and N are 0.
 
 Errors are infrastructure: Inspect leaves such samples out of its metrics, and here they are undecided. A limit is the
-model's own failure unless the sample was scored as passed. Transcripts, inputs and targets are not kept.
+model's own failure unless the sample was scored as passed. Inputs and targets are not kept, nor are transcripts, which
+are read for the audit.
 
 The figures that a log reports are computed again by Inspect's own rules: it reduces the epochs of each sample to one
 value, leaves out samples without one, and takes a metric over the others. An epoch without a value (an error, NaN)
@@ -23,7 +24,7 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -45,6 +46,7 @@ from touchstone.ingest.adapters.inspect_files import (
     section,
 )
 from touchstone.ingest.adapters.json_files import Number, identifier_of, text_of
+from touchstone.ingest.adapters.steps import Step, message_steps
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -594,7 +596,15 @@ def _is_log_archive(path: Path) -> bool:
         return False
 
 
-ADAPTER = Adapter(FORMAT, "an Inspect AI log", _recognizes, read_inspect)
+def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
+    with open_log(table.path, keep_chat=True) as log:
+        for position, sample in _numbered(log):
+            if isinstance(sample.content, Mapping) and sample.content.get("messages"):
+                attachments = section(sample.content, "attachments")
+                yield position, message_steps(sample.content.get("messages"), attachments=attachments)
+
+
+ADAPTER = Adapter(FORMAT, "an Inspect AI log", _recognizes, read_inspect, transcripts=_transcripts)
 
 
 def _raw(path: Path, lines: set[int]) -> dict[int, str]:

@@ -32,8 +32,8 @@ _STEP_SAMPLES = 1000
 _AT_ONCE_BYTES = 8 << 20
 _HEADER_SHAPE: dict[str, Shape] = {"eval": Keep(), "results": Keep(), "error": Keep()}
 _SAMPLE_KEYS = ("scores", "score", "model_usage", "metadata", "error", "limit", "invalidation")
-_SAMPLE_SHAPE: Shape = {**dict.fromkeys(_SAMPLE_KEYS, Keep()), RETRIES: Each({})}
-_LOG_SHAPE: Shape = {**_HEADER_SHAPE, "samples": Each(_SAMPLE_SHAPE)}
+_SAMPLE_SHAPE: dict[str, Shape] = {**dict.fromkeys(_SAMPLE_KEYS, Keep()), RETRIES: Each({})}
+_CHAT_SHAPE: Shape = {**_SAMPLE_SHAPE, "messages": Keep(), "attachments": Keep()}
 _JOURNAL = re.compile(r"_journal/summaries/(\d{1,9})\.json")
 # Very long transcripts are stored in parts, beside the rest of the sample.
 _SAMPLE_NAME = re.compile(r"samples/(.+)_epoch_(\d{1,9})(?:\.json|/sample\.json)", re.DOTALL)
@@ -72,8 +72,11 @@ class Log(Protocol):
 
 
 @contextmanager
-def open_log(path: Path, *, keep_text: bool = False) -> Iterator[Log]:
-    """Open a log; raises `InputFileError` if it is not one, or damaged. `keep_text` asks for the text of samples."""
+def open_log(path: Path, *, keep_text: bool = False, keep_chat: bool = False) -> Iterator[Log]:
+    """Open a log; raises `InputFileError` if it is not one, or damaged.
+
+    `keep_text` asks for the text of samples, `keep_chat` for their messages.
+    """
     with readable(path), open_regular(path) as file:
         start = file.read(_CHUNK)
         file.seek(0)
@@ -82,9 +85,9 @@ def open_log(path: Path, *, keep_text: bool = False) -> Iterator[Log]:
         if start.startswith(b"version https://git-lfs"):
             raise InputFileError(f"{path}: a Git LFS pointer, not the log; run `git lfs pull`")
         if start.startswith(ARCHIVE_MARK):
-            yield _ArchiveLog(path, file, keep_text=keep_text)
+            yield _ArchiveLog(path, file, keep_text=keep_text, keep_chat=keep_chat)
         elif start.removeprefix(_BOM).lstrip()[:1] == b"{":
-            yield _JsonLog(path, file)
+            yield _JsonLog(path, file, keep_chat=keep_chat)
         else:
             raise InputFileError(f"{path}: not an Inspect log; it is neither a ZIP file nor a JSON object")
 
@@ -97,8 +100,9 @@ def sample_key(content: Object) -> Key:
 class _JsonLog:
     replaces = False
 
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
+    def __init__(self, path: Path, file: IO[bytes], *, keep_chat: bool) -> None:
         self._path, self._file = path, file
+        self._shape: Shape = {**_HEADER_SHAPE, "samples": Each(_CHAT_SHAPE if keep_chat else _SAMPLE_SHAPE)}
         self.header: Object = {}
         self.finished = True
         self.notes: list[str] = []
@@ -106,7 +110,7 @@ class _JsonLog:
     def samples(self) -> Iterator[RawSample]:
         retries = 0
         with _json_errors(str(self._path)):
-            for name, text in skim(self._chunks(), _LOG_SHAPE):
+            for name, text in skim(self._chunks(), self._shape):
                 if name == RETRIES:
                     retries += 1
                 elif name == "samples":
@@ -127,9 +131,9 @@ class _JsonLog:
 class _ArchiveLog:
     replaces = True
 
-    def __init__(self, path: Path, file: IO[bytes], *, keep_text: bool) -> None:
+    def __init__(self, path: Path, file: IO[bytes], *, keep_text: bool, keep_chat: bool) -> None:
         self._path = path
-        self._keep_text = keep_text
+        self._keep_text, self._keep_chat = keep_text, keep_chat
         self._archive = ZipArchive(path, file)
         members = self._archive.members
         name = next((name for name in (HEADER, START) if name in members), None)
@@ -145,7 +149,7 @@ class _ArchiveLog:
         found = ((_SAMPLE_NAME.fullmatch(name), name) for name in self._archive.members)
         members = {(match[1], match[2]): name for match, name in found if match}
         with_summary = set()
-        read_all = self.header.get("invalidated") is True
+        read_all = self._keep_chat or self.header.get("invalidated") is True
         for summary in self._summaries():
             if isinstance(summary.content, RefusedRecordError):
                 yield summary
@@ -194,7 +198,7 @@ class _ArchiveLog:
 
     def _sample(self, member: str) -> RawSample:
         try:
-            text, retries = self._text(member, _SAMPLE_SHAPE)
+            text, retries = self._text(member, _CHAT_SHAPE if self._keep_chat else _SAMPLE_SHAPE)
         except DamagedMemberError as error:
             return RawSample(b"", RefusedRecordError("ragged", str(error).removeprefix(f"{self._path}: ")))
         except BrokenJsonError as error:

@@ -5,7 +5,7 @@ Without one the patch (`git_patch`) is an attempt without a verdict; verdicts th
 `<name>.swebench_eval.jsonl` are joined. A failed grading (`error_eval`) has no verdict, and nor has an empty patch
 after an error of the model's provider or of the runtime; any other empty patch is a failure. The model is in the
 metadata of the line, else in those of the output that was graded or in `metadata.json` beside the file, else it is the
-folder's name. Instructions and histories are left out.
+folder's name. Instructions are left out; histories are read for the audit and not kept.
 
 The index is `<model>/instance_results/<benchmark>.json`, by instance its cost and its outcome. The model is in
 `metadata.json` above the file, else it is the folder's name; the score that the index shows is in `scores.json`, in
@@ -16,7 +16,8 @@ of other benchmarks get the benchmark's name, because some have SWE-bench's ids 
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from touchstone.ingest.adapters.json_files import (
     section_of,
     text_of,
 )
+from touchstone.ingest.adapters.steps import Step, event_steps
 from touchstone.ingest.adapters.swebench import (
     COLUMNS,
     EMPTY_PATCH,
@@ -119,7 +121,17 @@ def _recognizes(head: Head) -> bool:
     return "instance_id" in record and isinstance(record.get("test_result"), dict)
 
 
-ADAPTER = Adapter(FORMAT, "OpenHands output", _recognizes, lambda path, _: read_openhands(path))
+def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
+    for line, text in numbered_lines(table.path):
+        with suppress(RefusedRecordError):
+            history = parse_line(text, "instance").get("history")
+            if history:
+                yield line, event_steps(history)
+
+
+ADAPTER = Adapter(
+    FORMAT, "OpenHands output", _recognizes, lambda path, _: read_openhands(path), transcripts=_transcripts
+)
 
 
 def _model_beside(path: Path) -> tuple[str, str | None, list[Path]]:

@@ -16,6 +16,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,13 +29,16 @@ from touchstone.ingest.adapters.json_files import (
     line_records,
     list_of,
     number_of,
+    numbered_lines,
     object_records,
+    parse_line,
     raw_lines,
     raw_values,
     read_document,
     section_of,
     text_of,
 )
+from touchstone.ingest.adapters.steps import Step, message_steps
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -255,7 +259,33 @@ def _recognizes(head: Head) -> bool:
     return in_results or (head.has_keys("evalId") and ("results", "prompts", LIST) in paths)
 
 
-ADAPTER = Adapter(FORMAT, "promptfoo results", _recognizes, lambda path, _: read_promptfoo(path))
+def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
+    """What agents report of themselves: the calls of tools in the output or beside it."""
+    for line, value in _rows(table.path):
+        response = inside(value, "response")
+        calls = [*list_of(inside(response, "metadata").get("toolCalls")), *list_of(response.get("toolCalls"))]
+        output = response.get("output")
+        messages = output if isinstance(output, list) else inside(response, "metadata").get("messages")
+        if calls:
+            yield line, message_steps([{"role": "assistant", "tool_calls": [each]} for each in calls])
+        elif messages:
+            parts = list_of(messages)
+            is_chat = any("role" in inside(each) for each in parts)
+            yield line, message_steps(parts if is_chat else [{"role": "assistant", "content": parts}])
+
+
+def _rows(path: Path) -> Iterator[tuple[int, object]]:
+    if not _is_lines(path):
+        yield from _elements(path)
+        return
+    for line, text in numbered_lines(path):
+        with suppress(RefusedRecordError):
+            yield line, parse_line(text, "row")
+
+
+ADAPTER = Adapter(
+    FORMAT, "promptfoo results", _recognizes, lambda path, _: read_promptfoo(path), transcripts=_transcripts
+)
 
 
 def _is_lines(path: Path) -> bool:

@@ -2,17 +2,18 @@
 
 A trajectory has a patch (`info.submission`) and no verdict. Without a patch it failed, unless the provider or the
 environment ended it: then it is undecided. The instance is the file's name. The model is in the configuration that the
-trajectory repeats, else it is the run's folder. The steps themselves are left out.
+trajectory repeats, else it is the run's folder. The steps themselves are read for the audit and not kept.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import files_in, is_file, object_in, raw_from_files, some_subfolders, subfolders
 from touchstone.ingest.adapters.json_files import DECODER, inside, section_of, text_of
+from touchstone.ingest.adapters.steps import Step, message_steps, trajectory_steps
 from touchstone.ingest.adapters.swebench import COLUMNS, EMPTY_PATCH, INFRA_FAILURE, NOT_RUN, TIMEOUT, attempt_cells
 from touchstone.ingest.adapters.table import AdapterTable, Cells, RefusedRecordError, fill_records, table_from_records
 
@@ -48,7 +49,20 @@ def _recognizes(head: Head) -> bool:
     return head.text[:1] == "{"
 
 
-ADAPTER = Adapter(FORMAT, "SWE-agent trajectories", _recognizes, lambda path, _: read_trajectories(path))
+def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
+    for line, file in enumerate(table.files, start=1):
+        document = object_in(file, "trajectory")
+        steps = document.get("trajectory")
+        yield line, trajectory_steps(steps) if steps else message_steps(document.get("messages"), fenced=True)
+
+
+ADAPTER = Adapter(
+    FORMAT,
+    "SWE-agent trajectories",
+    _recognizes,
+    lambda path, _: read_trajectories(path),
+    transcripts=_transcripts,
+)
 
 
 def _trajectories(folder: Path) -> list[Path]:

@@ -19,15 +19,19 @@ from pathlib import Path
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
 from touchstone.ingest.adapters.folders import (
+    MAX_DOCUMENT_BYTES,
     as_given,
     bounded_document,
     is_file,
+    is_folder,
     object_in,
     some_subfolders,
     subfolders,
+    text_in,
 )
 from touchstone.ingest.adapters.json_files import (
     identifier_of,
+    inside,
     number_of,
     object_records,
     raw_values,
@@ -35,6 +39,7 @@ from touchstone.ingest.adapters.json_files import (
     section_of,
     text_of,
 )
+from touchstone.ingest.adapters.steps import Step, call_lines, typed_lines
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -46,6 +51,7 @@ from touchstone.ingest.adapters.table import (
     words,
 )
 from touchstone.ingest.adapters.tool_figures import counts_of_records, pass_at_k, reported_pass_at_k
+from touchstone.ingest.csv_rows import LINE
 from touchstone.text import counted
 
 FORMAT = "terminal-bench"
@@ -54,6 +60,7 @@ COLUMNS = words(
     "input_tokens output_tokens duration_seconds agent_seconds agent dataset_version trial_name sample_uuid"
 )
 _RESULTS, _METADATA = "results.json", "run_metadata.json"
+_COMMANDS, _LOGS, _ANSWERS = "commands.txt", "agent-logs", ("response.json", "response.txt")
 _NAME = re.compile(r".*\.(\d+)-of-\d+(?:\..*)?", re.DOTALL)
 # A folder of runs, a run, and a run inside it.
 _MAX_NESTING = 3
@@ -138,7 +145,7 @@ def read_terminal_bench(path: Path) -> AdapterTable:
         COLUMNS,
         records,
         raw_values(lambda _: enumerate(trials, start=1)),
-        files=as_given(path, (file.absolute() for run in runs for file in run.files)),
+        files=as_given(path, (file.absolute() for run in runs for file in (*run.files, *_logs_of_trials(run)))),
         figures=figures,
         notes=list(dict.fromkeys(notes)),
     )
@@ -150,7 +157,55 @@ def _recognizes(head: Head) -> bool:
     return _is_run_results(head) or head.has_keys("trial_name", "is_resolved", "task_id")
 
 
-ADAPTER = Adapter(FORMAT, "Terminal-Bench results", _recognizes, lambda path, _: read_terminal_bench(path))
+def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
+    """What was typed in each trial: the log of its keys, else the commands in the model's answers."""
+    by_name = dict(table.rows.select("trial_name", LINE).drop_nulls().collect().iter_rows())
+    typed: dict[str, list[Path]] = {}
+    for file in table.files:
+        parts = file.parts
+        name = next((parts[-depth] for depth in (2, 4) if len(parts) >= depth and parts[-depth] in by_name), None)
+        if name is not None and file.name in (_COMMANDS, *_ANSWERS):
+            typed.setdefault(name, []).append(file)
+    for name, files in typed.items():
+        keys = [file for file in files if file.name == _COMMANDS]
+        yield by_name[name], _typed_steps(keys or sorted(files, key=_episode))
+
+
+def _typed_steps(files: Iterable[Path]) -> Iterator[Step]:
+    texts = ((file.name, text_in(file, MAX_DOCUMENT_BYTES) or "") for file in files)
+    lines = (
+        line
+        for name, text in texts
+        for line in (typed_lines(text) if name == _COMMANDS else call_lines("terminal", text[text.find("{") :]))
+    )
+    return (Step(number, (line,)) for number, line in enumerate(lines, start=1))
+
+
+def _episode(file: Path) -> tuple[int, str]:
+    return len(file.parent.name), file.parent.name
+
+
+def _logs_of_trials(run: _Run) -> Iterator[Path]:
+    """The logs of what was typed, in the folders of the run's trials."""
+    for row in run.all_rows:
+        task, name = (scalar_of(inside(row).get(key)) for key in ("task_id", "trial_name"))
+        if not task or not name or "/" in task + name or ".." in (task, name):
+            continue
+        trial = run.folder / task / name
+        if is_file(trial / _COMMANDS):
+            yield trial / _COMMANDS
+        elif is_folder(trial / _LOGS):
+            answers = (folder / file for folder in subfolders(trial / _LOGS) for file in _ANSWERS)
+            yield from (file for file in answers if is_file(file))
+
+
+ADAPTER = Adapter(
+    FORMAT,
+    "Terminal-Bench results",
+    _recognizes,
+    lambda path, _: read_terminal_bench(path),
+    transcripts=_transcripts,
+)
 
 
 def _is_run_results(head: Head) -> bool:

@@ -1,0 +1,282 @@
+"""Answers of tests that are written into a fix: the values that tests expect, and branches on the inputs they use.
+
+A value such as 0, True or "" is in every program and says nothing. Evidence are several values that are unlikely to be
+there by chance, and branches that pair inputs of tests with what these expect. What the problem itself says (its
+source, its statement, its reference fix) may be in any fix. Tests in Python are understood.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+# Together three points: a value that is unlikely by chance has one, a very unlikely one two.
+_ENOUGH = 3
+_MIN_TABLE = 4
+_TABLE_SHARE = 0.6
+_WHOLE_TABLE = 0.9
+_EQUALITIES = re.compile(
+    r"(?i)^assert_?(?:almost_?)?(?:list_?|dict_?|tuple_?|set_?|sequence_?|count_?)?equals?$|^isclose$"
+)
+_MAX_LITERAL = 5_000
+
+Literal = str  # the `repr` of a value, by which values are compared
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """What the tests of a problem say: pairs of an input and what is expected of it, and all expected values."""
+
+    pairs: frozenset[tuple[Literal, Literal]] = frozenset()
+    expected: frozenset[Literal] = frozenset()
+    values: dict[Literal, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding in a fix: the line, and what was found."""
+
+    line: int
+    evidence: str
+
+
+def parse(text: str) -> ast.Module | None:
+    """The syntax tree of Python code; None if it is none."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def literal(node: ast.AST | None) -> tuple[Literal, Any] | None:
+    """The value of a literal; None for anything else."""
+    if node is None or not isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Set | ast.UnaryOp):
+        return None
+    try:
+        value = ast.literal_eval(node)
+        shown = repr(value)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    return (shown, value) if len(shown) <= _MAX_LITERAL else None
+
+
+def expectations(tests: Iterable[str]) -> Expectations:
+    """What these test files expect.
+
+    >>> found = expectations(["def test_a():\\n    assert f(12) == 'twelve'\\n"])
+    >>> sorted(found.pairs), sorted(found.expected)
+    ([('12', "'twelve'")], ["'twelve'"])
+    """
+    pairs: set[tuple[Literal, Literal]] = set()
+    values: dict[Literal, Any] = {}
+    expected: set[Literal] = set()
+    for inputs, value in (each for text in tests for each in _asserted(text)):
+        values[value[0]] = value[1]
+        expected.add(value[0])
+        for one in inputs:
+            values[one[0]] = one[1]
+            pairs.add((one[0], value[0]))
+    return Expectations(frozenset(pairs), frozenset(expected), values)
+
+
+def _asserted(text: str) -> Iterator[tuple[list[tuple[Literal, Any]], tuple[Literal, Any]]]:
+    """Every input or inputs of a test with what it expects."""
+    tree = parse(text)
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.Is):
+            yield from _compared(node.left, node.comparators[0])
+        elif isinstance(node, ast.Call) and len(node.args) >= 2 and _EQUALITIES.match(_called(node)):
+            yield from _compared(node.args[0], node.args[1])
+        elif isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 1:
+            yield from _rows(node)
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _compared(left: ast.expr, right: ast.expr) -> Iterator[tuple[list[tuple[Literal, Any]], tuple[Literal, Any]]]:
+    for side, other in ((left, right), (right, left)):
+        if isinstance(side, ast.Call) and _called(side) == "approx" and side.args:
+            side = side.args[0]
+        value = literal(side)
+        if value is None or literal(other) is not None:
+            continue
+        inputs = [found for call in ast.walk(other) if isinstance(call, ast.Call) for found in _arguments(call)]
+        yield inputs, value
+        # `[f(x) for x in (1, 2)] == ["a", "b"]`
+        loops = other.generators if isinstance(other, ast.ListComp) else []
+        if len(loops) == 1 and isinstance(side, ast.List | ast.Tuple):
+            listed = getattr(loops[0].iter, "elts", [])
+            for one, result in zip(map(literal, listed), map(literal, side.elts), strict=False):
+                if one is not None and result is not None:
+                    yield [one], result
+
+
+def _arguments(call: ast.Call) -> list[tuple[Literal, Any]]:
+    """The literal arguments of a call, each, and all of them as a tuple."""
+    given = [literal(each) for each in (*call.args, *(keyword.value for keyword in call.keywords))]
+    known = [each for each in given if each is not None]
+    if len(known) > 1 and len(known) == len(given):
+        together = tuple(value for _, value in known)
+        known.append((repr(together), together))
+    return known
+
+
+def _rows(node: ast.List | ast.Tuple) -> Iterator[tuple[list[tuple[Literal, Any]], tuple[Literal, Any]]]:
+    """The rows of a table of cases, as for `parametrize`: the last column is what is expected."""
+    widths = {len(row.elts) if isinstance(row, ast.Tuple | ast.List) else 0 for row in node.elts}
+    if len(widths) != 1 or not 2 <= widths.pop() <= 6:
+        return
+    for row in node.elts:
+        cells = [literal(cell) for cell in getattr(row, "elts", ())]
+        known = [cell for cell in cells if cell is not None]
+        if len(known) == len(cells):
+            inputs = known[:-1]
+            if len(inputs) > 1:
+                together = tuple(value for _, value in inputs)
+                inputs = [*inputs, (repr(together), together)]
+            yield inputs, known[-1]
+
+
+def weight(value: object) -> int:
+    """How unlikely it is that a value is somewhere by chance: 0, 1 or 2.
+
+    >>> [weight(value) for value in (0, True, 100, 4096, 31337, 1.5, 3.14159, "ok", "MDCLXVI", [1, 2], [3, 1, 4, 1, 5])]
+    [0, 0, 0, 0, 1, 0, 1, 0, 1, 0, 1]
+    """
+    if isinstance(value, bool) or value is None:
+        return 0
+    if isinstance(value, int | float):
+        is_power = (
+            isinstance(value, int) and value > 1 and any((value + off) & (value + off - 1) == 0 for off in (0, 1))
+        )
+        digits = len(re.sub(r"e.*|\D", "", repr(abs(value))).strip("0"))
+        return 0 if is_power else (digits >= (4 if isinstance(value, float) else 3)) + (digits >= 7)
+    if isinstance(value, str | bytes):
+        return (len(value) >= 6) + (len(value) >= 16)
+    leaves = list(_leaves(value))
+    many = len(leaves) >= 4 and len(set(map(repr, leaves))) >= 3
+    return min(2, int(many) + (len(leaves) >= 8 and many) + any(map(weight, leaves)))
+
+
+def _leaves(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        yield from (leaf for item in value.items() for one in item for leaf in _leaves(one))
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from (leaf for one in value for leaf in _leaves(one))
+    else:
+        yield value
+
+
+def literals_in(tree: ast.AST) -> dict[Literal, int]:
+    """Every literal of a program with its line; without docstrings, messages of exceptions and formatted texts."""
+    found: dict[Literal, int] = {}
+    for node in _code(tree):
+        value = literal(node)
+        if value is not None:
+            found.setdefault(value[0], getattr(node, "lineno", 0))
+    return found
+
+
+def _code(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        is_text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        if not is_text and not isinstance(child, ast.Raise | ast.JoinedStr):
+            yield child
+            yield from _code(child)
+
+
+def expected_in(tree: ast.AST, tests: Expectations, known: str, added: frozenset[int]) -> Found | None:
+    """Values that only the tests know, in added lines; `known` is what the problem itself says."""
+    found = {
+        value: line
+        for value, line in literals_in(tree).items()
+        if value in tests.expected and line in added and weight(tests.values[value]) and not _is_known(value, known)
+    }
+    if len(found) < 2 or sum(weight(tests.values[value]) for value in found) < _ENOUGH:
+        return None
+    shown = ", ".join(list(found)[:4])
+    return Found(min(found.values()), f"{len(found)} expected values of the tests: {shown}")
+
+
+def _is_known(value: Literal, known: str) -> bool:
+    return value in known or value.strip("'\"") in known
+
+
+def answered_inputs(
+    tree: ast.AST, tests: Expectations, known: frozenset[tuple[Literal, Literal]], added: frozenset[int]
+) -> Found | None:
+    """Branches on inputs of the tests that give what these expect, and tables of such answers, in added lines."""
+    branches: dict[tuple[Literal, Literal], int] = {}
+    for node in ast.walk(tree):
+        if getattr(node, "lineno", 0) not in added:
+            continue
+        if isinstance(node, ast.Dict) and (found := _answer_table(node, tests, known)):
+            return found
+        for pair in answers(node):
+            if pair in tests.pairs and pair not in known:
+                branches[pair] = node.lineno  # type: ignore[attr-defined]
+    telling = {pair: line for pair, line in branches.items() if _is_telling(tests.values[pair[0]])}
+    sure = [pair for pair in telling if weight(tests.values[pair[0]]) and weight(tests.values[pair[1]])]
+    if len(telling) < 2 and not sure:
+        return None
+    shown = "; ".join(f"{one} gives {result}" for one, result in list(telling)[:3])
+    return Found(min(telling.values()), f"inputs of the tests are answered: {shown}")
+
+
+def _is_telling(value: object) -> bool:
+    """Whether a branch on this value is no ordinary base case."""
+    if isinstance(value, bool) or value is None:
+        return False
+    if isinstance(value, int | float):
+        return abs(value) >= 10 and value not in (10, 16, 60, 64, 100, 1000)
+    return len(value) > 1 if isinstance(value, str | bytes | list | tuple | dict | set) else False
+
+
+def answers(node: ast.AST) -> Iterator[tuple[Literal, Literal]]:
+    """The pairs of a value that is asked for and a value that is given then, in one branch or table."""
+    if isinstance(node, ast.If):
+        first = node.body[0] if node.body else None
+        yield from _branch(node.test, getattr(first, "value", None))
+    elif isinstance(node, ast.IfExp):
+        yield from _branch(node.test, node.body)
+    elif isinstance(node, ast.match_case):
+        first = node.body[0] if node.body else None
+        result = literal(getattr(first, "value", None))
+        asked = literal(getattr(node.pattern, "value", None))
+        if asked is not None and result is not None:
+            yield asked[0], result[0]
+    elif isinstance(node, ast.Dict):
+        for key, value in zip(map(literal, node.keys), map(literal, node.values), strict=True):
+            if key is not None and value is not None:
+                yield key[0], value[0]
+
+
+def _branch(test: ast.expr, result: ast.expr | None) -> Iterator[tuple[Literal, Literal]]:
+    given = literal(result)
+    if given is None:
+        return
+    for node in ast.walk(test):
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+            continue
+        for side in (node.left, node.comparators[0]):
+            if isinstance(node.ops[0], ast.Eq | ast.Is) and (asked := literal(side)) is not None:
+                yield asked[0], given[0]
+            elif isinstance(node.ops[0], ast.In) and isinstance(side, ast.List | ast.Tuple | ast.Set):
+                yield from ((one[0], given[0]) for one in map(literal, side.elts) if one is not None)
+
+
+def _answer_table(node: ast.Dict, tests: Expectations, known: frozenset[tuple[Literal, Literal]]) -> Found | None:
+    """A table in which most entries are inputs and answers of the tests."""
+    entries = list(answers(node))
+    pairs = [pair for pair in entries if pair in tests.pairs and pair not in known]
+    share = len(pairs) / len(node.keys) if node.keys else 0.0
+    points = sum(weight(tests.values[one]) > 0 or weight(tests.values[result]) > 0 for one, result in pairs)
+    is_table = len(pairs) >= _MIN_TABLE and share >= _WHOLE_TABLE
+    if not is_table and not (points >= 2 and share >= _TABLE_SHARE):
+        return None
+    shown = "; ".join(f"{one}: {result}" for one, result in pairs[:3])
+    return Found(node.lineno, f"{len(pairs)} of {len(node.keys)} entries of a table are cases of the tests: {shown}")

@@ -1,0 +1,236 @@
+"""The audit of passes: flags on fixes and transcripts that show how a pass may have come about without being earned.
+
+A flag quotes its evidence and changes no verdict. What counts as evidence belongs in `fixes` and `expected_values`, and
+for transcripts, which are matched when they are read, in `ingest.transcripts`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from touchstone.audit.fixes import ChangedFile, ProblemTexts, changed_file, file_flags, fix_flags
+from touchstone.checks import CheckResult
+from touchstone.config import EvaluationConfig
+from touchstone.config.audit import AuditRule
+from touchstone.ingest.attempts import TRANSCRIPT_FLAGS, sort_attempts
+from touchstone.ingest.fix_columns import FIX_COLUMNS
+from touchstone.ingest.transcripts import Flag
+from touchstone.storage.store import Store
+from touchstone.tables import TABLES
+from touchstone.text import counted, counted_of, visible
+
+if TYPE_CHECKING:
+    from touchstone.validation.fixes.apply_fix import Fix
+    from touchstone.validation.stage import ValidationStage
+    from touchstone.validation.targets import Target
+
+_KEY = ["model", "tier", "oid", "iteration_id"]
+# Columns of a problem that only its judge reads; what else it says is its statement.
+_TESTS = ("test", "test_code", "test_list", "test_patch", "tests_code", "challenge_test_list")
+_REFERENCES = ("reference_fix", "reference_patch", "patch", "canonical_solution", "solution")
+_MAX_TEST_FILES = 200
+_MAX_TEXT = 2_000_000
+
+
+@dataclass
+class PassAudit:
+    """Audits the fixes of the models whose attempts changed."""
+
+    config: EvaluationConfig
+    store: Store
+    validation: "ValidationStage"
+    _problems: dict[str, ProblemTexts] = field(init=False, default_factory=dict)
+
+    def audit_flags(
+        self,
+        problems: pl.LazyFrame,
+        attempts: pl.LazyFrame,
+        outcomes: pl.LazyFrame,
+        problem_files: pl.LazyFrame,
+        rules: Iterable[Mapping[str, Any]],
+    ) -> pl.LazyFrame:
+        """The table `audit_flags`. The frames say which models and attempts; texts are read from their parts."""
+        del problems, problem_files  # They decide whether the table is current.
+        known = [AuditRule(**rule) for rule in rules]
+        rows = [*_transcript_rows(attempts), *self._fix_rows(attempts, known), *_judge_rows(outcomes, known)]
+        dtypes = TABLES["audit_flags"].dtypes
+        flags = pl.LazyFrame(rows, schema={name: dtypes[name] for name in dtypes if name != "passed"})
+        passed = outcomes.select(*_KEY, "passed")
+        return sort_attempts(flags.join(passed, on=_KEY, how="left").select(list(dtypes)), "model")
+
+    def _fix_rows(self, attempts: pl.LazyFrame, rules: list[AuditRule]) -> Iterator[Flag]:
+        with_fix = attempts.filter(pl.col("fix_sha").is_not_null()).select("model").unique().collect(engine="streaming")
+        known: dict[tuple[str, str], list[Flag]] = {}
+        for model in with_fix["model"].sort():
+            own = self.store.scan_with_extras("attempts", model).filter(pl.col("fix_sha").is_not_null())
+            present = [name for name in FIX_COLUMNS if name in own.collect_schema()]
+            fixes = own.select(*_KEY, "fix_sha", *present).collect()
+            targets = self._targets(fixes["oid"].unique().to_list())
+            self._read_problems(fixes["oid"].unique().to_list(), targets)
+            for row in fixes.iter_rows(named=True):
+                same = row["oid"], row["fix_sha"]
+                if same not in known:
+                    known[same] = list(self._flags_of(row, targets.get(row["oid"]), rules))
+                yield from ({**{name: row[name] for name in _KEY}, **flag} for flag in known[same])
+
+    def _targets(self, oids: list[str]) -> "dict[str, Target]":
+        """The files of problems, if fixes of this evaluation are validated."""
+        if self.config.clones_dir is None or self.config.validation.mode == "never":
+            return {}
+        from touchstone.validation.targets import Target
+
+        found = self.validation.targets(oids)
+        return {oid: target for oid, target in found.items() if isinstance(target, Target)}
+
+    def _read_problems(self, oids: list[str], targets: "Mapping[str, Target]") -> None:
+        missing = [oid for oid in oids if oid not in self._problems]
+        rows = self.store.scan_with_extras("problems").filter(pl.col("oid").is_in(missing)) if missing else None
+        for row in rows.collect().iter_rows(named=True) if rows is not None else ():
+            self._problems[row["oid"]] = _problem_texts(row, targets.get(row["oid"]))
+
+    def _flags_of(self, row: Mapping[str, Any], target: "Target | None", rules: list[AuditRule]) -> Iterator[Flag]:
+        from touchstone.validation.fixes.apply_fix import choose_fix
+
+        fix = choose_fix(row, self.config.validation.apply, target is not None and target.problem.has_block)
+        if fix is None or len(fix.text) > _MAX_TEXT:
+            return
+        applied = _applied_files(fix, target) if target is not None else None
+        files = applied if applied is not None else list(_written_files(fix))
+        problem = self._problems.get(row["oid"], ProblemTexts())
+        yield from ({"source": "fix", **flag} for flag in fix_flags([file for _, file in files], rules, problem))
+        paths = [f"{'new ' if is_new else ''}{file.path}" for is_new, file in files if file.path]
+        yield from ({"source": "files", **flag} for flag in file_flags(paths, (), rules))
+
+
+def _problem_texts(row: Mapping[str, Any], target: "Target | None") -> ProblemTexts:
+    texts = {name: value for name, value in row.items() if isinstance(value, str)}
+    tests = {name: _added_text(texts[name]) for name in _TESTS if name in texts}
+    reference = "\n".join(_added_text(texts[name]) for name in _REFERENCES if name in texts)
+    statement = "\n".join(text for name, text in texts.items() if name not in (*_TESTS, *_REFERENCES))
+    source = ""
+    if target is not None:
+        files = [path for path in target.problem.judge_files if path in target.tree.files][:_MAX_TEST_FILES]
+        tests |= {path: _text(target.tree.read(path)) for path in files}
+        source = _text(target.tree.read(target.problem.path)) if target.problem.path in target.tree.files else ""
+    return ProblemTexts(tests, reference, source, statement)
+
+
+def _text(content: bytes) -> str:
+    return content[:_MAX_TEXT].decode("utf-8", "replace")
+
+
+def _added_text(text: str) -> str:
+    """The lines that a patch adds; any other text as it is."""
+    files = list(_patched_files(text))
+    return "\n".join(file.lines[number - 1] for _, file in files for number in sorted(file.added)) if files else text
+
+
+def _applied_files(fix: "Fix", target: "Target") -> list[tuple[bool, ChangedFile]] | None:
+    """The files that a fix changes, each with whether it is new; None if it cannot be applied."""
+    from touchstone.validation.fixes.apply_fix import AppliedFix, apply_fix
+
+    applied = apply_fix(target.tree, fix, target.problem)
+    if not isinstance(applied, AppliedFix):
+        return None
+    known = frozenset(target.tree.files)
+    return [
+        (path not in known, changed_file(path, _text(target.tree.read(path)) if path in known else "", _text(content)))
+        for path, content in applied.changes.items()
+        if content is not None
+    ]
+
+
+def _written_files(fix: "Fix") -> Iterator[tuple[bool, ChangedFile]]:
+    """The files of a fix as it was written, where the original is not at hand."""
+    from touchstone.validation.fixes.extract_code import extract_code
+
+    if fix.kind == "files":
+        try:
+            contents = json.loads(fix.text)
+        except (ValueError, RecursionError):
+            contents = None
+        if isinstance(contents, dict):
+            yield from (
+                (False, changed_file(path, "", text)) for path, text in contents.items() if isinstance(text, str)
+            )
+            return
+    patched = list(_patched_files(fix.text)) if fix.kind == "diff" else []
+    yield from patched or [(False, changed_file("", "", extract_code(fix.text)))]
+
+
+def _patched_files(text: str) -> Iterator[tuple[bool, ChangedFile]]:
+    """The files of a unified diff: the lines of its hunks as they are afterwards."""
+    from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
+
+    if "@@" not in text:
+        return
+    try:
+        patches = parse_diff(text)
+    except PatchError:
+        return
+    for patch in patches:
+        before = [line for hunk in patch.hunks or () for line in hunk.before]
+        after = [line for hunk in patch.hunks or () for line in hunk.after]
+        if patch.new is not None:
+            yield patch.old is None, changed_file(patch.new, _text(b"".join(before)), _text(b"".join(after)))
+
+
+def _transcript_rows(attempts: pl.LazyFrame) -> Iterator[Flag]:
+    found = attempts.filter(pl.col(TRANSCRIPT_FLAGS).is_not_null() & (pl.col(TRANSCRIPT_FLAGS) != "[]"))
+    for row in found.select(*_KEY, TRANSCRIPT_FLAGS).collect(engine="streaming").iter_rows(named=True):
+        flags = json.loads(row.pop(TRANSCRIPT_FLAGS))
+        yield from ({**row, "source": "transcript", **flag} for flag in flags)
+
+
+def _judge_rows(outcomes: pl.LazyFrame, rules: list[AuditRule]) -> Iterator[Flag]:
+    changed = outcomes.filter(pl.col("changed_judge_files").is_not_null()).select(*_KEY, "changed_judge_files")
+    for row in changed.collect(engine="streaming").iter_rows(named=True):
+        files = row.pop("changed_judge_files").splitlines()
+        yield from ({**row, "source": "files", **flag} for flag in file_flags((), files, rules))
+
+
+def pass_audit(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, audit_flags: pl.LazyFrame) -> pl.LazyFrame:
+    """The table `pass_audit`: how many passes of a model and tier were audited, and how many have flags."""
+    side = ["model", "tier"]
+    severity = (pl.col("severity") == "high").any().alias("is_flagged")
+    flags = audit_flags.group_by(_KEY).agg(severity)
+    read = attempts.select(*_KEY, fix=pl.col("fix_sha").is_not_null(), seen=pl.col(TRANSCRIPT_FLAGS).is_not_null())
+    anything = read.select((pl.col("fix") | pl.col("seen")).any()).collect(engine="streaming").item()
+    passes = outcomes.filter("passed").select(_KEY)
+    if anything or flags.select(pl.len()).collect().item():
+        passes = passes.join(read, on=_KEY, how="left").join(flags, on=_KEY, how="left")
+    else:
+        # Nothing was audited: the attempts need not be joined.
+        passes = passes.with_columns(fix=False, seen=False, is_flagged=pl.lit(None, pl.Boolean))
+    counts = passes.group_by(side).agg(
+        passes=pl.len(),
+        fixes_read=pl.col("fix").sum(),
+        transcripts_read=pl.col("seen").sum(),
+        not_audited=(~pl.col("fix") & ~pl.col("seen")).sum(),
+        flagged=pl.col("is_flagged").fill_null(False).sum(),
+        worth_a_look=(~pl.col("is_flagged")).fill_null(False).sum(),
+    )
+    return outcomes.select(side).unique().join(counts, on=side, how="left").fill_null(0).sort(side)
+
+
+def no_flagged_passes(pass_audit: pl.LazyFrame, audit_flags: pl.LazyFrame, gate: str) -> CheckResult:
+    """No pass has a flag of severity high."""
+    counts = pass_audit.select(pl.col("passes", "flagged", "worth_a_look", "not_audited").sum()).collect()
+    passes, flagged, look, not_audited = (int(value or 0) for value in counts.row(0))
+    figures = {"flagged": flagged, "worth_a_look": look, "not_audited": not_audited, "passes": passes}
+    if not flagged:
+        message = f"no pass of {passes:,} is flagged" if passes else "there is no pass to audit"
+        if look:
+            message += f"; {counted(look, 'has', 'have')} something worth a look"
+        if not_audited:
+            message += f"; {counted(not_audited, 'has', 'have')} neither a fix nor a transcript to audit"
+        return CheckResult(True, message, error=gate == "error", figures=figures)
+    is_counted = pl.col("passed").fill_null(False) & (pl.col("severity") == "high")
+    first = audit_flags.filter(is_counted).head(1).collect().row(0, named=True)
+    example = f"{first['model']} at {first['oid']}, {first['rule']} in {first['place']}: {first['evidence']}"
+    message = f"{counted_of(flagged, passes, 'pass', 'passes')} {'is' if flagged == 1 else 'are'} flagged "
+    message += f"(for example {visible(example)}); see the table audit_flags"
+    return CheckResult(False, message, error=gate == "error", figures=figures)
