@@ -270,7 +270,8 @@ def test_chance_alone_rarely_looks_like_missing_with_failing() -> None:
 
 
 def test_no_empty_suite() -> None:
-    problems, scored = pl.LazyFrame({"suite": ["full", "lonely"]}), pl.LazyFrame({"suite": ["full"]})
+    problems = pl.LazyFrame({"suite": ["full", "lonely"], "excluded": False})
+    scored = pl.LazyFrame({"suite": ["full"], "excluded": False})
     assert metric_checks.no_empty_suite(scored, scored).passed
     found = metric_checks.no_empty_suite(problems, scored)
     assert not found.passed and "lonely" in found.message
