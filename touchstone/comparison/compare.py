@@ -115,7 +115,10 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
 def changed_cases(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> pl.DataFrame:
     """Every case of either input with the kind of change; see `regressions`."""
     old, new = (_selected_scores(each, options) for each in (before, after))
-    return compare_cases(old, new, options.score, options.threshold, listed=after.problems)
+    listed = after.problems
+    if listed is not None and "excluded" in listed.collect_schema():
+        listed = listed.filter(~pl.col("excluded"))
+    return compare_cases(old, new, options.score, options.threshold, listed)
 
 
 def validation_remarks(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> list[str]:

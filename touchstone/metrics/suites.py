@@ -243,8 +243,14 @@ def _runs(suite_scores: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def empty_suites(problems: pl.LazyFrame, suite_scores: pl.LazyFrame) -> pl.LazyFrame:
-    """The suites of the problems file without a decided case of any model, which `suite_scores` leaves out."""
-    return problems.select("suite").unique().join(suite_scores.select("suite"), on="suite", how="anti").sort("suite")
+    """The suites of the problems that count without a decided case of any model, which `suite_scores` leaves out."""
+    return (
+        problems.filter(~pl.col("excluded"))
+        .select("suite")
+        .unique()
+        .join(suite_scores.select("suite"), on="suite", how="anti")
+        .sort("suite")
+    )
 
 
 def credit(settings: SuiteSettings) -> pl.Expr:

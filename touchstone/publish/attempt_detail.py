@@ -4,9 +4,8 @@ Everything comes from the output folder, so results that were moved, or whose in
 not at hand is null and says why in `missing`. Texts are bounded; nothing of a fix is run or parsed.
 """
 
-import difflib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.sources import NATIVE
 from touchstone.names import PROBLEMS_PART, file_key, name_of_key
 from touchstone.storage.files import parquet_files, refuse_links_out, table_file
-from touchstone.text import some_of
+from touchstone.text import near
 
 # Longer texts are cut, with a last line that says so.
 MAX_CHARACTERS = 200_000
@@ -176,15 +175,6 @@ def attempt_detail(folder: Path, model: str, tier: str, oid: str, iteration_id: 
 def _unmeasured(figures: dict[str, Any]) -> dict[str, str]:
     reasons = {"cost_usd": "the input states no cost, and tokens or prices to compute it are missing"}
     return {name: reasons.get(name, "not in the input") for name, value in figures.items() if value is None}
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that does not exist: the nearest one, else the first ones there are."""
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f"did you mean '{close[0]}'?"
-    return f"there are: {some_of(names, 10)}"
 
 
 def bounded(text: str | None, limit: int = MAX_CHARACTERS) -> str | None:

@@ -95,7 +95,8 @@ def _own(name: str) -> str:
 
 
 def _size(run: ReportedRun) -> str:
-    models, problems = len({model for model, _ in run.sides}), run.scan("problems").select(pl.len()).collect().item()
+    models, counting = len({model for model, _ in run.sides}), ~pl.col("excluded").fill_null(False)
+    problems = run.scan("problems").filter(counting).select(pl.len()).collect().item()
     return f"{models:,} model{'s' * (models != 1)}, {problems:,} problem{'s' * (problems != 1)}"
 
 
