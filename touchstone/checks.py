@@ -219,4 +219,10 @@ CHECKS = (
         gate=True,
         against_baseline=True,
     ),
+    Check(
+        "test_strength",
+        "tests_notice",
+        "Tests reject at least two of three mutants of the reference fix, for every problem that could be judged.",
+        ("test_strength",),
+    ),
 )

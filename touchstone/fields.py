@@ -510,6 +510,16 @@ FIELDS: dict[str, Field] = {
     "lost": count("Cases scored in the baseline that have no decided attempt in this run."),
     "unscored": count("Cases without a score in the baseline."),
     "compared_by_pass_rate": count("Cases compared by pass rate because attempts lack the configured score."),
+    # audit
+    "mutant": count("Number of the mutant among those of the problem.", least=1),
+    "change": text("The mistake: what was changed to what.", nullable=False),
+    "result": one_of("killed (the tests reject it), survived or undecided.", ("killed", "survived", "undecided")),
+    "mutants": count("Mutants of the reference fix that were validated."),
+    "killed": count("Mutants that the tests reject."),
+    "survived": count("Mutants that pass; some may mean the same as the reference fix, which cannot be decided."),
+    "undecided": count("Mutants that could not be validated."),
+    "kill_rate": share("killed / (killed + survived); null if no mutant was decided."),
+    "weak": flag("Whether more than a third of the decided mutants survive; null if none was decided."),
     # publish
     "snapshot": identifier("Snapshot that the figures are from."),
     "made_at": text("When the run finished, in UTC.", nullable=False),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from touchstone.audit import strength
 from touchstone.checks import CheckResult
 from touchstone.comparison.pairs import model_comparison
 from touchstone.comparison.slice_leaders import best_in_slices
@@ -50,6 +51,7 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "routing": routing,
     "routing_policies": routing_policies,
     "model_comparison": model_comparison,
+    "test_strength": strength.test_strength,
 }
 
 CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
@@ -79,4 +81,5 @@ CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
     "no_empty_suite": metric_checks.no_empty_suite,
     "slices_add_up": metric_checks.slices_add_up,
     "best_in_slices": best_in_slices,
+    "tests_notice": strength.tests_notice,
 }

@@ -780,6 +780,37 @@ _FIGURES = [
         settings=("comparison.threshold", "comparison.score"),
         in_snapshots=False,
     ),
+    _audit(
+        "mutants",
+        "Reference fixes with one mistake each, and whether tests notice; empty unless `validation.mutants` is set.",
+        "mutant of a reference fix that passes",
+        _fields(
+            "oid mutant path line change status result diff",
+            path="File that the mistake is in, relative to the problem's files.",
+            line=count("Line of the mistake.", least=1),
+            diff=text("Unified diff from the reference fix to the mutant.", nullable=False),
+        ),
+        ("oid", "mutant"),
+        code=("touchstone.audit.strength", "touchstone.validation.stage", "touchstone.validation"),
+        reads=("baselines", "validator_noise"),
+        step=True,
+        in_snapshots=False,
+    ),
+    _audit(
+        "test_strength",
+        "How many mutants of each reference fix the tests reject; empty unless `validation.mutants` is set.",
+        "problem with fixes to validate",
+        _fields(
+            "oid mutants killed survived undecided kill_rate ci_low ci_high weak reason",
+            interval_of="kill_rate",
+            ci_low=share("Lower end of the confidence interval (Wilson) of kill_rate, over all mutants like these."),
+            reason=text("Why the problem could not be judged; null if it was."),
+        ),
+        ("oid",),
+        code=("touchstone.audit.strength",),
+        reads=("mutants", "baselines"),
+        settings=("validation.mutants", "intervals"),
+    ),
 ]
 _READ = {name for table in _FIGURES for name in table.reads}
 _PUBLISHED = [
