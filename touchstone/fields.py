@@ -14,6 +14,7 @@ from touchstone.vocabulary import (
     CI_METHODS,
     CLASSES,
     COST_CI_METHODS,
+    CUTOFF_FINDINGS,
     DIFFERENCE_CI_METHODS,
     MAX_AMOUNT,
     MAX_ID_LENGTH,
@@ -248,6 +249,7 @@ FIELDS: dict[str, Field] = {
     "path": text("The file that the problem is about, relative to the problem's files.", nullable=False),
     "bytes": count("Size of the file."),
     "text": text("The file as it was validated; null if it is empty or longer than `validation.kept_characters`."),
+    "reference_diff": text("Unified diff of the reference fix; null if there is none, or it is longer than that."),
     "diff": text("Unified diff of the applied fix; null if it is longer than `validation.kept_characters`."),
     "diff_characters": count("Length of the diff."),
     "tests": text(
@@ -520,6 +522,17 @@ FIELDS: dict[str, Field] = {
     "undecided": count("Mutants that could not be validated."),
     "kill_rate": share("killed / (killed + survived); null if no mutant was decided."),
     "weak": flag("Whether more than a third of the decided mutants survive; null if none was decided."),
+    "problems_before": count("Attempted problems dated up to the model's cutoff."),
+    "problems_after": count("Attempted problems dated later."),
+    "pass_at_1_before": share("Mean pass@1 over the problems before the cutoff."),
+    "pass_at_1_after": share("Mean pass@1 over the problems after it."),
+    "finding": one_of(f"What p_adjusted says: {', '.join(CUTOFF_FINDINGS)}.", CUTOFF_FINDINGS),
+    "fixes_passed": count("Fixes that pass and add at least one 5-gram."),
+    "fixes_failed": count("Fixes that fail and add at least one 5-gram."),
+    "overlap_passed": share(
+        "Share of the 5-grams that passing fixes add which the reference fix adds too: mean over problems."
+    ),
+    "overlap_failed": share("The same of failing fixes."),
     # publish
     "snapshot": identifier("Snapshot that the figures are from."),
     "made_at": text("When the run finished, in UTC.", nullable=False),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from touchstone.audit import strength
+from touchstone.audit.contamination import contamination, reference_overlap
 from touchstone.checks import CheckResult
 from touchstone.comparison.pairs import model_comparison
 from touchstone.comparison.slice_leaders import best_in_slices
@@ -52,6 +53,8 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "routing_policies": routing_policies,
     "model_comparison": model_comparison,
     "test_strength": strength.test_strength,
+    "contamination": contamination,
+    "reference_overlap": reference_overlap,
 }
 
 CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {

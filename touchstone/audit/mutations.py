@@ -122,7 +122,8 @@ def _places(old: bytes | None, new: bytes, tree: ast.Module) -> tuple[set[int], 
     """The lines of the new file that the fix wrote, and those of the functions around every change."""
     before, after = (BytesIO(content).readlines() for content in (old or b"", new))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    spans: list[range] = [range(node.lineno, (node.end_lineno or 0) + 1) for node in functions]
+    # The innermost first.
+    spans = sorted((range(node.lineno, (node.end_lineno or 0) + 1) for node in functions), key=lambda span: len(span))
     written: set[int] = set()
     around: set[int] = set()
     for tag, _, _, start, stop in opcodes(before, after):
@@ -130,9 +131,7 @@ def _places(old: bytes | None, new: bytes, tree: ast.Module) -> tuple[set[int], 
             written.update(range(start + 1, stop + 1))
             # Lines that were only removed: the function around the line that follows.
             for line in range(start + 1, max(stop, start + 1) + 1):
-                around.update(
-                    min((each for each in spans if line in each), key=lambda span: len(span), default=range(0))
-                )
+                around.update(next((span for span in spans if line in span), ()))
     return written, around
 
 

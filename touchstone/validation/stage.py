@@ -110,7 +110,7 @@ class ValidationStage:
             from touchstone.validation.outcomes import baseline_rows, problem_file_rows
 
             rows = baseline_rows(targets, self.session, excluded)
-            originals = list(problem_file_rows(targets, self.config.validation.kept_characters))
+            originals = list(problem_file_rows(targets, self.config.validation))
         kept = pl.LazyFrame(originals, schema=TABLES["problem_files"].dtypes)
         self.store.write("problem_files", kept, fingerprint, PROBLEMS_PART)
         return self._write(
