@@ -227,4 +227,10 @@ CHECKS = (
         ("pass_audit", "audit_flags"),
         ("audit.gate",),
     ),
+    Check(
+        "test_strength",
+        "tests_notice",
+        "Tests reject at least two of three mutants of the reference fix, for every problem that could be judged.",
+        ("test_strength",),
+    ),
 )

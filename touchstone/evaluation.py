@@ -156,11 +156,17 @@ class Evaluation:
             "rulings": lambda: self.validation.rulings(),
             "problem_files": lambda: self.validation.problem_files(),
             "validated_fixes": lambda: self.validation.validated_fixes(),
+            "mutants": lambda: self._write_mutants(),
             "history": lambda: self.publish.history(),
             "problem_history": lambda: self.publish.problem_history(),
             "run_log": lambda: self.publish.run_log(),
         }
         return write[table]()
+
+    def _write_mutants(self) -> Part:
+        from touchstone.audit.strength import write_mutants
+
+        return write_mutants(self.validation)
 
     @cached_property
     def functions(self) -> "Mapping[str, Callable[..., pl.LazyFrame]]":

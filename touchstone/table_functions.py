@@ -10,6 +10,8 @@ import polars as pl
 
 from touchstone.audit.passes import no_flagged_passes, pass_audit
 from touchstone.audit.readings import pass_at_k_readings, verdict_readings
+from touchstone.audit import strength
+from touchstone.audit.contamination import contamination, reference_overlap
 from touchstone.checks import CheckResult
 from touchstone.comparison.pairs import model_comparison
 from touchstone.comparison.slice_leaders import best_in_slices
@@ -55,6 +57,9 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "pass_audit": pass_audit,
     "pass_at_k_readings": pass_at_k_readings,
     "verdict_readings": verdict_readings,
+    "test_strength": strength.test_strength,
+    "contamination": contamination,
+    "reference_overlap": reference_overlap,
 }
 
 CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
@@ -86,4 +91,5 @@ CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
     "slices_add_up": metric_checks.slices_add_up,
     "best_in_slices": best_in_slices,
     "no_flagged_passes": no_flagged_passes,
+    "tests_notice": strength.tests_notice,
 }

@@ -36,6 +36,7 @@ from touchstone.vocabulary import (
     RULINGS,
     SHARE_CI_METHODS,
     STATUSES,
+    UNPAIRED_CI_METHODS,
     VERDICTS,
 )
 
@@ -181,6 +182,12 @@ _COMPARISON_FIELDS = {
     "ci_high": difference("Upper end of the confidence interval of difference."),
     "ci_method": ci_method("difference", DIFFERENCE_CI_METHODS),
     "ci_units": count("Independent units behind the intervals and the test."),
+}
+
+_UNPAIRED_FIELDS = {
+    "ci_low": difference("Lower end of the confidence interval of difference; null with fewer than 5 units on a side."),
+    "ci_high": difference("Upper end of the confidence interval of difference."),
+    "ci_method": ci_method("difference", UNPAIRED_CI_METHODS),
 }
 
 # Adapters are imported by name, when a file asks for them.
@@ -355,7 +362,7 @@ _FIGURES = [
         "problem_files",
         "The files that validated problems are about, as they came: what every fix was applied to.",
         "problem with fixes to validate",
-        _fields("oid path bytes text"),
+        _fields("oid path bytes text reference_diff"),
         ("oid",),
         reads=("baselines",),
         written_with="baselines",
@@ -858,6 +865,71 @@ _FIGURES = [
         code=("touchstone.audit.readings",),
         reads=("model_comparison", "problem_scores", "outcomes", "problems", "audit_flags"),
         settings=PAIR_SETTINGS,
+    ),
+    _audit(
+        "mutants",
+        "Reference fixes with one mistake each, and whether tests notice; empty unless `validation.mutants` is set.",
+        "mutant of a reference fix that passes",
+        _fields(
+            "oid mutant path line change status result diff",
+            path="File that the mistake is in, relative to the problem's files.",
+            line=count("Line of the mistake.", least=1),
+            diff=text("Unified diff from the reference fix to the mutant.", nullable=False),
+        ),
+        ("oid", "mutant"),
+        code=("touchstone.audit.strength", "touchstone.validation.stage", "touchstone.validation"),
+        reads=("baselines", "validator_noise"),
+        step=True,
+        in_snapshots=False,
+    ),
+    _audit(
+        "test_strength",
+        "How many mutants of each reference fix the tests reject; empty unless `validation.mutants` is set.",
+        "problem with fixes to validate",
+        _fields(
+            "oid mutants killed survived undecided kill_rate ci_low ci_high weak reason",
+            interval_of="kill_rate",
+            ci_low=share("Lower end of the confidence interval (Wilson) of kill_rate, over all mutants like these."),
+            reason=text("Why the problem could not be judged; null if it was."),
+        ),
+        ("oid",),
+        code=("touchstone.audit.strength",),
+        reads=("mutants", "baselines"),
+        settings=("validation.mutants", "intervals"),
+    ),
+    _audit(
+        "contamination",
+        "pass@1 on problems from before a model's cutoff minus that on later ones; empty without a slice by cutoff.",
+        "model and tier with a cutoff, and column that is cut there",
+        _fields(
+            "model tier column problems_before problems_after pass_at_1_before pass_at_1_after difference ci_low "
+            "ci_high ci_method p_value p_adjusted finding",
+            **_UNPAIRED_FIELDS,
+            interval_of="difference",
+            difference="pass_at_1_before - pass_at_1_after; null if a side has no problems.",
+            p_adjusted="p_value adjusted for all models, tiers and columns (Holm).",
+        ),
+        ("model", "tier", "column"),
+        code=("touchstone.audit.contamination",),
+        reads=("problem_pass_at_k", "problems", "problem_slices"),
+        settings=("comparison.alpha", "intervals"),
+    ),
+    _audit(
+        "reference_overlap",
+        "How much of what fixes add is in the reference fix word for word: those that pass and those that fail.",
+        "model and tier with fixes that were validated, of problems with a reference fix",
+        _fields(
+            "model tier problems fixes_passed fixes_failed overlap_passed overlap_failed difference ci_low ci_high "
+            "ci_method",
+            **_UNPAIRED_FIELDS,
+            interval_of="difference",
+            problems="Problems with such fixes.",
+            difference="overlap_passed - overlap_failed; null if either is.",
+        ),
+        _MODEL_TIER,
+        code=("touchstone.audit.contamination",),
+        reads=("validated_fixes", "problem_files", "outcomes", "problems"),
+        settings=("intervals",),
     ),
 ]
 _READ = {name for table in _FIGURES for name in table.reads}

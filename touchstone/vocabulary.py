@@ -86,6 +86,7 @@ CI_METHODS = {
     "mover": "MOVER-R interval of a ratio, from the intervals of its two parts",
     "t": "Student's t",
     "t-widened": "Student's t, widened because hardly any unit differs",
+    "newcombe": "Newcombe's hybrid of the two score intervals",
 }
 # The methods for each kind of figure; ratios are uplift and savings.
 MEAN_CI_METHODS = ("wilson", "wilson-t", "bootstrap")
@@ -94,6 +95,10 @@ RATIO_CI_METHODS = ("bootstrap",)
 COST_CI_METHODS = ("fieller", "fieller-widened", "bootstrap-t-log")
 SHARE_CI_METHODS = ("mover",)
 DIFFERENCE_CI_METHODS = ("t", "t-widened")
+UNPAIRED_CI_METHODS = ("newcombe",)
+
+# What the difference before and after a model's cutoff shows.
+CUTOFF_FINDINGS = ("higher before", "lower before", "no evidence", "too few problems")
 
 # Tests of "no difference" between two sides; see `inference.paired_tests`.
 TESTS = (

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import Folder
 from tests.pipelines.test_retrying import table, validate
+from touchstone.config.validation import ValidationSettings
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.fixes.apply_fix import AppliedFix
 from touchstone.validation.outcomes import fix_columns, problem_file_rows
@@ -66,8 +67,9 @@ def test_the_problems_file_is_kept_up_to_the_limit() -> None:
         "p": target("é\n".encode()),
         "q": NoTarget("validator_unavailable", "none"),
     }
-    assert list(problem_file_rows(targets, 2)) == [{"oid": "p", "path": "a.py", "bytes": 3, "text": "é\n"}]
-    assert [row["text"] for row in problem_file_rows(targets, 1)] == [None]
+    kept, cut = (list(problem_file_rows(targets, ValidationSettings(kept_characters=most))) for most in (2, 1))
+    assert kept == [{"oid": "p", "path": "a.py", "bytes": 3, "text": "é\n", "reference_diff": None}]
+    assert cut[0]["text"] is None
 
 
 def test_the_diff_covers_every_changed_file_up_to_the_limit() -> None:

@@ -126,6 +126,9 @@ class ValidationSettings(_Section):
     """Fixes per model and tier in that sample."""
     exclude_flaky: bool = False
     """Leave flaky tests out of all verdicts; needs `repeat` of 2 or more."""
+    mutants: int = Field(0, ge=0, le=1000)
+    """Mutants per problem: variants of its reference fix with one mistake each, to see whether the tests notice it; 0
+    is off. Python only."""
     environments_dir: Path | None = None
     """Folder of the packages that `touchstone environments prepare` installs, by default `environments` beside the
     cache."""

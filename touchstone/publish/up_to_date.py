@@ -36,7 +36,7 @@ from touchstone.validation.files.file_identity import files_in, stat_of
 
 # Never part of a problem's files, and changed by looking at them: a `git status` rewrites the index.
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", "__pycache__"})
-_VALIDATED_TABLES = ("validator_noise", "baselines", "outcomes")
+_VALIDATED_TABLES = ("validator_noise", "baselines", "outcomes", "mutants")
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ SETTINGS_LEFT_OUT = {
     **dict.fromkeys(("apply", "test_edits"), "decides what the tree becomes, and the tree is hashed"),
     **dict.fromkeys(("success", "exclude_flaky"), "read by the verdict, never by a validator"),
     **dict.fromkeys(("repeat", "repeat_fixes"), "says how many reports are made again"),
+    "mutants": "each is a tree of its own, hashed like that of any fix",
     "validators": "the validator that they choose is part of the key",
     **dict.fromkeys(("sandbox", "unsandboxed"), "the backend that it chooses is part of the key"),
     "workers": "says how many processes share the work",

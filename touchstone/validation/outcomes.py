@@ -113,11 +113,13 @@ def exclude_tests(known: ValidatedProblem, names: frozenset[str]) -> ValidatedPr
 
 def _reference(target: Target, validation: ValidationSession) -> tuple[AppliedFix | NotApplied | None, Request | None]:
     """The reference fix as applied and the request for its report, each None where there is none."""
-    fix = _reference_fix(target.problem, validation.settings)
-    if fix is None:
-        return None, None
-    applied = apply_fix(target.tree, fix, target.problem, validation.settings.test_edits)
+    applied = _applied_reference(target, validation.settings)
     return applied, validation.request(target, applied) if isinstance(applied, AppliedFix) else None
+
+
+def _applied_reference(target: Target, settings: ValidationSettings) -> AppliedFix | NotApplied | None:
+    fix = _reference_fix(target.problem, settings)
+    return None if fix is None else apply_fix(target.tree, fix, target.problem, settings.test_edits)
 
 
 def _reference_fix(problem: Problem, settings: ValidationSettings) -> Fix | None:
@@ -350,19 +352,23 @@ def _plain_text(text: str) -> str | None:
 # Texts for people
 
 
-def problem_file_rows(targets: Mapping[str, Target | NoTarget], limit: int) -> Iterator[Row]:
-    """One row per problem with files: the file that it is about, as it is validated."""
+def problem_file_rows(targets: Mapping[str, Target | NoTarget], settings: ValidationSettings) -> Iterator[Row]:
+    """One row per problem with files: the file that it is about, as it is validated, and what the reference changes."""
+    limit = settings.kept_characters
     for oid, target in targets.items():
         if isinstance(target, Target) and target.problem.path in target.tree.files:
             content = target.tree.read(target.problem.path)
             text = content.decode("utf-8", "replace")
             kept = text if 0 < len(text) <= limit else None
-            yield {"oid": oid, "path": target.problem.path, "bytes": len(content), "text": kept}
+            applied = _applied_reference(target, settings)
+            diff = _diff_text(target, applied) if isinstance(applied, AppliedFix) else ""
+            row = {"oid": oid, "path": target.problem.path, "bytes": len(content), "text": kept}
+            yield row | {"reference_diff": diff if 0 < len(diff) <= limit else None}
 
 
 def fix_columns(target: Target, applied: AppliedFix, report: Report, baseline: Report, limit: int) -> Row:
     """What is kept of a fix that was applied: its diff, if it is not too long, and the result of each test."""
-    diff = _plain_text("\n".join(applied_diff(target, applied))) or ""
+    diff = _diff_text(target, applied)
     tests = list(_test_results(report, baseline))
     return {
         "diff": diff if len(diff) <= limit else None,
@@ -370,6 +376,10 @@ def fix_columns(target: Target, applied: AppliedFix, report: Report, baseline: R
         "tests": json.dumps(tests[:_MAX_KEPT_TESTS]) if tests else None,
         "tests_left_out": max(len(tests) - _MAX_KEPT_TESTS, 0),
     }
+
+
+def _diff_text(target: Target, applied: AppliedFix) -> str:
+    return _plain_text("\n".join(applied_diff(target, applied))) or ""
 
 
 def applied_diff(target: Target, applied: AppliedFix) -> Iterator[str]:

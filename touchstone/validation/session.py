@@ -347,7 +347,7 @@ class ValidationSession:
         with ReportCache(self.cache_dir) as cache:
             edition = cache.edition
         # Repeats matter by the tests that they exclude, which is up to the caller.
-        irrelevant = {"workers", "cache_dir", "environments_dir", "repeat", "repeat_fixes", "exclude_flaky"}
+        irrelevant = {"workers", "cache_dir", "environments_dir", "repeat", "repeat_fixes", "exclude_flaky", "mutants"}
         return [self.settings.model_dump(mode="json", exclude=irrelevant), keys, edition]
 
 

@@ -56,7 +56,7 @@ class ValidationStage:
     def validator_noise(self) -> Part:
         """How often each test passes on the same files: problems, reference fixes and a sample of fixes, repeated."""
         settings, code = self.config.validation, table_code_version("validator_noise")
-        targets = self._problem_targets() if settings.repeat > 1 else {}
+        targets = self.problem_targets() if settings.repeat > 1 else {}
         if not targets:
             fingerprint = digest(["validator_noise", "off", code])
             current = self.store.current("validator_noise", fingerprint)
@@ -87,13 +87,13 @@ class ValidationStage:
             if fixes is not None:
                 yield from sample_fixes(fixes, at_most, seed).iter_rows(named=True)
 
-    def _problem_targets(self) -> "dict[str, Target | NoTarget]":
+    def problem_targets(self) -> "dict[str, Target | NoTarget]":
         """The targets of all problems with fixes to validate."""
         models = self.store.parts("attempts")
         frames = [fixes.select("oid") for model in models if (fixes := self._fixes_of(model)) is not None]
         return self.targets(pl.concat(frames).unique().collect()["oid"].to_list() if frames else [])
 
-    def _excluded(self) -> dict[str, frozenset[str]]:
+    def excluded_tests(self) -> dict[str, frozenset[str]]:
         """The tests that do not count, by problem: the flaky ones, if the configuration excludes them."""
         if not self.config.validation.exclude_flaky:
             return {}
@@ -102,7 +102,7 @@ class ValidationStage:
 
     def baselines(self) -> Part:
         """The problems as they came and with their reference fixes, validated: what every fix is compared with."""
-        targets, excluded = self._problem_targets(), self._excluded()
+        targets, excluded = self.problem_targets(), self.excluded_tests()
         made_from = self.session.fingerprint(targets) if targets else None
         fingerprint = digest(["baselines", made_from, _plain(excluded), table_code_version("baselines")])
         current = self.store.current("baselines", fingerprint)
@@ -115,7 +115,7 @@ class ValidationStage:
             from touchstone.validation.outcomes import baseline_rows, problem_file_rows
 
             rows = baseline_rows(targets, self.session, excluded)
-            originals = list(problem_file_rows(targets, self.config.validation.kept_characters))
+            originals = list(problem_file_rows(targets, self.config.validation))
         kept = pl.LazyFrame(originals, schema=TABLES["problem_files"].dtypes)
         self.store.write("problem_files", kept, fingerprint, PROBLEMS_PART)
         return self._write(
@@ -201,7 +201,7 @@ class ValidationStage:
         rows = fixes.collect() if fixes is not None else pl.DataFrame()
         targets = self.targets(rows["oid"].unique().to_list()) if rows.height else {}
         validated_by = self.session.fingerprint(targets) if targets else None
-        excluded = {oid: tests for oid, tests in self._excluded().items() if oid in targets}
+        excluded = {oid: tests for oid, tests in self.excluded_tests().items() if oid in targets}
         fingerprint = self._fingerprint(model, attempts, validated_by, excluded)
         current = self._current_outcomes(model, fingerprint)
         if current is not None:
