@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import polars as pl
 
 from touchstone.checks import CheckResult
+from touchstone.comparison.comparability import models_comparable
 from touchstone.comparison.pairs import model_comparison
 from touchstone.comparison.slice_leaders import best_in_slices
 from touchstone.ingest import checks as ingest_checks
@@ -79,4 +80,5 @@ CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
     "no_empty_suite": metric_checks.no_empty_suite,
     "slices_add_up": metric_checks.slices_add_up,
     "best_in_slices": best_in_slices,
+    "models_comparable": models_comparable,
 }

@@ -110,6 +110,15 @@ TESTS = (
 # Verdicts on one side compared with another, most urgent first.
 VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpowered")
 
+# In what two sides of a comparison may differ besides the model; see `comparison.comparability`.
+Dimension = Literal[
+    "problems", "task_version", "validator", "scorer", "generation", "attempts", "agent", "limits", "harness"
+]
+DIMENSIONS: tuple[str, ...] = get_args(Dimension)
+REQUIRED_DIMENSIONS: tuple[Dimension, ...] = ("problems", "scorer", "validator")
+COMPARED = ("baseline", "models")
+AGREEMENTS = ("different", "unknown", "same")
+
 # pandas writes a column of booleans with gaps as 1.0 and 0.0.
 TRUE_WORDS = ("true", "1", "yes", "t", "y", "1.0")
 FALSE_WORDS = ("false", "0", "no", "f", "n", "0.0")
