@@ -150,6 +150,7 @@ class Evaluation:
             "quarantine": lambda: self.ingest.quarantine(),
             "sources": lambda: self.ingest.sources(),
             "reported_figures": lambda: self.ingest.reported_figures(),
+            "source_settings": lambda: self.ingest.source_settings(),
             "validator_noise": lambda: self.validation.validator_noise(),
             "baselines": lambda: self.validation.baselines(),
             "outcomes": lambda: self.validation.outcomes(),
@@ -179,6 +180,7 @@ class Evaluation:
             "settings": settings,
             "audit_flags": self.pass_audit.audit_flags,
             "baseline_verdicts": self.gate.baseline_verdicts,
+            "comparability": self.gate.comparability,
             "regressions": self.gate.regressions,
             "regression_counts": self.gate.regression_counts,
         }

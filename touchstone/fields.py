@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from touchstone.vocabulary import (
+    AGREEMENTS,
     AUDITED,
     CI_METHODS,
     CLASSES,
     COST_CI_METHODS,
     CUTOFF_FINDINGS,
     DIFFERENCE_CI_METHODS,
+    DIMENSIONS,
     MAX_AMOUNT,
     MAX_ID_LENGTH,
     MEAN_CI_METHODS,
@@ -468,6 +470,14 @@ FIELDS: dict[str, Field] = {
     ),
     "saving": figure("Share of the single model's cost of pass that the policy saves; negative if it costs more."),
     # comparison
+    "dimension": one_of("In what two sides may differ besides the model.", DIMENSIONS),
+    "agreement": one_of(
+        "Whether both sides agree in it; unknown if not both of them state it, which is not a difference.", AGREEMENTS
+    ),
+    "required": flag("Whether they must agree in it (`comparison.require`).", nullable=False),
+    "value_a": text("What is known about the baseline, or about most models.", nullable=False),
+    "value_b": text("What is known about this run, or about the other models.", nullable=False),
+    "setting": identifier("Setting, under the name that it has in the file."),
     "model_a": identifier("Model of side a."),
     "tier_a": identifier("Tier of side a."),
     "model_b": identifier("Model of side b."),

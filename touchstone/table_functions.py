@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
-from touchstone.audit.passes import no_flagged_passes, pass_audit
-from touchstone.audit.readings import pass_at_k_readings, verdict_readings
 from touchstone.audit import strength
 from touchstone.audit.contamination import contamination, reference_overlap
+from touchstone.audit.passes import no_flagged_passes, pass_audit
+from touchstone.audit.readings import pass_at_k_readings, verdict_readings
 from touchstone.checks import CheckResult
+from touchstone.comparison.comparability import models_comparable
 from touchstone.comparison.pairs import model_comparison
 from touchstone.comparison.slice_leaders import best_in_slices
 from touchstone.ingest import checks as ingest_checks
@@ -92,4 +93,5 @@ CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
     "best_in_slices": best_in_slices,
     "no_flagged_passes": no_flagged_passes,
     "tests_notice": strength.tests_notice,
+    "models_comparable": models_comparable,
 }

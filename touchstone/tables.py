@@ -26,6 +26,7 @@ from touchstone.fields import (
     text,
 )
 from touchstone.vocabulary import (
+    COMPARED,
     COST_CI_METHODS,
     DEFAULT_SUITE,
     DEFAULT_TIER,
@@ -287,6 +288,20 @@ _FIGURES = [
         written_with="attempts",
         in_snapshots=False,
     ),
+    _ingest(
+        "source_settings",
+        "What the files state about how a model was run and judged; what they do not state is unknown.",
+        "setting that a file states about a model",
+        _fields(
+            "source_file model suite dimension setting value",
+            source_file="File that states the setting.",
+            suite=text("Suite or task that the setting is about; null for all of the file."),
+            value=text("Value of the setting; the digest of a long one.", nullable=False),
+        ),
+        (),
+        reads=("problems", "attempts"),
+        written_with="attempts",
+    ),
     _validation(
         "validator_noise",
         "How often each test passes on the same files: problems, reference fixes and a sample of fixes, repeated.",
@@ -435,7 +450,20 @@ _FIGURES = [
         _fields("key value", value="Value as JSON."),
         ("key",),
         code=("touchstone.publish.settings",),
-        settings=("name", "k_values", "problem_key", "intervals", "comparison", "scoring", "slices", "checks"),
+        settings=(
+            "name",
+            "k_values",
+            "problem_key",
+            "intervals",
+            "comparison",
+            "scoring",
+            "slices",
+            "checks",
+            "validation.success",
+            "validation.test_edits",
+            "validation.exclude_flaky",
+            "validation.limits",
+        ),
     ),
     _scores(
         "attempt_scores",
@@ -782,6 +810,21 @@ _FIGURES = [
         against_baseline=True,
         reads=("attempt_scores", "problems"),
         settings=PAIR_SETTINGS,
+        in_snapshots=False,
+    ),
+    _comparison(
+        "comparability",
+        "Whether the two sides of a comparison agree: the run and its pinned baseline, and the models of the run.",
+        "kind of comparison and dimension",
+        _fields(
+            "kind dimension agreement required value_a value_b",
+            kind=one_of("What is compared: the run with its `baseline`, or the `models` of the run.", COMPARED),
+        ),
+        ("kind", "dimension"),
+        code=("touchstone.comparison.gate",),
+        against_baseline=True,
+        reads=("attempt_scores", "problems", "outcomes", "source_settings", "sources", "settings"),
+        settings=("comparison.require",),
         in_snapshots=False,
     ),
     _comparison(

@@ -118,6 +118,15 @@ VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpo
 # What a person may rule about an attempt; see `ingest.rulings`.
 RULINGS = ("passed", "failed", "undecided", "exclude")
 
+# In what two sides of a comparison may differ besides the model; see `comparison.comparability`.
+Dimension = Literal[
+    "problems", "task_version", "validator", "scorer", "generation", "attempts", "agent", "limits", "harness"
+]
+DIMENSIONS: tuple[str, ...] = get_args(Dimension)
+REQUIRED_DIMENSIONS: tuple[Dimension, ...] = ("problems", "scorer", "validator")
+COMPARED = ("baseline", "models")
+AGREEMENTS = ("different", "unknown", "same")
+
 # pandas writes a column of booleans with gaps as 1.0 and 0.0.
 TRUE_WORDS = ("true", "1", "yes", "t", "y", "1.0")
 FALSE_WORDS = ("false", "0", "no", "f", "n", "0.0")

@@ -120,7 +120,8 @@ def compare(
     counts = comparison.report.counts
     regressed = fail_on_regression and counts["regression"] + counts["lost"] > 0
     worse = fail_on_verdict is not None and fail_on_verdict in comparison.verdicts.values()
-    raise typer.Exit(int(regressed or worse))
+    gates = fail_on_regression or fail_on_verdict is not None
+    raise typer.Exit(int(regressed or worse or (gates and bool(comparison.report.exploratory))))
 
 
 def _two_inputs(inputs: list[str], baseline: str | None, current: str | None) -> tuple[str, str]:
@@ -154,16 +155,25 @@ def show_comparison(report: "ComparisonReport", console: "Console | None" = None
     from rich.text import Text
 
     from touchstone.cli.terminal_tables import print_line, terminal
-    from touchstone.comparison.report import count_line, inputs_line, sections
+    from touchstone.comparison.report import (
+        comparability_section,
+        count_line,
+        exploratory_line,
+        inputs_line,
+        sections,
+    )
 
     console = console or terminal()
+    if report.exploratory:
+        print_line(console, exploratory_line(report.exploratory), "bold red")
     for line in report.verdict_lines:
         print_line(console, line, "bold")
     print_line(console, count_line(report))
     print_line(console, inputs_line(report), "dim")
     for line in report.notes:
         print_line(console, line)
-    for section in sections(report):
+    comparability = [comparability_section(report)] if report.comparability else []
+    for section in (*sections(report), *comparability):
         console.print()
         console.print(Text(section.title, style=_STYLES.get(section.title, "bold")))
         _table(section).print(console)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from touchstone.comparison.comparability import compare_sides
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
 from touchstone.comparison.regressions import ScoreMethod, compare_cases
@@ -27,7 +28,7 @@ from touchstone.storage.snapshots import explain_unreadable
 from touchstone.tables import TABLES
 from touchstone.text import some_of
 from touchstone.validation.validators_used import SCHEMA
-from touchstone.vocabulary import VERDICTS
+from touchstone.vocabulary import REQUIRED_DIMENSIONS, VERDICTS
 
 if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig
@@ -52,7 +53,7 @@ class CompareOptions:
     """Which models and tiers to compare and by which score.
 
     `data` is the output folder in which snapshots are looked up by name. `problems_csv`, `scoring`, `problem_key`,
-    `scorer` and `columns` only apply to inputs that are files.
+    `scorer` and `columns` only apply to inputs that are files. `require` lists the dimensions in which both must agree.
     """
 
     threshold: float = 0.05
@@ -65,6 +66,7 @@ class CompareOptions:
     problem_key: str = "oid"
     scorer: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
+    require: Sequence[str] = REQUIRED_DIMENSIONS
 
 
 def configured_options(config: "EvaluationConfig") -> CompareOptions:
@@ -82,6 +84,7 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
         problem_key=config.problem_key,
         scorer=config.score,
         columns=config.columns,
+        require=config.comparison.require,
     )
 
 
@@ -100,8 +103,18 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     remarks = validation_remarks(before, after, options)
     lines = verdict_lines(sentences)
     models = [verdict_row(*key, result) for key, result in results.items()]
+    old, new = (replace(each, attempt_scores=_selected_scores(each, options)) for each in (before, after))
     report = ComparisonReport(
-        before.label, after.label, options.threshold, options.score, cases, lines, remarks, models, settings.confidence
+        before.label,
+        after.label,
+        options.threshold,
+        options.score,
+        cases,
+        lines,
+        remarks,
+        models,
+        settings.confidence,
+        compare_sides(old, new, options.require),
     )
     notes = [*_unread_snapshots(baseline, current, options), *explain_refusals([*before.quarantine, *after.quarantine])]
     if single is not None:
@@ -229,8 +242,12 @@ def _renamed(evaluation: ComparisonInput, model: str, options: CompareOptions) -
     validators = evaluation.validators
     if validators is not None:
         validators = _selected(validators.lazy(), options).with_columns(model=pl.lit(model)).collect()
-    scores = _selected_scores(evaluation, options).with_columns(model=pl.lit(model))
-    return replace(evaluation, attempt_scores=scores, validators=validators)
+    only, scores = _models(evaluation, options), _selected_scores(evaluation, options).with_columns(model=pl.lit(model))
+    settings, files = (
+        rows.filter(pl.col("model").is_in(only)).with_columns(model=pl.lit(model)) if rows is not None else None
+        for rows in (evaluation.settings, evaluation.files)
+    )
+    return replace(evaluation, attempt_scores=scores, validators=validators, settings=settings, files=files)
 
 
 def _is_snapshot_name(name: str, options: CompareOptions) -> bool:

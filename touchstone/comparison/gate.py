@@ -5,7 +5,7 @@ decides by the configuration whether a worse model or a regressed or lost case i
 publishing. How evaluations are compared is in `compare`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,13 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.checks import CheckResult, GateResult
+from touchstone.comparison.comparability import (
+    Agreement,
+    agreements_in,
+    compare_models_of_run,
+    compare_sides,
+    exploratory_reasons,
+)
 from touchstone.comparison.compare import (
     CompareOptions,
     changed_cases,
@@ -24,7 +31,7 @@ from touchstone.comparison.compare import (
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.comparison.regressions import KINDS, ScoreMethod
-from touchstone.comparison.report import ComparisonReport, format_report
+from touchstone.comparison.report import ComparisonReport, exploratory_line, format_report
 from touchstone.config import ComparisonConfig
 from touchstone.errors import shown
 from touchstone.inference.exact import exact_sum
@@ -47,6 +54,7 @@ class Gate:
     config: ComparisonConfig
     store: Store
     accept: bool = False
+    _validators_used: dict[str, pl.DataFrame] = field(init=False, default_factory=dict)
     _compared: dict[tuple[CompareOptions, str], pl.DataFrame] = field(init=False, default_factory=dict)
 
     @cached_property
@@ -76,6 +84,38 @@ class Gate:
         rows = [_row(model, tier, baseline, result) for (model, tier), result in judged.items()]
         return pl.LazyFrame(rows, schema=schema)
 
+    def comparability(
+        self,
+        scores: pl.LazyFrame,
+        problems: pl.LazyFrame,
+        outcomes: pl.LazyFrame,
+        stated: pl.LazyFrame,
+        sources: pl.LazyFrame,
+        configured: pl.LazyFrame,
+        require: Sequence[str],
+    ) -> pl.LazyFrame:
+        """Whether the run and its pinned baseline, and the models of the run, agree in what may differ."""
+        run = ComparisonInput(
+            _THIS_RUN,
+            scores,
+            self.store.scan_with_extras("problems") if self.store.part("problems") else problems,
+            validators=self._validators(outcomes),
+            settings=stated.collect(),
+            files=sources.select("model", "sha256").collect(),
+            configured=dict(configured.collect().iter_rows()),
+        )
+        against = compare_sides(_frozen(self.baseline), run, require) if self.baseline is not None else []
+        kinds = {"baseline": against, "models": compare_models_of_run(run, require)}
+        rows = [{"kind": kind, **vars(row)} for kind, found in kinds.items() for row in found]
+        return pl.LazyFrame(rows, schema=TABLES["comparability"].dtypes)
+
+    def _validators(self, outcomes: pl.LazyFrame) -> pl.DataFrame:
+        """The validators that decided the outcomes; looked up once per run."""
+        version = self.store.fingerprint("outcomes")
+        if version not in self._validators_used:
+            self._validators_used = {version: validators_used(outcomes)}
+        return self._validators_used[version]
+
     def regressions(
         self, scores: pl.LazyFrame, problems: pl.LazyFrame, threshold: float, score: ScoreMethod
     ) -> pl.LazyFrame:
@@ -101,6 +141,7 @@ class Gate:
         regressions: pl.LazyFrame,
         counts: pl.LazyFrame,
         outcomes: pl.LazyFrame,
+        comparability: pl.LazyFrame,
         wanted: ComparisonConfig,
     ) -> GateResult:
         """No model is worse than in the pinned baseline, and no case; the configuration says if that warns or stops."""
@@ -109,12 +150,17 @@ class Gate:
             self.report.unlink(missing_ok=True)
             return _with_remarks(self._nothing_pinned(), unreadable)
         judged = verdicts.sort("model", "tier").collect()
-        remarks = validation_differences(_frozen(self.baseline).validators, validators_used(outcomes), _THIS_RUN)
+        remarks = validation_differences(_frozen(self.baseline).validators, self._validators(outcomes), _THIS_RUN)
+        agreements = agreements_in(comparability, "baseline")
         cases = self._cases(self.baseline, scores, problems, CompareOptions(wanted.threshold, wanted.score))
-        self._write_report(self.baseline, judged, cases, remarks)
+        self._write_report(self.baseline, judged, cases, remarks, agreements)
         lenient = {name: "warn" for name in ("on_worse", "on_regression") if getattr(wanted, name) == "fail"}
         answers = wanted.model_copy(update=lenient) if self.accept else wanted
         found = judge_changes(judged, regressions.collect(), counts.collect(), answers)
+        reasons = exploratory_reasons(agreements)
+        if reasons:
+            label = f"{exploratory_line(reasons)}; {found.message}"
+            found = replace(found, passed=False, error=found.error or not self.accept, message=label)
         message = "; ".join([found.message, *remarks])
         if found.error:
             message += f"; see {self.report}; if this is intended, run again with --accept and pin the new baseline"
@@ -142,13 +188,26 @@ class Gate:
         return self._compared[key]
 
     def _write_report(
-        self, baseline: Snapshot, verdicts: pl.DataFrame, cases: pl.DataFrame, remarks: list[str]
+        self,
+        baseline: Snapshot,
+        verdicts: pl.DataFrame,
+        cases: pl.DataFrame,
+        remarks: list[str],
+        agreements: list[Agreement],
     ) -> None:
         """Write the comparison as Markdown for a pull request."""
         lines = verdict_lines(verdicts.select("verdict", "model", "tier", "sentence").iter_rows())
         label, wanted = f"{self.config.baseline} ({baseline.id})", self.config
         comparison = ComparisonReport(
-            label, _THIS_RUN, wanted.threshold, wanted.score, cases, lines, remarks, verdicts.to_dicts()
+            label,
+            _THIS_RUN,
+            wanted.threshold,
+            wanted.score,
+            cases,
+            lines,
+            remarks,
+            verdicts.to_dicts(),
+            comparability=agreements,
         )
         with replacing(self.report) as scratch:
             scratch.write_text(format_report(comparison, "markdown"))

@@ -5,6 +5,7 @@ Files go through the same readers and the same scoring as in a run. Nothing is v
 recorded outcome has no score. Readers are imported only for files, because a comparison of folders should start fast.
 """
 
+import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +20,14 @@ from touchstone.locations import is_mirror
 from touchstone.storage.files import parquet_files, refuse_links_out
 from touchstone.storage.output_folders import folder_at
 from touchstone.storage.snapshots import read_snapshot
+from touchstone.storage.store import digest
 from touchstone.validation.validators_used import SCHEMA, recorded_validators, snapshot_validators, validators_used
 
 if TYPE_CHECKING:
     from touchstone.config.scoring import Scoring
+    from touchstone.ingest.discovery import Discovery
+
+STATED = ("model", "suite", "dimension", "setting", "value")
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,8 @@ class ComparisonInput:
     """One of the two evaluations to compare.
 
     `quarantine` holds the refused rows of its files, `notes` what to know about them. `validators` are those that
-    decided the outcomes, or None if that is not known.
+    decided the outcomes, or None if that is not known. `settings` are those that its files state (the table
+    `source_settings`), `files` the digests of these by model, and `configured` the settings of its run, likewise.
     """
 
     label: str
@@ -39,6 +45,9 @@ class ComparisonInput:
     quarantine: tuple[pl.DataFrame, ...] = ()
     validators: pl.DataFrame | None = None
     notes: tuple[str, ...] = ()
+    settings: pl.DataFrame | None = None
+    files: pl.DataFrame | None = None
+    configured: Mapping[str, str] | None = None
 
 
 def open_input(
@@ -87,7 +96,20 @@ def _open_folder(label: str, folder: Path) -> ComparisonInput:
     if scores is None or scores.select(pl.len()).collect().item() == 0:
         raise TouchstoneError(f"{label}: tables/attempt_scores has no attempts")
     problems = _scan(label, tables / "problems", ["oid"])
-    return ComparisonInput(label, scores, problems, validators=_validators_of_folder(label, folder, tables))
+    validators = _validators_of_folder(label, folder, tables)
+    # A run of an earlier version has no such settings: then they are unknown.
+    settings = _scan(label, tables / "source_settings", STATED)
+    files = _scan(label, tables / "sources", ["model", "sha256"])
+    configured = _scan(label, tables / "settings", ["key", "value"])
+    return ComparisonInput(
+        label,
+        scores,
+        problems,
+        validators=validators,
+        settings=settings.select(STATED).collect() if settings is not None else None,
+        files=files.select("model", "sha256").collect() if files is not None else None,
+        configured=dict(configured.select("key", "value").collect().iter_rows()) if configured is not None else None,
+    )
 
 
 def _validators_of_folder(label: str, folder: Path, tables: Path) -> pl.DataFrame | None:
@@ -134,6 +156,7 @@ def _open_files(
 ) -> ComparisonInput:
     from touchstone.ingest.implied_config import implied_config
     from touchstone.ingest.read_inputs import read_inputs
+    from touchstone.ingest.sources_table import source_settings_frame
 
     config = implied_config([path], score).model_copy(update=settings)
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
@@ -145,7 +168,32 @@ def _open_files(
     if scores.is_empty():
         raise TouchstoneError(f"{label}: there is no usable attempt{_first_refusal(quarantine)}")
     validators = recorded_validators(scores)
-    return ComparisonInput(label, scores.lazy(), rows.problems.lazy(), quarantine, validators, tuple(rows.notes))
+    return ComparisonInput(
+        label,
+        scores.lazy(),
+        rows.problems.lazy(),
+        quarantine,
+        validators,
+        tuple(rows.notes),
+        source_settings_frame(rows.discovery),
+        _digests(rows.discovery),
+    )
+
+
+def _digests(discovery: "Discovery") -> pl.DataFrame:
+    """The digest of each file by model; of a source that is several files, the digest of their digests."""
+    rows = []
+    for model, sources in discovery.sources.items():
+        for source in sources:
+            table = discovery.adapter_tables.get(source.path)
+            hashes = sorted(map(_sha256, (table.files if table is not None else ()) or (source.path,)))
+            rows.append((model, hashes[0] if len(hashes) == 1 else digest(hashes)))
+    return pl.DataFrame(rows, schema={"model": pl.String, "sha256": pl.String}, orient="row")
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _scored(attempts: list[pl.DataFrame], scoring: "Scoring | None") -> pl.DataFrame:

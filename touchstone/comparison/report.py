@@ -8,13 +8,14 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
+from touchstone.comparison.comparability import Agreement, exploratory_reasons
 from touchstone.comparison.regressions import CATEGORIES, KINDS
 from touchstone.errors import TouchstoneError
 from touchstone.text import counted, estimate, markdown_paragraph, markdown_text
@@ -59,6 +60,12 @@ class ComparisonReport:
     # A row per model and tier, with the columns of the table `baseline_verdicts`.
     models: list[dict[str, Any]] = field(default_factory=list)
     confidence: float = 0.95
+    comparability: list[Agreement] = field(default_factory=list)
+
+    @cached_property
+    def exploratory(self) -> list[str]:
+        """Why the two sides are not comparable; empty if nothing that is required differs."""
+        return exploratory_reasons(self.comparability)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -193,6 +200,24 @@ def inputs_line(comparison: ComparisonReport) -> str:
     return f"{labels}, {comparison.score} score, threshold {comparison.threshold:g}"
 
 
+def exploratory_line(reasons: Sequence[str]) -> str:
+    """The label of a comparison whose sides differ in what is required.
+
+    >>> exploratory_line(["scorer: exact / fuzzy"])
+    'exploratory: the two sides are not comparable (scorer: exact / fuzzy)'
+    """
+    return f"exploratory: the two sides are not comparable ({'; '.join(reasons)})"
+
+
+def comparability_section(comparison: ComparisonReport) -> Section:
+    """In which dimensions the two sides agree, with what is known about each."""
+    rows = [
+        [row.dimension + (" *" if row.required else ""), row.agreement, row.value_a, row.value_b]
+        for row in comparison.comparability
+    ]
+    return Section("Comparability (* must agree)", ["dimension", "agreement", "baseline", "current"], [], rows, 0)
+
+
 # Markdown
 
 
@@ -200,6 +225,8 @@ def _markdown(comparison: ComparisonReport) -> str:
     """The worst verdict in words, a table of the models, and collapsed below it the cases and the other verdicts."""
     lines = [markdown_paragraph(line) for line in comparison.verdict_lines]
     blocks = lines[:1]
+    if comparison.exploratory:
+        blocks.insert(0, f"**{markdown_text(exploratory_line(comparison.exploratory))}**")
     if comparison.models:
         blocks.append(_markdown_table(model_section(comparison)))
         level = f"{100 * comparison.confidence:g}% confidence intervals"
@@ -212,6 +239,9 @@ def _markdown(comparison: ComparisonReport) -> str:
     changed = case_section(comparison)
     if changed.rows:
         blocks += ["<details><summary>The cases that changed</summary>", _markdown_table(changed), "</details>"]
+    if comparison.comparability:
+        table = _markdown_table(comparability_section(comparison))
+        blocks += ["<details><summary>Were the two sides comparable?</summary>", table, "</details>"]
     if lines[1:]:
         blocks += ["<details><summary>The other verdicts</summary>", *lines[1:], "</details>"]
     return "\n\n".join(blocks) + "\n"
@@ -286,6 +316,8 @@ def _json(comparison: ComparisonReport) -> str:
         "current": comparison.current_label,
         "score": comparison.score,
         "threshold": _finite(comparison.threshold),
+        "exploratory": comparison.exploratory,
+        "comparability": [vars(row) for row in comparison.comparability],
         "verdict": comparison.verdict_lines,
         "counts": comparison.counts,
         "expected_by_chance": comparison.expected_by_chance,
@@ -325,7 +357,12 @@ def _junit(comparison: ComparisonReport) -> str:
     for row in _rows(comparison):
         if row["kind"] not in ("new", "removed"):
             _add_testcase(suite, comparison, row)
-    summary = [*comparison.verdict_lines, count_line(comparison), *comparison.notes]
+    label = [exploratory_line(comparison.exploratory)] if comparison.exploratory else []
+    if label:
+        properties = ET.Element("properties")
+        ET.SubElement(properties, "property", {"name": "exploratory", "value": _legal(label[0])})
+        suite.insert(0, properties)
+    summary = [*label, *comparison.verdict_lines, count_line(comparison), *comparison.notes]
     ET.SubElement(suite, "system-out").text = _legal("\n".join(summary))
     ET.indent(root, " ")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
@@ -364,6 +401,8 @@ def _sarif(comparison: ComparisonReport) -> str:
         "current": comparison.current_label,
         "score": comparison.score,
         "threshold": _finite(comparison.threshold),
+        "exploratory": comparison.exploratory,
+        "comparability": [vars(row) for row in comparison.comparability],
         "verdict": comparison.verdict_lines,
         "expected_by_chance": comparison.expected_by_chance,
         "notes": comparison.notes,

@@ -40,6 +40,7 @@ from touchstone.config.validation import ValidationSettings, expanded
 from touchstone.config.workers import WorkerSettings
 from touchstone.errors import TouchstoneError
 from touchstone.locations import output_location
+from touchstone.vocabulary import REQUIRED_DIMENSIONS, Dimension
 
 _MAX_WEIGHT = 1_000_000
 # Beyond these a run would take days, or all memory, and no figure would be better.
@@ -93,6 +94,10 @@ class ComparisonConfig(_Section):
     """Whether a worse model is ignored, warned about, or blocks publishing."""
     on_regression: Literal["ignore", "warn", "fail"] = "warn"
     """The same for a case that regressed or was lost (judged in the baseline, no decided attempt now)."""
+    require: tuple[Dimension, ...] = REQUIRED_DIMENSIONS
+    """In what both sides must agree: `problems`, `task_version`, `validator`, `scorer`, `generation`, `attempts`,
+    `agent`, `limits`, `harness`. Otherwise the comparison is exploratory and does not pass the gate; what the files
+    do not state does not count. See [comparable sides](defending.md#were-the-two-sides-comparable)."""
     threshold: float = Field(0.05, ge=0, le=_MAX_WEIGHT)
     """Drop in a case's score above which it is a regression."""
     score: Literal["best", "mean", "composite", "code", "pass_rate"] = "best"

@@ -17,7 +17,7 @@ from touchstone.config.input_limits import InputLimits
 from touchstone.config.workers import WorkerSettings
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, read_as
 from touchstone.ingest.adapters.plain import JSON_LINES, PARQUET
-from touchstone.ingest.adapters.table import ReportedFigure
+from touchstone.ingest.adapters.table import ReportedFigure, StatedSetting
 from touchstone.ingest.limits import use_limits
 from touchstone.storage.code_version import package_code_version
 from touchstone.workers import WorkerRefusedError, Workers, WorkerState
@@ -46,6 +46,7 @@ class ReadFile:
     tier_bound: bool
     files: tuple[Path, ...]
     figures: tuple[ReportedFigure, ...]
+    settings: tuple[StatedSetting, ...]
     notes: tuple[str, ...]
     hashes: Mapping[Path, str]
 
@@ -69,7 +70,16 @@ def read_file(reader: Reader, item: FileToRead) -> ReadFile:
     use_limits(item.limits)
     table = read_as(item.format, item.path, item.options)
     hashes = _hashes(table.files or (item.path,)) if reader.elsewhere else {}
-    return ReadFile(table.frame, table.columns, table.tier_bound, table.files, table.figures, table.notes, hashes)
+    return ReadFile(
+        table.frame,
+        table.columns,
+        table.tier_bound,
+        table.files,
+        table.figures,
+        table.settings,
+        table.notes,
+        hashes,
+    )
 
 
 def read_ahead(items: Sequence[FileToRead], settings: WorkerSettings) -> dict[Path, AdapterTable]:
@@ -119,6 +129,7 @@ def _table(item: FileToRead, read: ReadFile) -> AdapterTable:
         tier_bound=read.tier_bound,
         files=read.files,
         figures=read.figures,
+        settings=read.settings,
         notes=read.notes,
     )
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.plain import read_problem_table
-from touchstone.ingest.adapters.table import AdapterTable
+from touchstone.ingest.adapters.table import ASKED_COLUMNS, AdapterTable
 from touchstone.ingest.cells import Rule, identifier
 from touchstone.ingest.csv_rows import (
     LINE,
@@ -22,6 +22,8 @@ from touchstone.ingest.typed_rows import InputTable, drop_refused, find_duplicat
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH, VALIDATION_COLUMNS
 
 NO_PROBLEMS_FILE = "no problems file, so the problems are those that the results name"
+ASKED_DIFFERENTLY = "several"
+_ASKED = ASKED_COLUMNS[0]
 _COLUMNS = ("oid", "suite", "cluster", "only_tier", *VALIDATION_COLUMNS)
 
 
@@ -86,21 +88,27 @@ def problem_ids(path: Path, key: str = "oid") -> frozenset[str]:
 def derived_problems(tables: Sequence[InputTable], key: str = "oid") -> pl.DataFrame:
     """The problems that results files name, for which there need not be a problems file; `key` names them in a CSV."""
     details = {"suite": pl.String, "cluster": pl.String, "only_tier": pl.String}
-    empty = pl.DataFrame(schema={"oid": pl.String, **details})
-    return (
+    empty = pl.DataFrame(schema={"oid": pl.String, **details, _ASKED: pl.String})
+    asked = pl.col(_ASKED).drop_nulls().unique()
+    problems = (
         pl.concat([empty, *(_problems_of_records(table, key) for table in tables)])
         .filter(pl.col("oid").str.len_chars() <= MAX_ID_LENGTH)
         .group_by("oid")
-        .agg(pl.col(*details).min())
+        .agg(
+            pl.col(*details).min(),
+            pl.when(asked.len() > 1).then(pl.lit(ASKED_DIFFERENTLY)).otherwise(asked.first()).alias(_ASKED),
+        )
         .select(
             "oid",
             pl.lit(None, pl.String).alias("filename"),
             pl.col("suite").fill_null(DEFAULT_SUITE),
             "cluster",
             "only_tier",
+            _ASKED,
         )
         .sort("oid")
     )
+    return problems if problems[_ASKED].count() else problems.drop(_ASKED)
 
 
 def with_derived(listed: pl.LazyFrame, derived: pl.LazyFrame) -> pl.LazyFrame:
@@ -114,14 +122,17 @@ def _problems_of_records(table: InputTable, key: str) -> pl.DataFrame:
     def given(name: str) -> pl.Expr:
         return (pl.col(name) if name in table.columns else pl.lit(None, pl.String)).alias(name)
 
-    oid = pl.col("oid" if isinstance(table, AdapterTable) else key)
+    is_adapted = isinstance(table, AdapterTable)
+    oid = pl.col("oid" if is_adapted else key)
     is_bound = isinstance(table, AdapterTable) and table.tier_bound
+    column = next((name for name in ASKED_COLUMNS if name in table.columns), None) if is_adapted else None
+    asked = (pl.col(column) if column else pl.lit(None, pl.String)).alias(_ASKED)
     tier = given("tier").fill_null(DEFAULT_TIER) if is_bound else pl.lit(None, pl.String)
 
     def problems(rows: pl.LazyFrame) -> pl.DataFrame:
         named = rows.filter(pl.col(ROW_ERROR).is_null() & oid.is_not_null())
         return (
-            named.select(oid.alias("oid"), given("suite"), given("cluster"), only_tier=tier)
+            named.select(oid.alias("oid"), given("suite"), given("cluster"), tier.alias("only_tier"), asked)
             .unique()
             .collect(engine="streaming")
         )

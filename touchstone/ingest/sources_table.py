@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.ingest.adapters import AdapterTable
+from touchstone.ingest.adapters.table import MODEL
 from touchstone.ingest.attempts import IngestedAttempts
 from touchstone.ingest.discovery import Discovery
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
@@ -17,6 +18,32 @@ from touchstone.ingest.sources import NATIVE, Source
 from touchstone.tables import TABLES
 
 Row = dict[str, object]
+# The tool that judged the attempts of a format.
+_JUDGES = {
+    "inspect": "Inspect",
+    "lm-eval": "lm-eval",
+    "swebench-report": "SWE-bench",
+    "swebench-logs": "SWE-bench",
+    "swebench-submission": "SWE-bench",
+    "harbor": "Harbor",
+    "terminal-bench": "Terminal-Bench",
+    "promptfoo": "promptfoo",
+    "evalplus": "EvalPlus",
+    "human-eval": "HumanEval",
+    "livecodebench": "LiveCodeBench",
+    "livecodebench-tests": "LiveCodeBench",
+    "cruxeval": "CRUXEval",
+}
+# Columns of rows that state a setting, by its dimension.
+_SETTING_COLUMNS = {
+    "task_version": "task_version",
+    "dataset_version": "task_version",
+    "n_shot": "generation",
+    "temperature": "generation",
+    "agent": "agent",
+    "agent_version": "agent",
+    "lm_eval_version": "harness",
+}
 
 
 def sources_frame(rows: Iterable[Row]) -> pl.LazyFrame:
@@ -80,6 +107,50 @@ def reported_figures_frame(discovery: Discovery) -> pl.DataFrame:
         if each.model in discovery.sources
     ]
     return pl.DataFrame(rows, schema=TABLES["reported_figures"].dtypes)
+
+
+def source_settings_frame(discovery: Discovery) -> pl.DataFrame:
+    """The table `source_settings`: what the files state about how their models were run and judged."""
+    schema = TABLES["source_settings"].dtypes
+    rows: list[Row] = [
+        {
+            "source_file": label,
+            "model": each.model,
+            "suite": each.suite,
+            "dimension": each.dimension,
+            "setting": each.name,
+            "value": each.value,
+        }
+        for label, table in _labeled_tables(discovery)
+        for each in table.settings
+    ]
+    for source in (source for sources in discovery.sources.values() for source in sources):
+        if source.format in _JUDGES:
+            judge = {"dimension": "validator", "setting": "judged by", "value": _JUDGES[source.format]}
+            rows.append({"source_file": source.name, "model": source.model, **judge})
+    frames = [_column_settings(label, table) for label, table in _labeled_tables(discovery)]
+    evaluated = pl.col("model").is_in(list(discovery.sources))
+    return pl.concat([pl.DataFrame(rows, schema=schema), *frames]).filter(evaluated).unique().sort(list(schema))
+
+
+def _column_settings(label: str, table: AdapterTable) -> pl.DataFrame:
+    """The settings that a file states in columns of its rows."""
+    schema = TABLES["source_settings"].dtypes
+    found = [name for name in _SETTING_COLUMNS if name in table.columns]
+    if not found:
+        return pl.DataFrame(schema=schema)
+    suite = pl.col("suite") if "suite" in table.columns else pl.lit(None, pl.String)
+    with table.reading():
+        stated = table.rows.select(pl.col(MODEL).alias("model"), suite.alias("suite"), *found).unique().collect()
+    return (
+        stated.unpivot(found, index=["model", "suite"], variable_name="setting")
+        .drop_nulls(["model", "value"])
+        .with_columns(
+            source_file=pl.lit(label),
+            dimension=pl.col("setting").replace_strict(_SETTING_COLUMNS, return_dtype=pl.String),
+        )
+        .select(list(schema))
+    )
 
 
 def _labeled_tables(discovery: Discovery) -> Iterator[tuple[str, AdapterTable]]:

@@ -39,6 +39,7 @@ from touchstone.ingest.sources_table import (
     quarantine_without_model,
     refused_row,
     reported_figures_frame,
+    source_settings_frame,
     sources_frame,
 )
 from touchstone.ingest.transcripts import read_transcript_flags
@@ -159,6 +160,10 @@ class IngestStage:
     def reported_figures(self) -> dict[str, Part]:
         """Every figure that another tool's file states, beside the same figure from the rows that were read."""
         return self.store.all_parts("reported_figures")
+
+    def source_settings(self) -> dict[str, Part]:
+        """Every setting that a file states about how its models were run and judged."""
+        return self.store.all_parts("source_settings")
 
     def attempts_of(self, model: str) -> Part:
         """One model's attempts, read again if its files changed. An unreadable file gives none, and says why."""
@@ -371,11 +376,14 @@ class IngestStage:
         refusals = quarantine_without_model(self.inputs.discovery)
         rows = not_evaluated_rows(self.inputs.discovery)
         figures = reported_figures_frame(self.inputs.discovery)
+        settings = source_settings_frame(self.inputs.discovery)
         for table, frame in (
             ("quarantine", refusals.lazy()),
             ("sources", sources_frame(rows)),
             ("reported_figures", figures.lazy()),
+            ("source_settings", settings.lazy()),
         ):
-            fingerprint = digest([table, rows, refusals.rows(), figures.rows(), table_code_version(table)])
+            found = [rows, refusals.rows(), figures.rows(), settings.rows()]
+            fingerprint = digest([table, found, table_code_version(table)])
             if self.store.current(table, fingerprint, REFUSED_PART) is None:
                 self.store.write(table, frame, fingerprint, REFUSED_PART)

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from touchstone.config import CheckLimits, ComparisonConfig, IntervalSettings
 from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings
+from touchstone.config.validation import LimitSettings
 
 
 def settings(
@@ -23,12 +24,19 @@ def settings(
     scoring: Scoring,
     slices: Sequence[SliceSettings],
     checks: CheckLimits,
+    success: str,
+    test_edits: str,
+    exclude_flaky: bool,
+    limits: LimitSettings,
 ) -> pl.LazyFrame:
     """The settings that the figures depend on, and the evaluation's name. SQL macros take their weights from here."""
     values: dict[str, object] = {"name": name} if name is not None else {}
     values |= {"k_values": list(k_values), "problem_key": problem_key}
+    values |= {"validation.success": success, "validation.test_edits": test_edits}
+    values["validation.exclude_flaky"] = exclude_flaky
     values["slices"] = [each.model_dump(mode="json", exclude_none=True) for each in slices]
     sections = {"intervals": intervals, "comparison": comparison, "scoring": scoring, "checks": checks}
+    sections["validation.limits"] = limits
     for prefix, section in sections.items():
         values |= dict(flat_settings(section, f"{prefix}."))
     rows = [(key, json.dumps(value)) for key, value in sorted(values.items())]

@@ -21,6 +21,7 @@ from touchstone.ingest.adapters.json_files import (
     raw_values,
     read_document,
     shown_json,
+    stated_settings,
     text_of,
 )
 from touchstone.ingest.adapters.table import (
@@ -81,7 +82,11 @@ def read_evalplus(path: Path) -> AdapterTable:
         figure for suite in (BASE, PLUS) for figure in _figures(named.name, suite, records, document.get("pass_at_k"))
     ]
     notes = [named.note, _LEFT_OUT, *([] if any(row.suite == PLUS for row in rows) else [_BASE_ONLY])]
-    return table_from_records(path, FORMAT, COLUMNS, records, raw_values(_samples), figures=figures, notes=notes)
+    # The hash is that of the problems and their tests.
+    judged = stated_settings(named.name, "validator", document, "hash")
+    return table_from_records(
+        path, FORMAT, COLUMNS, records, raw_values(_samples), figures=figures, settings=judged, notes=notes
+    )
 
 
 def model_and_settings(path: Path) -> tuple[NamedModel, Cells]:

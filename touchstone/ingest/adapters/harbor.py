@@ -27,6 +27,7 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.folders import bounded_document, is_file, object_in, some_subfolders, subfolders
 from touchstone.ingest.adapters.json_files import (
+    GENERATION,
     identifier_of,
     inside,
     list_of,
@@ -36,6 +37,7 @@ from touchstone.ingest.adapters.json_files import (
     raw_values,
     scalar_of,
     section_of,
+    stated_settings,
     text_of,
 )
 from touchstone.ingest.adapters.steps import Step, atif_steps
@@ -45,6 +47,7 @@ from touchstone.ingest.adapters.table import (
     Record,
     RefusedRecordError,
     ReportedFigure,
+    StatedSetting,
     table_from_records,
     words,
 )
@@ -155,6 +158,7 @@ def _fill(score: str | None, cells: Cells, trial: Mapping[str, object]) -> None:
         "trial_name": identifier_of(trial, "trial_name"),
         "evals_key": _evals_key(agent, source),
         "sample_uuid": text_of(trial.get("id")),
+        "asked_sha": text_of(trial.get("task_checksum")),
         **_usage_cells(trial),
     }
 
@@ -309,12 +313,30 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
         raw_values(lambda _: enumerate(trials, start=1)),
         files=[file for job in jobs for file in (*job.files, *_trajectories(job.files))],
         figures=figures,
+        settings=[
+            each for record, trial in accepted if isinstance(trial, dict) for each in _settings(record.cells, trial)
+        ],
         notes=notes,
     )
 
 
 def _trajectories(files: Iterable[Path]) -> list[Path]:
     return [found for file in files if is_file(found := file.parent / "agent" / _TRAJECTORY)]
+
+
+def _settings(cells: Cells, trial: Mapping[str, object]) -> list[StatedSetting]:
+    """How the agent was run: its options, and the timeouts and resources that were not the task's own."""
+    config, model, suite = inside(trial, "config"), cells["llm_name"] or "", cells["suite"]
+    multipliers = "timeout_multiplier agent_timeout_multiplier verifier_timeout_multiplier"
+    environment = inside(config, "environment")
+    resources = "environment override_cpus override_memory_mb override_storage_mb override_gpus"
+    timeouts = "override_timeout_sec max_timeout_sec"
+    return [
+        *stated_settings(model, "generation", inside(config, "agent", "kwargs"), GENERATION, suite),
+        *stated_settings(model, "limits", config, multipliers, suite),
+        *stated_settings(model, "limits", inside(config, "agent"), timeouts, suite),
+        *stated_settings(model, "limits", {**environment, "environment": environment.get("type")}, resources, suite),
+    ]
 
 
 def _recognizes(head: Head) -> bool:

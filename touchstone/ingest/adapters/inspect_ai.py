@@ -45,7 +45,14 @@ from touchstone.ingest.adapters.inspect_files import (
     sample_key,
     section,
 )
-from touchstone.ingest.adapters.json_files import Number, identifier_of, text_of
+from touchstone.ingest.adapters.json_files import (
+    Number,
+    digest_of,
+    identifier_of,
+    shown_json,
+    stated_settings,
+    text_of,
+)
 from touchstone.ingest.adapters.steps import Step, message_steps
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -53,12 +60,14 @@ from touchstone.ingest.adapters.table import (
     Record,
     RefusedRecordError,
     ReportedFigure,
+    StatedSetting,
     table_from_records,
     words,
 )
 from touchstone.ingest.adapters.zip_archive import ZipArchive
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 from touchstone.regular_files import open_regular
+from touchstone.vocabulary import Dimension
 
 PASS_VALUE = 1.0
 
@@ -67,6 +76,11 @@ _WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 # How many names a message lists.
 _LISTED = 10
 MAX_TEXT_LENGTH = 1000
+_ASKED_LENGTH = 5000
+_GENERATION = (
+    "temperature top_p top_k max_tokens reasoning_effort reasoning_tokens effort seed frequency_penalty "
+    "presence_penalty num_choices"
+)
 # Until May 2024 (version 1), a sample had one score without a name.
 ONLY_SCORE = "score"
 _CARRIED = ("started_at", "completed_at", "working_time", "message_count", "turn_count", "retries")
@@ -252,6 +266,7 @@ def attempt_of(sample: Mapping[str, object]) -> Attempt:
         "duration_seconds": text_of(sample.get("total_time")),
         "limit": limit,
         "sample_uuid": text_of(sample.get("uuid")),
+        "asked_sha": _asked(sample.get("input")),
         **{name: text_of(sample.get(name)) for name in _CARRIED},
     }
     attempt = Attempt(sample_key(sample), cells, limit=limit, error=_error(sample.get("error")))
@@ -266,6 +281,23 @@ def attempt_of(sample: Mapping[str, object]) -> Attempt:
     for scorer, score in scores.items() if isinstance(scores, dict) else ():
         _add_score(attempt, str(scorer), score)
     return attempt
+
+
+def _asked(value: object) -> str | None:
+    """A digest of the start of what the model was asked: a text, or the texts of messages, whose ids are random.
+
+    Summaries cut long inputs, and logs may have a reference in place of a text: then it is not known.
+    """
+    messages = value if isinstance(value, list) else [{"content": value}]
+    parts = [_texts(each.get("content")) for each in messages if isinstance(each, dict)]
+    text = "\n".join(texts for texts in parts if texts)[:_ASKED_LENGTH]
+    return digest_of(text) if text and "attachment://" not in text else None
+
+
+def _texts(content: object) -> str:
+    if isinstance(content, list):
+        return "\n".join(str(each.get("text")) for each in content if isinstance(each, dict) and each.get("text"))
+    return content if isinstance(content, str) else ""
 
 
 def short(text: str | None) -> str | None:
@@ -574,7 +606,15 @@ def _read(path: Path, options: ReadOptions) -> AdapterTable:
         LEFT_OUT,
     )
     return table_from_records(
-        path, FORMAT, COLUMNS, records, _raw, shared=log.shared, figures=log.figures(), notes=notes
+        path,
+        FORMAT,
+        COLUMNS,
+        records,
+        _raw,
+        shared=log.shared,
+        figures=log.figures(),
+        settings=log.settings(),
+        notes=notes,
     )
 
 
@@ -726,6 +766,31 @@ class _Log:
             "dataset": text_of(section(spec, "dataset").get("name")),
             **{name: short(text_of(spec.get(key))) for name, key in _SPEC.items()},
         }
+
+    def settings(self) -> list[StatedSetting]:
+        """How the model was run and scored. What an evaluation does not set is Inspect's default."""
+        spec, plan = section(self.header, "eval"), section(self.header, "plan")
+        found: list[StatedSetting] = []
+
+        def add(dimension: Dimension, values: Object, names: str, unset: str | None = None) -> None:
+            found.extend(stated_settings(self.model, dimension, values, names, self.task, unset))
+
+        if isinstance(spec.get("model_generate_config"), Mapping):
+            generation = {**section(plan, "config"), **section(spec, "model_generate_config")}
+            add("generation", generation, _GENERATION, "default")
+        if isinstance(spec.get("config"), Mapping):
+            limits = "message_limit token_limit time_limit working_limit cost_limit"
+            add("limits", section(spec, "config"), limits, "none")
+        own = self.score.scorer if self.score else None
+        options = [each.get("options") for each in _objects(spec.get("scorers")) if each.get("name") == own]
+        scorer = {"score": self.shared["score"], "options": digest_of(shown_json(options[0])) if any(options) else None}
+        add("scorer", scorer, "score options")
+        solvers = [str(step.get("solver")) for step in _objects(plan.get("steps"))]
+        add("agent", {"solver": " > ".join(solvers) or spec.get("solver")}, "solver")
+        arguments = {"task_args": digest_of(shown_json(spec["task_args"])) if spec.get("task_args") else None}
+        add("harness", section(spec, "packages"), "inspect_ai")
+        add("harness", arguments | {"dataset": self.shared["dataset"]}, "task_args dataset")
+        return found
 
     def record(self, position: int, attempt: Attempt, *, is_graded: bool) -> Record:
         cells = attempt.cells

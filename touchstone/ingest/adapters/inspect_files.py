@@ -30,8 +30,8 @@ _STEP_BYTES = 32 << 20
 _STEP_SAMPLES = 1000
 # Summaries up to this size, some 25,000, are parsed in one go; they take ten times as much memory.
 _AT_ONCE_BYTES = 8 << 20
-_HEADER_SHAPE: dict[str, Shape] = {"eval": Keep(), "results": Keep(), "error": Keep()}
-_SAMPLE_KEYS = ("scores", "score", "model_usage", "metadata", "error", "limit", "invalidation")
+_HEADER_SHAPE: dict[str, Shape] = {"eval": Keep(), "plan": Keep(), "results": Keep(), "error": Keep()}
+_SAMPLE_KEYS = ("input", "scores", "score", "model_usage", "metadata", "error", "limit", "invalidation")
 _SAMPLE_SHAPE: dict[str, Shape] = {**dict.fromkeys(_SAMPLE_KEYS, Keep()), RETRIES: Each({})}
 _CHAT_SHAPE: Shape = {**_SAMPLE_SHAPE, "messages": Keep(), "attachments": Keep()}
 _JOURNAL = re.compile(r"_journal/summaries/(\d{1,9})\.json")

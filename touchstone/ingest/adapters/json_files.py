@@ -3,6 +3,7 @@
 Numbers stay as they were written, so that no digit is lost before the rules of `touchstone.ingest.cells` parse them.
 """
 
+import hashlib
 import json
 import math
 from collections import Counter
@@ -16,6 +17,7 @@ from touchstone.ingest.adapters.table import (
     RawReader,
     Record,
     RefusedRecordError,
+    StatedSetting,
     carried_name,
     encodable,
     fill_records,
@@ -23,11 +25,18 @@ from touchstone.ingest.adapters.table import (
 from touchstone.ingest.compressed import open_input
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, decoded, readable
 from touchstone.ingest.limits import TOO_LARGE, limits, too_long
+from touchstone.vocabulary import Dimension
 
 LINES_SUFFIXES = (".jsonl", ".ndjson")
 _CHUNK = 1 << 20
 # Prompts, transcripts and test inputs are longer, labels and settings shorter.
 MAX_CARRIED_LENGTH = 2000
+_MAX_SETTING = 200
+# How answers are generated, under the names that most tools have for it.
+GENERATION = (
+    "temperature top_p top_k max_tokens max_output_tokens max_completion_tokens max_gen_toks reasoning_effort "
+    "reasoning_tokens effort seed frequency_penalty presence_penalty num_choices do_sample"
+)
 
 
 class Number(str):
@@ -313,3 +322,35 @@ def number_of(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
+
+
+def stated_settings(
+    model: str,
+    dimension: Dimension,
+    section: Mapping[str, object],
+    names: str,
+    suite: str | None = None,
+    unset: str | None = None,
+) -> list[StatedSetting]:
+    """The named settings of a section; `unset` is the value of one that is missing or null, which else is not stated.
+
+    Only what is named is kept: a configuration may have secrets in it. A long value becomes its digest.
+
+    >>> config = {"temperature": 0.5, "api_key": "secret"}
+    >>> [(each.name, each.value) for each in stated_settings("m", "generation", config, "temperature top_p")]
+    [('temperature', '0.5')]
+    """
+    texts = {name: unset if section.get(name) in (None, "") else _setting_text(section[name]) for name in names.split()}
+    return [StatedSetting(model, dimension, name, text, suite) for name, text in texts.items() if text is not None]
+
+
+def _setting_text(value: object) -> str:
+    number = number_of(value) if isinstance(value, Number) else None
+    text = shown_json(value) if number is None and not isinstance(value, str) else encodable(str(value))
+    text = text if number is None else f"{number:.12g}"
+    return text if len(text) <= _MAX_SETTING else f"sha256 {digest_of(text)}"
+
+
+def digest_of(text: str) -> str:
+    """A short digest of a text, to see whether it is the same elsewhere."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

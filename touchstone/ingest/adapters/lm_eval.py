@@ -22,6 +22,7 @@ from pathlib import Path
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions, not_evaluated
 from touchstone.ingest.adapters.json_files import (
+    GENERATION,
     Number,
     inside,
     line_records,
@@ -29,6 +30,7 @@ from touchstone.ingest.adapters.json_files import (
     number_of,
     raw_lines,
     read_document,
+    stated_settings,
     text_of,
 )
 from touchstone.ingest.adapters.table import (
@@ -36,6 +38,7 @@ from touchstone.ingest.adapters.table import (
     Cells,
     RefusedRecordError,
     ReportedFigure,
+    StatedSetting,
     table_from_records,
     words,
 )
@@ -118,6 +121,22 @@ def figures_of(run: Run, task: str, rows: Sequence[Values]) -> list[ReportedFigu
     return figures
 
 
+def settings_of(run: Run, task: str, score: Cells) -> list[StatedSetting]:
+    """How the model was run and scored, and by which template it was asked."""
+    config, shared = inside(run.results, "configs", task), inside(run.results, "config")
+    # The text of a function may be its address.
+    templates = {name: value for name, value in config.items() if " at 0x" not in str(value)}
+    given = {"gen_kwargs": shared["gen_kwargs"]} if isinstance(shared.get("gen_kwargs"), str) else {}
+    generation = {**inside(config, "generation_kwargs"), **inside(shared, "gen_kwargs"), **given}
+    generation["repeats"] = config.get("repeats")
+    return [
+        *stated_settings(run.model, "problems", templates, "doc_to_text description", task),
+        *stated_settings(run.model, "generation", generation, f"{GENERATION} gen_kwargs until repeats", task),
+        *stated_settings(run.model, "generation", shared, "fewshot_seed", task),
+        *stated_settings(run.model, "scorer", score, "metric filter", task),
+    ]
+
+
 def _aggregation(run: Run, task: str, metric: str) -> str:
     for each in list_of(inside(run.results, "configs", task).get("metric_list")):
         if isinstance(each, dict) and each.get("metric") == metric and each.get("aggregation") is not None:
@@ -192,7 +211,15 @@ def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable
         row.cells |= common
     records = [record for record in records if record.kind is not None or id(record.cells) in kept]
     return table_from_records(
-        path, FORMAT, COLUMNS, records, raw_lines, files=(path, *run.files), figures=figures, notes=notes
+        path,
+        FORMAT,
+        COLUMNS,
+        records,
+        raw_lines,
+        files=(path, *run.files),
+        figures=figures,
+        settings=settings_of(run, task, {"metric": metric, "filter": chosen}),
+        notes=notes,
     )
 
 

@@ -25,6 +25,7 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import as_given, bounded_document, is_file, object_in
 from touchstone.ingest.adapters.json_files import (
+    GENERATION,
     identifier_of,
     inside,
     line_records,
@@ -37,6 +38,7 @@ from touchstone.ingest.adapters.json_files import (
     raw_values,
     scalar_of,
     section_of,
+    stated_settings,
     text_of,
 )
 from touchstone.ingest.adapters.steps import Step, event_steps
@@ -59,6 +61,7 @@ from touchstone.ingest.adapters.table import (
     Record,
     RefusedRecordError,
     ReportedFigure,
+    StatedSetting,
     fill_records,
     number_attempts,
     table_from_records,
@@ -97,7 +100,8 @@ def read_openhands(path: Path) -> AdapterTable:
     # An output and its grading have the same attempts.
     place = hashlib.blake2b(os.fsencode(path.absolute().with_name(_output_name(path))), digest_size=8).hexdigest()
     verdicts, evaluated = _verdicts_beside(path)
-    records = line_records(path, "instance", partial(_fill, verdicts), {"llm_name": model})
+    settings: dict[StatedSetting, None] = {}
+    records = line_records(path, "instance", partial(_fill, verdicts, settings), {"llm_name": model})
     number_attempts(record for record in records if record.cells.get("iteration_id") is None)
     for record in records:
         if record.kind is None:
@@ -112,6 +116,7 @@ def read_openhands(path: Path) -> AdapterTable:
         raw_lines,
         files=[path, *(as_given(path, files) if taken else []), *evaluated],
         figures=_figures(records),
+        settings=list(settings),
         notes=notes,
     )
 
@@ -187,7 +192,12 @@ def _verdicts_beside(path: Path) -> tuple[dict[str, dict[str, object]], list[Pat
     return verdicts, [file]
 
 
-def _fill(verdicts: Mapping[str, Mapping[str, object]], cells: Cells, instance: Mapping[str, object]) -> None:
+def _fill(
+    verdicts: Mapping[str, Mapping[str, object]],
+    settings: dict[StatedSetting, None],
+    cells: Cells,
+    instance: Mapping[str, object],
+) -> None:
     metadata = section_of(instance, "metadata") or {}
     cells["llm_name"] = model = _model_of(metadata) or cells["llm_name"] or ""
     oid = identifier_of(instance, "instance_id")
@@ -202,6 +212,8 @@ def _fill(verdicts: Mapping[str, Mapping[str, object]], cells: Cells, instance: 
         "agent": text_of(metadata.get("agent_class")),
         "model_patch": patch,
     }
+    settings |= dict.fromkeys(stated_settings(model, "generation", inside(metadata, "llm_config"), GENERATION))
+    settings |= dict.fromkeys(stated_settings(model, "limits", metadata, "max_iterations"))
 
 
 def _status(report: Mapping[str, object] | None, has_patch: bool, error: str | None) -> str:

@@ -23,6 +23,7 @@ from pathlib import Path
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
 from touchstone.ingest.adapters.json_files import (
+    GENERATION,
     Number,
     encode,
     inside,
@@ -35,7 +36,9 @@ from touchstone.ingest.adapters.json_files import (
     raw_lines,
     raw_values,
     read_document,
+    scalar_of,
     section_of,
+    stated_settings,
     text_of,
 )
 from touchstone.ingest.adapters.steps import Step, message_steps
@@ -45,6 +48,7 @@ from touchstone.ingest.adapters.table import (
     Record,
     RefusedRecordError,
     ReportedFigure,
+    StatedSetting,
     number_attempts,
     table_from_records,
     words,
@@ -65,6 +69,7 @@ COLUMNS = words(
     "latency_ms cached error provider_id prompt_label prompt_id test_description eval_description"
 )
 _VERSIONS = ("1", "2", "3")
+_VERSION = "promptfooVersion"
 # The document is parsed in memory, in which it takes several times its size.
 _MAX_BYTES = 1 << 30
 # Values that a person would group by; longer ones are texts.
@@ -247,8 +252,20 @@ def read_promptfoo(path: Path) -> AdapterTable:
         records,
         raw_lines if is_lines else raw_values(_elements),
         figures=figures_of(results, counts),
+        settings=_settings(document, {record.cells["llm_name"] or "" for record in accepted}),
         notes=[_LEFT_OUT, *_notes([record.cells for record in accepted])],
     )
+
+
+def _settings(document: Mapping[str, object], models: Iterable[str]) -> list[StatedSetting]:
+    """The version, and how each provider generates; providers' configurations have secrets, too."""
+    found = [
+        each for model in models for each in stated_settings(model, "harness", inside(document, "metadata"), _VERSION)
+    ]
+    for provider in map(inside, list_of(inside(document, "config").get("providers"))):
+        model = scalar_of(provider.get("label")) or scalar_of(provider.get("id")) or ""
+        found += stated_settings(model, "generation", inside(provider, "config"), GENERATION)
+    return found
 
 
 def _recognizes(head: Head) -> bool:

@@ -7,15 +7,23 @@ trajectory repeats, else it is the run's folder. The steps themselves are read f
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import files_in, is_file, object_in, raw_from_files, some_subfolders, subfolders
-from touchstone.ingest.adapters.json_files import DECODER, inside, section_of, text_of
+from touchstone.ingest.adapters.json_files import DECODER, GENERATION, inside, section_of, stated_settings, text_of
 from touchstone.ingest.adapters.steps import Step, message_steps, trajectory_steps
 from touchstone.ingest.adapters.swebench import COLUMNS, EMPTY_PATCH, INFRA_FAILURE, NOT_RUN, TIMEOUT, attempt_cells
-from touchstone.ingest.adapters.table import AdapterTable, Cells, RefusedRecordError, fill_records, table_from_records
+from touchstone.ingest.adapters.table import (
+    AdapterTable,
+    Cells,
+    RefusedRecordError,
+    StatedSetting,
+    fill_records,
+    table_from_records,
+)
 
 FORMAT = "swe-agent"
 _COLUMNS = (*COLUMNS, "cost_usd", "input_tokens", "output_tokens", "api_calls", "exit_status", "model_patch")
@@ -30,13 +38,23 @@ def read_trajectories(path: Path) -> AdapterTable:
     files = _trajectories(path) if path.is_dir() else [path]
     run = (path if path.is_dir() else _run_folder(path)).absolute().name
     numbered = dict(enumerate(files, start=1))
-    records = fill_records(numbered.items(), _fill, {"llm_name": run})
+    settings: dict[StatedSetting, None] = {}
+    records = fill_records(numbered.items(), partial(_fill, settings), {"llm_name": run})
     if not records:
         raise InputFileError(f"{path}: there is no trajectory in this folder")
     notes = ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are left out"]
     if any(record.cells["llm_name"] == run for record in records):
         notes.append(f"a trajectory without a configuration belongs to its folder '{run}', which is taken as the model")
-    return table_from_records(path, FORMAT, _COLUMNS, records, raw_from_files(numbered), files=files, notes=notes)
+    return table_from_records(
+        path,
+        FORMAT,
+        _COLUMNS,
+        records,
+        raw_from_files(numbered),
+        files=files,
+        settings=list(settings),
+        notes=notes,
+    )
 
 
 def _recognizes(head: Head) -> bool:
@@ -84,7 +102,7 @@ def _instance_of(file: Path) -> str:
     return next((file.name.removesuffix(suffix) for suffix in reversed(_SUFFIXES) if file.name.endswith(suffix)), "")
 
 
-def _fill(cells: Cells, file: Path) -> None:
+def _fill(settings: dict[StatedSetting, None], cells: Cells, file: Path) -> None:
     oid = _instance_of(file) or file.stem
     trajectory = object_in(file, "trajectory")
     info = section_of(trajectory, "info")
@@ -104,6 +122,20 @@ def _fill(cells: Cells, file: Path) -> None:
         "exit_status": exit_status,
         "model_patch": patch if status == NOT_RUN else None,
     }
+    settings |= dict.fromkeys(_settings(model, trajectory, info))
+
+
+def _settings(model: str, trajectory: Mapping[str, object], info: Mapping[str, object]) -> list[StatedSetting]:
+    """How SWE-agent or mini-swe-agent was run."""
+    replayed, own = inside(_replayed(trajectory.get("replay_config")), "agent", "model"), inside(info.get("config"))
+    generation = {**inside(own, "model", "model_kwargs"), **replayed}
+    limits = {**inside(own, "agent"), **replayed}
+    names = "step_limit cost_limit per_instance_cost_limit per_instance_call_limit"
+    return [
+        *stated_settings(model, "generation", generation, GENERATION),
+        *stated_settings(model, "limits", limits, names),
+        *stated_settings(model, "agent", info, "swe_agent_version mini_version"),
+    ]
 
 
 def _status(patch: str | None, exit_status: str | None) -> str:

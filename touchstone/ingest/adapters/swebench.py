@@ -41,6 +41,7 @@ from touchstone.ingest.adapters.json_files import (
     raw_values,
     scalar_of,
     shown_json,
+    stated_settings,
     text_of,
     unmapped_cells,
 )
@@ -51,6 +52,7 @@ from touchstone.ingest.adapters.table import (
     Record,
     RefusedRecordError,
     ReportedFigure,
+    StatedSetting,
     encodable,
     number_attempts,
     table_from_records,
@@ -210,6 +212,7 @@ class RunReport:
     refused: list[tuple[object, RefusedRecordError]]
     figures: list[ReportedFigure]
     notes: list[str]
+    settings: list[StatedSetting]
     # The logs that were read.
     files: list[Path]
 
@@ -240,6 +243,7 @@ def read_report(path: Path) -> AdapterTable:
         raw,
         files=[path, *report.files],
         figures=report.figures,
+        settings=report.settings,
         notes=report.notes,
     )
 
@@ -270,7 +274,9 @@ def parse_report(path: Path) -> RunReport:
         del attempts[oid]
     files = _decide_by_logs(path, model, run, attempts)
     notes = [*name_notes, *_report_notes(ids, attempts)]
-    return RunReport(model, run, attempts, refused, _report_figures(model, document, ids, attempts), notes, files)
+    figures = _report_figures(model, document, ids, attempts)
+    settings = stated_settings(model, "harness", document, "schema_version swebench_version")
+    return RunReport(model, run, attempts, refused, figures, notes, settings, files)
 
 
 def _model_and_run(path: Path) -> tuple[str, str | None, list[str]]:

@@ -109,6 +109,7 @@ def read_instances(path: Path) -> AdapterTable:
         raw_from_files(files),
         files=as_given(path, sorted({*_files_of(instances), *reports})),
         figures=[figure for report in reports.values() for figure in report.figures] or _figures(records),
+        settings=[setting for report in reports.values() for setting in report.settings],
         notes=[note for report in reports.values() for note in report.notes],
     )
 

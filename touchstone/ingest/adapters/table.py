@@ -19,10 +19,13 @@ from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND
 from touchstone.ingest.limits import MAX_KEYS
 from touchstone.ingest.unchanged import ChangedWhileReadError, Mark, mark_of
 from touchstone.names import check_model_name
+from touchstone.vocabulary import Dimension
 
 MODEL = "__model"
 OWN_COLUMNS = (LINE, ROW_ERROR_KIND, ROW_ERROR, MODEL)
 NAME_COLUMN = "llm_name"
+# Columns with a digest of what the model was asked.
+ASKED_COLUMNS = ("asked_sha", "doc_hash")
 
 Cells = dict[str, str | None]
 RawReader = Callable[[Path, set[int]], dict[int, str]]
@@ -46,6 +49,17 @@ class ReportedFigure:
 
 
 @dataclass(frozen=True)
+class StatedSetting:
+    """A setting that a file states about how a model was run or judged. `suite` is null for all of the file."""
+
+    model: str
+    dimension: Dimension
+    name: str
+    value: str
+    suite: str | None = None
+
+
+@dataclass(frozen=True)
 class AdapterTable:
     """The records of one file as rows of text cells, before any rule has been applied. A large file is only scanned.
 
@@ -64,6 +78,7 @@ class AdapterTable:
     # The files that were read, if `path` is a folder or others beside it were needed.
     files: tuple[Path, ...] = ()
     figures: tuple[ReportedFigure, ...] = ()
+    settings: tuple[StatedSetting, ...] = ()
     # Of a file whose rows are read each time they are used: its mark when it was opened.
     scanned: Mark | None = None
     # Kept alive for as long as the rows are used, such as files on disk.
@@ -195,6 +210,7 @@ def table_from_records(
     shared: Cells | None = None,
     files: Sequence[Path] = (),
     figures: Sequence[ReportedFigure] = (),
+    settings: Sequence[StatedSetting] = (),
     notes: Sequence[str] = (),
 ) -> AdapterTable:
     """Records as a table: the mapped columns first, then the others; `shared` are cells that all records have."""
@@ -219,7 +235,8 @@ def table_from_records(
         frame = pl.DataFrame(clean, schema=schema)
     table = adapter_table(path, format_name, columns, frame, raw_reader)
     figures = [replace(figure, model=encodable(figure.model)) for figure in figures]
-    return replace(table, files=tuple(files), figures=tuple(figures), notes=tuple(map(encodable, notes)))
+    notes = tuple(map(encodable, notes))
+    return replace(table, files=tuple(files), figures=tuple(figures), settings=tuple(settings), notes=notes)
 
 
 def encodable(text: str) -> str:

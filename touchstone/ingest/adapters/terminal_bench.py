@@ -30,6 +30,8 @@ from touchstone.ingest.adapters.folders import (
     text_in,
 )
 from touchstone.ingest.adapters.json_files import (
+    GENERATION,
+    digest_of,
     identifier_of,
     inside,
     number_of,
@@ -37,6 +39,7 @@ from touchstone.ingest.adapters.json_files import (
     raw_values,
     scalar_of,
     section_of,
+    stated_settings,
     text_of,
 )
 from touchstone.ingest.adapters.steps import Step, call_lines, typed_lines
@@ -46,6 +49,7 @@ from touchstone.ingest.adapters.table import (
     Record,
     RefusedRecordError,
     ReportedFigure,
+    StatedSetting,
     number_attempts,
     table_from_records,
     words,
@@ -147,8 +151,17 @@ def read_terminal_bench(path: Path) -> AdapterTable:
         raw_values(lambda _: enumerate(trials, start=1)),
         files=as_given(path, (file.absolute() for run in runs for file in (*run.files, *_logs_of_trials(run)))),
         figures=figures,
+        settings=[each for run in runs for each in _settings(run)],
         notes=list(dict.fromkeys(notes)),
     )
+
+
+def _settings(run: _Run) -> list[StatedSetting]:
+    limits = "global_timeout_multiplier global_agent_timeout_sec global_test_timeout_sec"
+    return [
+        *stated_settings(run.model, "generation", inside(run.metadata, "agent_kwargs"), GENERATION, run.suite),
+        *stated_settings(run.model, "limits", run.metadata, limits, run.suite),
+    ]
 
 
 def _recognizes(head: Head) -> bool:
@@ -300,7 +313,7 @@ def _add_trials(run: _Run, tasks: Iterable[Path]) -> None:
 
 def _fill(run: _Run, cells: Cells, trial: Mapping[str, object]) -> None:
     task, name = identifier_of(trial, "task_id"), identifier_of(trial, "trial_name")
-    mode = text_of(trial.get("failure_mode"))
+    mode, instruction = text_of(trial.get("failure_mode")), trial.get("instruction")
     passed, word = _outcome(trial.get("is_resolved"), mode)
     number = _NAME.fullmatch(name)
     cells |= {
@@ -317,6 +330,7 @@ def _fill(run: _Run, cells: Cells, trial: Mapping[str, object]) -> None:
         "duration_seconds": seconds_between(trial.get("trial_started_at"), trial.get("trial_ended_at")),
         "agent_seconds": seconds_between(trial.get("agent_started_at"), trial.get("agent_ended_at")),
         "agent": text_of(run.metadata.get("agent_name")),
+        "asked_sha": digest_of(instruction) if isinstance(instruction, str) else None,
         "dataset_version": text_of(run.metadata.get("dataset_version")),
         "trial_name": name,
         "sample_uuid": text_of(trial.get("id")),
