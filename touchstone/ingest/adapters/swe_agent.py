@@ -1,8 +1,9 @@
 """Adapter for trajectories of SWE-agent (`.traj`) and mini-swe-agent (`.traj.json`): one file, or a run's folder.
 
 A trajectory has a patch (`info.submission`) and no verdict. Without a patch it failed, unless the provider or the
-environment ended it: then it is undecided. The instance is the file's name. The model is in the configuration that the
-trajectory repeats, else it is the run's folder. The steps themselves are left out.
+environment ended it: then it is undecided. As long as no patch of the model is judged, all are undecided. The instance
+is the file's name. The model is in the configuration that the trajectory repeats, else it is the run's folder. The
+steps themselves are left out.
 """
 
 import json
@@ -13,7 +14,15 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import files_in, is_file, object_in, raw_from_files, some_subfolders, subfolders
 from touchstone.ingest.adapters.json_files import DECODER, inside, section_of, text_of
-from touchstone.ingest.adapters.swebench import COLUMNS, EMPTY_PATCH, INFRA_FAILURE, NOT_RUN, TIMEOUT, attempt_cells
+from touchstone.ingest.adapters.swebench import (
+    COLUMNS,
+    EMPTY_PATCH,
+    INFRA_FAILURE,
+    NOT_RUN,
+    TIMEOUT,
+    attempt_cells,
+    undecide_unless_judged,
+)
 from touchstone.ingest.adapters.table import AdapterTable, Cells, RefusedRecordError, fill_records, table_from_records
 
 FORMAT = "swe-agent"
@@ -32,7 +41,8 @@ def read_trajectories(path: Path) -> AdapterTable:
     records = fill_records(numbered.items(), _fill, {"llm_name": run})
     if not records:
         raise InputFileError(f"{path}: there is no trajectory in this folder")
-    notes = ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are left out"]
+    notes = undecide_unless_judged(records)
+    notes += ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are left out"]
     if any(record.cells["llm_name"] == run for record in records):
         notes.append(f"a trajectory without a configuration belongs to its folder '{run}', which is taken as the model")
     return table_from_records(path, FORMAT, _COLUMNS, records, raw_from_files(numbered), files=files, notes=notes)

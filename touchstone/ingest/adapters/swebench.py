@@ -12,8 +12,9 @@ dot. Each submitted id is one attempt. Ids in `incomplete_ids` were never submit
 harness divides by them.
 
 Predictions are patches without verdicts, as JSON Lines, a list, or an object by instance. The patch is the fix
-(`model_patch`), to be validated where the problems are at hand. An empty patch is a failure, as in the harness. The
-harness keeps one prediction per instance; here several of one model are its attempts, in their order.
+(`model_patch`), to be validated where the problems are at hand. The harness keeps one prediction per instance; here
+several of one model are its attempts, in their order. An empty patch is a failure, as in the harness, once the others
+are judged: alone, it would make a figure of 0 of what nobody has judged.
 
 `results.json` of a submission to the leaderboard lists the ids that were resolved, not judged (`no_logs`) or never
 generated (`no_generation`). Failures are the rest of the benchmark's problems, so the file is read only where these are
@@ -21,7 +22,7 @@ known: from the caller, or from the submission's predictions beside it. The subm
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,6 +55,7 @@ from touchstone.ingest.adapters.table import (
     encodable,
     number_attempts,
     table_from_records,
+    undecide_failures,
     words,
 )
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
@@ -85,6 +87,8 @@ _OUTCOMES: dict[str, tuple[str | None, str | None]] = {
     NO_LOGS: (None, None),
     NOT_RUN: (None, None),
 }
+# What is known without running a patch.
+_UNJUDGED = frozenset({NOT_RUN, EMPTY_PATCH, TIMEOUT, INFRA_FAILURE})
 _TIMED_OUT = "tests_timed_out"
 _ISSUE_ID = re.compile(r"(.+)-\d+")
 
@@ -153,6 +157,20 @@ def outcome_of(status: str) -> bool | None:
     """Whether an instance of this status is solved; None if that was not judged."""
     passed, _ = _OUTCOMES[status]
     return None if passed is None else passed == "true"
+
+
+def is_judged(status: str | None) -> bool:
+    """Whether a patch was judged, rather than failed or left for what is known without running it."""
+    return status not in _UNJUDGED
+
+
+def undecide_unless_judged(records: Iterable[Record]) -> list[str]:
+    """Leave attempts without a patch undecided where no patch of the model was judged; returns notes."""
+    return undecide_failures(
+        records,
+        judged=lambda cells: is_judged(cells["swebench_status"]),
+        waiting=lambda cells: cells["swebench_status"] == NOT_RUN,
+    )
 
 
 def status_of_failure(status: str, infra: bool, reason: str | None) -> str:
@@ -389,7 +407,8 @@ def read_predictions(path: Path) -> AdapterTable:
         raise InputFileError(f"{path}: there is no prediction in the file")
     several = sum(count > 1 for count in number_attempts(records).values())
     which = counted(several, "instance has", "instances have")
-    notes = [f"{which} several predictions, which are attempts; the harness uses the last one"] if several else []
+    notes = undecide_unless_judged(records)
+    notes += [f"{which} several predictions, which are attempts; the harness uses the last one"] if several else []
     notes += [f"left out of every prediction: {', '.join(left_out)}"] if left_out else []
     raw = raw_lines if by_line else raw_values(_elements)
     return table_from_records(path, PREDICTIONS_FORMAT, (*COLUMNS, _PATCH), records, raw, notes=notes)
