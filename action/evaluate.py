@@ -20,7 +20,7 @@ from ci import DEFAULT_NAME, UsageError, announce, report_name, setting, shorten
 
 PASSED, FAILED, WRONG = 0, 1, 2
 TITLES = {PASSED: "passed", FAILED: "failed", WRONG: "error"}
-SCORES = ("pass_rate", "best", "mean", "composite", "code", "config")
+SCORES = ("pass_rate", "auto", "best", "mean", "composite", "code", "config")
 FAIL_ON = {"worse": "--fail-on-verdict=worse", "regression": "--fail-on-regression"}
 # GitHub takes 1 MiB for a step's summary; the rest of the report needs room beside the output of a run.
 MAX_SUMMARY = 1024 * 1024

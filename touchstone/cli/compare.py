@@ -65,8 +65,8 @@ def compare(
         float | None, share_option("A case that drops by more than this is a regression. [default: 0.05]")
     ] = None,
     score: Annotated[
-        Literal["best", "mean", "composite", "code", "pass_rate"] | None,
-        typer.Option(help="How to score a case. [default: best]"),
+        Literal["auto", "best", "mean", "composite", "code", "pass_rate"] | None,
+        typer.Option(help="How to score a case. [default: auto: best, or mean where attempts are unequal]"),
     ] = None,
     scorer: Annotated[
         str | None, typer.Option(metavar="NAME", help="Which score of files that have several, such as Inspect logs.")
@@ -166,7 +166,7 @@ def show_comparison(report: "ComparisonReport", console: "Console | None" = None
     console = console or terminal()
     if report.exploratory:
         print_line(console, exploratory_line(report.exploratory), "bold red")
-    for line in report.verdict_lines:
+    for line in (*report.warnings, *report.verdict_lines):
         print_line(console, line, "bold")
     print_line(console, count_line(report))
     print_line(console, inputs_line(report), "dim")

@@ -218,7 +218,12 @@ def explain_nulls(table: "pl.DataFrame") -> list[str]:
     lines = []
     undecided = table.filter(pl.col("attempted") == 0).unique(["model", "tier"], maintain_order=True)
     for row in undecided.iter_rows(named=True):
-        lines.append(f"{row['model']} {row['tier']}: no decided attempts, so no figure")
+        at = counted(row["problems"], "problem")
+        lines.append(f"{row['model']} {row['tier']}: not judged: no attempt at {at} is decided, so there is no figure")
+    few = (pl.col("attempted") > 0) & (2 * pl.col("attempted") < pl.col("problems"))
+    for row in table.filter(few).unique(["model", "tier"], maintain_order=True).iter_rows(named=True):
+        decided = counted_of(row["attempted"], row["problems"], "problem")
+        lines.append(f"{row['model']} {row['tier']}: the figure is of {decided}; no attempt at the others is decided")
     short = table.filter((pl.col("attempted") > 0) & (pl.col("eligible") < pl.col("attempted")))
     for row in short.iter_rows(named=True):
         missing = row["attempted"] - row["eligible"]

@@ -30,6 +30,8 @@ from touchstone.text import some_of
 from touchstone.validation.validators_used import SCHEMA
 from touchstone.vocabulary import REQUIRED_DIMENSIONS, VERDICTS
 
+_NOT_JUDGED = "not judged: no attempt is decided on at least one side, so there is no verdict"
+
 if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig
     from touchstone.config.scoring import Scoring
@@ -57,7 +59,7 @@ class CompareOptions:
     """
 
     threshold: float = 0.05
-    score: ScoreMethod = "best"
+    score: ScoreMethod = "auto"
     models: Sequence[str] = ()
     tiers: Sequence[str] = ()
     problems_csv: Path | None = None
@@ -101,7 +103,8 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     results = compare_models(before, after, options, settings)
     sentences = ((result.verdict, *key, sentence(result, "baseline", "current")) for key, result in results.items())
     remarks = validation_remarks(before, after, options)
-    lines = verdict_lines(sentences)
+    unjudged = [key for key in _in_both(before, after, options) if key not in results]
+    lines = verdict_lines([*sentences, *(("no evidence", *key, _NOT_JUDGED) for key in unjudged)])
     models = [verdict_row(*key, result) for key, result in results.items()]
     old, new = (replace(each, attempt_scores=_selected_scores(each, options)) for each in (before, after))
     report = ComparisonReport(
@@ -120,9 +123,18 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     if single is not None:
         notes.append(f"different models: {single[0]} (current) is compared with {single[1]} (baseline)")
     notes += dict.fromkeys((*before.notes, *after.notes))
-    if not results:
+    if not results and not unjudged:
         notes.append("the inputs have no model and tier in common; the model of a file is its name without _fixes.csv")
     return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes)
+
+
+def _in_both(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> list[ModelTier]:
+    """The models and tiers of both inputs, decided or not."""
+    old, new = (
+        set(_selected_scores(each, options).select(MODEL_TIER).unique().collect().iter_rows())
+        for each in (before, after)
+    )
+    return sorted(old & new)
 
 
 def changed_cases(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> pl.DataFrame:

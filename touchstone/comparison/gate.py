@@ -123,7 +123,7 @@ class Gate:
         if self.baseline is None:
             return pl.LazyFrame(schema=TABLES["regressions"].dtypes)
         cases = self._cases(self.baseline, scores, problems, CompareOptions(threshold, score))
-        return cases.lazy().filter(pl.col("kind") != "unchanged")
+        return cases.lazy().filter(pl.col("kind") != "unchanged").select(TABLES["regressions"].dtypes.names())
 
     def regression_counts(
         self, scores: pl.LazyFrame, problems: pl.LazyFrame, threshold: float, score: ScoreMethod

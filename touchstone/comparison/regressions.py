@@ -27,7 +27,7 @@ CATEGORIES = ("compilation", "tests", "lint", "outcome", "score")
 # Floating-point error: a drop of exactly the threshold may come out a little larger.
 TOLERANCE = 1e-9
 
-ScoreMethod = Literal["best", "mean", "composite", "code", "pass_rate"]
+ScoreMethod = Literal["auto", "best", "mean", "composite", "code", "pass_rate"]
 
 _DETAILED_SCORES = ("code_score", "composite_score")
 _ALL_SCORES = (*_DETAILED_SCORES, "pass_rate")
@@ -41,18 +41,37 @@ _SCORE_OF_METHOD = {"composite": "composite_score", "code": "code_score", "pass_
 def compare_cases(
     baseline: pl.LazyFrame,
     current: pl.LazyFrame,
-    method: ScoreMethod = "best",
+    method: ScoreMethod = "auto",
     threshold: float = 0.05,
     listed: pl.LazyFrame | None = None,
 ) -> pl.DataFrame:
-    """The `regressions` between two tables of attempt scores, with the column `chance_of_regression`.
+    """The `regressions` between two tables of attempt scores, with their attempts and `chance_of_regression`.
 
-    `listed` holds the problems of the current evaluation; see `regressions`.
+    `auto` is the best attempt, or the mean of the cases that have more attempts on one side: the best of more is
+    higher by chance. `listed` holds the problems of the current evaluation; see `regressions`.
     """
     old, new = _scored(baseline, method, other_side=current), _scored(current, method, other_side=baseline)
-    rows = regressions(_cases(old, method), _cases(new, method), threshold, listed).collect()
-    chance = chance_of_regression(old, new, rows, best=method == "best", limit=threshold + TOLERANCE)
+    attempts = _numbers_of_attempts(old, new)
+    averaged = attempts.filter(is_unequal()) if method == "auto" else None
+    rows = regressions(_cases(old, method, averaged), _cases(new, method, averaged), threshold, listed).collect()
+    rows = rows.join(attempts, on=PROBLEM_KEY, how="left", maintain_order="left")
+    best = {"auto": ~is_unequal(), "best": pl.lit(True)}.get(method, pl.lit(False))
+    chance = chance_of_regression(old, new, rows.with_columns(best=best), limit=threshold + TOLERANCE)
     return rows.join(chance, on=PROBLEM_KEY, how="left", maintain_order="left")
+
+
+def is_unequal() -> pl.Expr:
+    """Whether a case has more attempts on one side than on the other."""
+    return (pl.col("baseline_attempts") != pl.col("current_attempts")).fill_null(False)
+
+
+def _numbers_of_attempts(old: pl.LazyFrame, new: pl.LazyFrame) -> pl.DataFrame:
+    """How often each case was attempted, decided or not: an undecided attempt must not change the method."""
+    sides = {"baseline_attempts": old, "current_attempts": new}
+    counts = [
+        side.group_by(PROBLEM_KEY).agg(pl.len().cast(pl.Int64).alias(name)).collect() for name, side in sides.items()
+    ]
+    return counts[0].join(counts[1], on=PROBLEM_KEY, how="full", coalesce=True)
 
 
 def case_scores(
@@ -71,7 +90,7 @@ def case_scores(
     >>> [case_scores(attempts, method).collect()["score"].item() for method in methods]
     [1.0, 0.75, 0.5, None]
     """
-    return _cases(_scored(attempt_scores, method, other_side), method)
+    return _cases(_scored(attempt_scores, method, other_side), method).sort(PROBLEM_KEY)
 
 
 def regressions(
@@ -131,8 +150,14 @@ def _scored(attempt_scores: pl.LazyFrame, method: ScoreMethod, other_side: pl.La
     )
 
 
-def _cases(scored: pl.LazyFrame, method: ScoreMethod) -> pl.LazyFrame:
-    return (_best(scored) if method == "best" else _means(scored)).sort(PROBLEM_KEY)
+def _cases(scored: pl.LazyFrame, method: ScoreMethod, averaged: pl.DataFrame | None = None) -> pl.LazyFrame:
+    """The score of each case; the mean of those in `averaged`, whatever the method."""
+    if method not in ("auto", "best"):
+        return _means(scored)
+    if averaged is None or averaged.is_empty():
+        return _best(scored)
+    means, best = (scored.join(averaged.lazy(), on=PROBLEM_KEY, how=how) for how in ("semi", "anti"))
+    return pl.concat([_means(means), _best(best)])
 
 
 def _with_basis(attempt_scores: pl.LazyFrame, method: ScoreMethod, other_side: pl.LazyFrame | None) -> pl.LazyFrame:
@@ -292,17 +317,17 @@ def _rank() -> pl.Expr:
 
 
 def chance_of_regression(
-    baseline: pl.LazyFrame, current: pl.LazyFrame, cases: pl.DataFrame, *, best: bool, limit: float
+    baseline: pl.LazyFrame, current: pl.LazyFrame, cases: pl.DataFrame, limit: float
 ) -> pl.DataFrame:
     """Per compared case, the probability that its score drops by more than `limit` under random assignment.
 
     `baseline` and `current` hold attempts with `score` and `outcome` (1 passed, 0 failed); `cases` is the result of
-    `regressions`. Exact for the best score and for pass rates; for means of other scores, the normal approximation to
-    the permutation distribution.
+    `regressions`, with whether each is compared by its `best` attempt. Exact for the best score and for pass rates; for
+    means of other scores, the normal approximation to the permutation distribution.
     """
     sized = _sizes(baseline, current, cases, limit)
     # With one attempt on either side the mean is the best, for which the probability is exact.
-    takes_best = (pl.lit(best) & ~pl.col("fallback")) | ((pl.col("n_baseline") == 1) & (pl.col("n_current") == 1))
+    takes_best = (pl.col("best") & ~pl.col("fallback")) | ((pl.col("n_baseline") == 1) & (pl.col("n_current") == 1))
     is_rate = pl.col("basis") == "pass_rate"
     kinds = [
         (takes_best, "top", lambda n_a, n_b, top: _all_on_baseline(n_a, n_b, int(top))),
@@ -317,7 +342,7 @@ def _sizes(baseline: pl.LazyFrame, current: pl.LazyFrame, cases: pl.DataFrame, l
 
     `top` counts the attempts within `limit` of the best one.
     """
-    compared = cases.lazy().filter(pl.col("delta").is_not_null()).select(*PROBLEM_KEY, "basis", "fallback")
+    compared = cases.lazy().filter(pl.col("delta").is_not_null()).select(*PROBLEM_KEY, "basis", "fallback", "best")
     sides = [
         side.select(*PROBLEM_KEY, "score", "outcome", is_current=pl.lit(place == 1))
         for place, side in enumerate((baseline, current))
@@ -325,7 +350,7 @@ def _sizes(baseline: pl.LazyFrame, current: pl.LazyFrame, cases: pl.DataFrame, l
     value = pl.when("fallback").then("outcome").otherwise("score")
     pooled = pl.concat(sides).join(compared, on=PROBLEM_KEY, how="inner").with_columns(value=value).drop_nulls("value")
     sized = pooled.group_by(PROBLEM_KEY).agg(
-        pl.col("basis", "fallback").first(),
+        pl.col("basis", "fallback", "best").first(),
         n_baseline=(~pl.col("is_current")).sum().cast(pl.Int64),
         n_current=pl.col("is_current").sum().cast(pl.Int64),
         top=(pl.col("value") >= pl.col("value").max() - limit).sum().cast(pl.Int64),

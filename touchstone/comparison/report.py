@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.comparison.comparability import Agreement, exploratory_reasons
-from touchstone.comparison.regressions import CATEGORIES, KINDS
+from touchstone.comparison.regressions import CATEGORIES, KINDS, is_unequal
 from touchstone.errors import TouchstoneError
 from touchstone.text import counted, estimate, markdown_paragraph, markdown_text
 from touchstone.vocabulary import VERDICTS
@@ -79,6 +79,24 @@ class ComparisonReport:
         return int(self.cases["fallback"].sum())
 
     @cached_property
+    def unequal(self) -> int:
+        """Number of cases with more attempts on one side; 0 if their numbers are not known."""
+        return self.cases.filter(is_unequal()).height if "baseline_attempts" in self.cases.columns else 0
+
+    @property
+    def score_label(self) -> str:
+        """The score in words: `auto` takes the best attempt, or the mean of unequal numbers of them."""
+        return self.score if self.score != "auto" else "best or mean" if self.unequal else "best"
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What must be read before any verdict: that the numbers of attempts make the best scores unfair."""
+        if self.score != "best" or not self.unequal:
+            return []
+        which = f"for {self.unequal:,} of {counted(self.cases.height, 'case')}"
+        return [f"unequal attempts: the best of more attempts is higher by chance, {which}; compare by the score mean"]
+
+    @cached_property
     def expected_by_chance(self) -> float:
         """Number of regressions to expect if no case had changed."""
         return math.fsum(self.cases["chance_of_regression"].drop_nulls())
@@ -90,6 +108,13 @@ class ComparisonReport:
         reason = "compared by pass rate, because attempts on at least one side lack the score"
         lines = [f"{counted(rates, 'case was', 'cases were')} {reason}"] if rates else []
         lines += [f"{counted(lost, 'case')} lost: judged in the baseline, no decided attempt now"] if lost else []
+        if self.score == "auto" and self.unequal:
+            what = "different numbers of attempts on the two sides and"
+            lines.append(
+                f"1 case has {what} is compared by its mean"
+                if self.unequal == 1
+                else f"{self.unequal:,} cases have {what} are compared by their means"
+            )
         return [*lines, *self.remarks]
 
     @cached_property
@@ -197,7 +222,7 @@ def count_line(comparison: ComparisonReport) -> str:
 def inputs_line(comparison: ComparisonReport) -> str:
     """What was compared: baseline, current, score and threshold."""
     labels = f"{comparison.baseline_label} → {comparison.current_label}"
-    return f"{labels}, {comparison.score} score, threshold {comparison.threshold:g}"
+    return f"{labels}, {comparison.score_label} score, threshold {comparison.threshold:g}"
 
 
 def exploratory_line(reasons: Sequence[str]) -> str:
@@ -224,13 +249,17 @@ def comparability_section(comparison: ComparisonReport) -> Section:
 def _markdown(comparison: ComparisonReport) -> str:
     """The worst verdict in words, a table of the models, and collapsed below it the cases and the other verdicts."""
     lines = [markdown_paragraph(line) for line in comparison.verdict_lines]
-    blocks = lines[:1]
+    blocks = [*map(markdown_paragraph, comparison.warnings), *lines[:1]]
     if comparison.exploratory:
         blocks.insert(0, f"**{markdown_text(exploratory_line(comparison.exploratory))}**")
     if comparison.models:
         blocks.append(_markdown_table(model_section(comparison)))
         level = f"{100 * comparison.confidence:g}% confidence intervals"
-        cases = "" if comparison.score == "pass_rate" else f" Cases are compared by another score: {comparison.score}."
+        cases = (
+            ""
+            if comparison.score == "pass_rate"
+            else f" Cases are compared by another score: {comparison.score_label}."
+        )
         blocks.append(
             f"pass@1 is the mean pass rate, here on the problems that both sides decided, with {level}.{cases}"
         )
@@ -322,7 +351,7 @@ def _json(comparison: ComparisonReport) -> str:
         "counts": comparison.counts,
         "expected_by_chance": comparison.expected_by_chance,
         "compared_by_pass_rate": comparison.compared_by_pass_rate,
-        "notes": comparison.notes,
+        "notes": [*comparison.warnings, *comparison.notes],
     }
     members = "".join(f" {_dumped(name)}: {_dumped(value)},\n" for name, value in head.items())
     finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
@@ -362,7 +391,8 @@ def _junit(comparison: ComparisonReport) -> str:
         properties = ET.Element("properties")
         ET.SubElement(properties, "property", {"name": "exploratory", "value": _legal(label[0])})
         suite.insert(0, properties)
-    summary = [*label, *comparison.verdict_lines, count_line(comparison), *comparison.notes]
+    first = [*label, *comparison.warnings, *comparison.verdict_lines]
+    summary = [*first, count_line(comparison), *comparison.notes]
     ET.SubElement(suite, "system-out").text = _legal("\n".join(summary))
     ET.indent(root, " ")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
@@ -405,7 +435,7 @@ def _sarif(comparison: ComparisonReport) -> str:
         "comparability": [vars(row) for row in comparison.comparability],
         "verdict": comparison.verdict_lines,
         "expected_by_chance": comparison.expected_by_chance,
-        "notes": comparison.notes,
+        "notes": [*comparison.warnings, *comparison.notes],
     }
     run = {"tool": {"driver": {"name": "touchstone", "rules": rules}}, "results": results, "properties": properties}
     report = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}

@@ -100,9 +100,10 @@ class ComparisonConfig(_Section):
     do not state does not count. See [comparable sides](defending.md#were-the-two-sides-comparable)."""
     threshold: float = Field(0.05, ge=0, le=_MAX_WEIGHT)
     """Drop in a case's score above which it is a regression."""
-    score: Literal["best", "mean", "composite", "code", "pass_rate"] = "best"
-    """The score of a case: `best` or `mean` of its attempts, or the mean `composite`, `code` or `pass_rate`. A case
-    without it on one side is compared by pass rate."""
+    score: Literal["auto", "best", "mean", "composite", "code", "pass_rate"] = "auto"
+    """The score of a case: `best` or `mean` of its attempts, or the mean `composite`, `code` or `pass_rate`. `auto` is
+    `best`, and `mean` for cases with more attempts on one side. A case without it on one side is compared by pass
+    rate."""
     alpha: float = Field(0.05, gt=0, lt=1)
     """Error rate of `better` and `worse` over the whole `family`."""
     relevant: float = Field(0.05, gt=0, le=1)

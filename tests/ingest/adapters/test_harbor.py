@@ -138,6 +138,35 @@ def test_several_rewards(tmp_path: Path) -> None:
     assert one(tmp_path, "speed", verifier_result=both).frame["__kind"].to_list() == ["bad_number"]
 
 
+def test_a_job_without_its_verifier_is_not_judged(tmp_path: Path) -> None:
+    """A timeout fails also without a reward, and would be the whole figure."""
+    for place, exception in enumerate((None, None, raised("AgentTimeoutError"))):
+        trial = TRIAL | {"trial_name": f"t-{place}", "verifier_result": None, "exception_info": exception}
+        (tmp_path / "job" / f"t-{place}").mkdir(parents=True)
+        (tmp_path / "job" / f"t-{place}" / "result.json").write_text(json.dumps(trial))
+    table = read(tmp_path / "job")
+    assert table.frame["passed"].to_list() == [None, None, None]
+    assert table.notes[0].startswith("not judged: 2 of 3 attempts of ")
+
+
+def test_a_model_with_a_slash_keeps_the_figures_of_its_job(job: Path) -> None:
+    """Harbor writes `z-ai/glm-5` as `z-ai-glm-5` in the key of the job's figures."""
+    before = {(figure.name, figure.reported, figure.recomputed) for figure in read(job).figures}
+    assert ("mean", 0.4, 0.4) in before
+    result = json.loads((job / "result.json").read_text())
+    (key,) = result["stats"]["evals"]
+    agent, model, dataset = key.split("__")
+    named = f"{agent}__z-ai-glm-5__{dataset}"
+    result["stats"]["evals"] = {named: result["stats"]["evals"][key]}
+    (job / "result.json").write_text(json.dumps(result))
+    for file in job.glob("*/result.json"):
+        trial = json.loads(file.read_text())
+        assert trial["agent_info"]["model_info"]["name"] == model
+        trial["agent_info"]["model_info"]["name"] = "z-ai/glm-5"
+        file.write_text(json.dumps(trial))
+    assert {(figure.name, figure.reported, figure.recomputed) for figure in read(job).figures} == before
+
+
 def test_jobs_of_one_model_are_numbered_by_time(job: Path) -> None:
     earlier = Path(shutil.copytree(job, job.with_name("earlier")))
     for file in earlier.glob("*/result.json"):

@@ -160,6 +160,40 @@ def test_the_headline_decides_before_the_first_score(tmp_path: Path) -> None:
     assert "the score tests disagrees on whether an attempt passed for 1 of 1" in table.notes
 
 
+def test_a_score_with_a_metric_decides_before_one_without(tmp_path: Path) -> None:
+    """As where `git_diff` only records what was changed: the log's accuracy of 0.0 is that of the tests."""
+    scores = {"git_diff": {"value": "C"}, "tests": {"value": "I"}}
+    metric = {"accuracy": {"name": "accuracy", "value": 0.0, "params": {}}}
+    entries = [
+        {"name": name, "scorer": name, "metrics": found} for name, found in (("git_diff", {}), ("tests", metric))
+    ]
+    table = read_adapted(
+        write_json(tmp_path / "log.json", [sample(scores=scores)], header(results={"scores": entries}))
+    )
+    assert table.frame.select("score", "passed").row(0) == ("tests", "false")
+    assert [(figure.name, figure.reported, figure.recomputed) for figure in table.figures] == [
+        ("tests accuracy (mean)", 0.0, 0.0)
+    ]
+
+
+def test_a_score_without_a_metric_in_the_plan_of_a_killed_run_comes_last(tmp_path: Path) -> None:
+    plan = [
+        {"name": "tests", "metrics": []},
+        {"name": "review", "metrics": {"length": [], "style": [{"name": "mean"}]}},
+    ]
+    members = [
+        ("_journal/start.json", {"version": 2, "eval": {**SPEC, "scorers": plan}}),
+        ("_journal/summaries/1.json", [sample(scores=TWO)]),
+    ]
+    assert read_adapted(write_archive(tmp_path / "log.eval", members)).frame["score"].to_list() == ["review/style"]
+
+
+def test_a_word_of_a_score_without_a_metric_is_no_verdict_although_the_log_names_the_score(tmp_path: Path) -> None:
+    results = {"scores": [{"name": "tests", "scorer": "tests", "metrics": {}}]}
+    table = read_adapted(write_json(tmp_path / "log.json", [scored("left")], header(results=results)))
+    assert verdict(table) == (None, None, "the score tests is 'left', which is no verdict")
+
+
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
@@ -172,6 +206,15 @@ def test_a_score_that_does_not_exist(tmp_path: Path, wanted: str, message: str) 
     with pytest.raises(InputFileError) as error:
         read_adapted(path, ReadOptions(score=wanted))
     assert str(error.value) == f"{path}: {message}"
+
+
+def test_limits_alone_decide_nothing_in_a_log_without_scores(tmp_path: Path) -> None:
+    """As after `inspect eval --no-score`: the samples that reached a limit would be the whole figure."""
+    samples = [sample(id="a", scores={}), sample(id="b", scores={}, limit={"type": "message"})]
+    table = read_adapted(write_json(tmp_path / "log.json", samples, header(results={"scores": []})))
+    assert table.frame.select("passed", "error").rows() == [(None, "not scored"), (None, "not scored")]
+    assert "no sample has a score, so every attempt is undecided" in table.notes
+    assert not any("count as failed" in note for note in table.notes)
 
 
 def test_usage_of_the_model_and_of_its_graders(tmp_path: Path) -> None:

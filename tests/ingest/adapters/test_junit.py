@@ -57,6 +57,11 @@ def test_a_file_that_cannot_be_collected_is_a_failed_problem() -> None:
         ("<skipped type='todo'/><failure/>", {}, None, "skipped"),
         ("", {"status": "notrun"}, None, "skipped"),
         ("", {"status": "run", "result": "suppressed"}, None, "skipped"),
+        ("", {"status": "pending"}, None, "skipped"),
+        ("", {"disabled": "true"}, None, "skipped"),
+        ("", {"enabled": "false"}, None, "skipped"),
+        ("<disabled/>", {}, None, "skipped"),
+        ("<ignored message='later'/>", {}, None, "skipped"),
         ("<rerunFailure/><failure/>", {}, "false", "failed"),
         ("<flakyFailure/><system-out>failure</system-out>", {}, "true", "passed"),
     ],
@@ -83,6 +88,81 @@ def test_reruns_count_as_the_worst_of_them(
 ) -> None:
     table = read(tmp_path, *map(case, results))
     assert table.frame.select("passed", "flaky", "results").rows() == [(passed, flaky, "2")]
+
+
+def document(tmp_path: Path, text: str) -> AdapterTable:
+    path = tmp_path / "report.xml"
+    path.write_text(text)
+    return read_adapted(path)
+
+
+def counts(table: AdapterTable) -> dict[str, tuple[float | None, float | None]]:
+    return {figure.name: (figure.reported, figure.recomputed) for figure in table.figures}
+
+
+JEST = """<testsuites name="jest tests" tests="4" failures="2" errors="0">
+ <testsuite name="Button" errors="0" failures="1" skipped="0" tests="2">
+  <testcase classname="Button renders" name="Button renders" file="{root}/src/a/Button.test.tsx"><failure/></testcase>
+  <testcase classname="Button clicks" name="Button clicks" file="{root}/src/a/Button.test.tsx"/>
+ </testsuite>
+ <testsuite name="Button" errors="0" failures="1" skipped="0" tests="2">
+  <testcase classname="Button renders" name="Button renders" file="{root}/src/b/Button.test.tsx"><failure/></testcase>
+  <testcase classname="Button hides" name="Button hides" file="{root}/src/b/Button.test.tsx"/>
+ </testsuite>
+</testsuites>"""
+
+
+@pytest.mark.parametrize("root", ["/home/me/app", "/builds/app"])
+def test_tests_of_one_name_in_different_files_are_different_tests(tmp_path: Path, root: str) -> None:
+    """As jest-junit writes them; the folder in which the tests ran is no part of their names."""
+    table = document(tmp_path, JEST.replace("{root}", root))
+    assert verdicts(table) == {
+        "a/Button.test.tsx::Button renders.Button renders": "false",
+        "Button clicks.Button clicks": "true",
+        "b/Button.test.tsx::Button renders.Button renders": "false",
+        "Button hides.Button hides": "true",
+    }
+    assert counts(table) == {"tests": (4, 4), "failures": (2, 2), "errors": (0, 0), "skipped": (0, 0)}
+    assert "2 tests have the name of another one: the file, the suite or their order tells them apart" in table.notes
+
+
+def test_without_files_suites_and_then_their_order_tell_tests_apart(tmp_path: Path) -> None:
+    suite = '<testsuite name="{}"><testcase classname="c" name="t"/></testsuite>'
+    table = document(tmp_path, f"<testsuites>{''.join(map(suite.format, 'aab'))}</testsuites>")
+    assert table.frame["oid"].to_list() == ["a::c.t", "a::c.t #2", "b::c.t"]
+
+
+def test_repeated_names_are_parameters_if_the_suite_counts_each(tmp_path: Path) -> None:
+    """As TestNG's data providers, in contrast to the reruns of pytest, which counts a test once."""
+    cases = "".join(
+        f'<testcase classname="com.acme.T" name="adds">{end}</testcase>' for end in ("", "<failure/>", "<failure/>")
+    )
+    each = document(tmp_path, f'<testsuite name="T" tests="3" failures="2">{cases}</testsuite>')
+    assert verdicts(each) == {"com.acme.T.adds": "true", "com.acme.T.adds #2": "false", "com.acme.T.adds #3": "false"}
+    assert counts(each) == {"tests": (3, 3), "failures": (2, 2)}
+    once = document(tmp_path, f'<testsuite name="T" tests="1" failures="1">{cases}</testsuite>')
+    assert verdicts(once) == {"com.acme.T.adds": "false"}
+    assert once.frame["results"].to_list() == ["3"]
+
+
+def test_disabled_tests_are_undecided_and_counted(tmp_path: Path) -> None:
+    """As GoogleTest and CTest write them: `disabled` is a count of its own."""
+    cases = "".join(f'<testcase name="d{place}" classname="c" status="notrun"/>' for place in range(3))
+    for tests in ("4", "1"):
+        suite = f'<testsuite name="s" tests="{tests}" failures="0" disabled="3" skipped="0">{cases}{case()}</testsuite>'
+        table = document(tmp_path, suite)
+        assert list(verdicts(table).values()) == [None, None, None, "true"]
+        assert counts(table) == {"tests": (int(tests),) * 2, "failures": (0, 0), "skipped and disabled": (3, 3)}
+
+
+def test_disabled_tests_that_are_not_listed_are_named(tmp_path: Path) -> None:
+    table = document(tmp_path, f'<testsuite name="s" tests="31" failures="0" disabled="30">{case()}</testsuite>')
+    assert verdicts(table) == {"c.t": "true"}
+    assert (
+        "30 of the 31 tests that the file counts are disabled or skipped and not listed: they are missing"
+        in table.notes
+    )
+    assert counts(table)["tests"] == (31, None)
 
 
 def test_an_error_of_a_suite_is_a_failed_problem(tmp_path: Path) -> None:

@@ -57,6 +57,15 @@ def test_outcomes(tmp_path: Path, odd: object, passed: str | None, word: str | N
     assert read(tmp_path, odd).frame.select("passed", "classification").row(0) == (passed, word)
 
 
+def test_an_empty_patch_alone_decides_nothing_in_an_output_without_verdicts(tmp_path: Path) -> None:
+    ungraded = read(tmp_path, instance(), instance(patch=""))
+    assert ungraded.frame["passed"].to_list() == [None, None]
+    assert ungraded.figures == ()
+    assert "not judged: 1 of 2 attempts of" in ungraded.notes[0]
+    graded = read(tmp_path, instance(), instance(patch=""), instance(**GRADED))
+    assert graded.frame["passed"].to_list() == [None, "false", "false"]
+
+
 def test_verdicts_of_a_later_grading_are_joined(tmp_path: Path) -> None:
     graded = shutil.copy(FILES / "handmade_output.swebench_eval.jsonl", tmp_path / "output.swebench_eval.jsonl")
     ungraded = [each | {"test_result": {"git_patch": "diff\n"}} for each in INSTANCES]

@@ -49,7 +49,7 @@ def test_a_run_of_swe_agent(tmp_path: Path) -> None:
     columns = ["oid", "llm_name", "iteration_id", "passed", "classification", "exit_status", "model_patch"]
     assert table.frame.select(columns).rows() == [
         ("acme__tool-1", "acme/fixer", "1", None, None, "submitted", "diff\n"),
-        ("acme__tool-2", "acme/fixer", "1", "false", "wrong_format", "exit_cost", None),
+        ("acme__tool-2", "acme/fixer", "1", None, None, "exit_cost", None),
     ]
     usage = table.frame.select("cost_usd", "input_tokens", "output_tokens", "api_calls").row(0)
     assert usage == ("0.75", "120000", "900", "14")

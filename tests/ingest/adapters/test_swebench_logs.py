@@ -123,6 +123,18 @@ def test_several_runs_are_several_attempts(harness: Path) -> None:
     assert rows.filter(rows["oid"] == "acme__tool-101")["iteration_id"].to_list() == ["run-2026-05:1", "run-2026-06:1"]
 
 
+@pytest.mark.parametrize(("oid", "passed"), [("acme__tool-101", "true"), ("acme__tool-102", "false")])
+def test_the_run_report_decides_an_instance_whose_log_has_no_report(harness: Path, oid: str, passed: str) -> None:
+    """Logs are often published without their reports, which only the run report then sums up."""
+    folder = harness / MODEL / oid
+    (folder / "report.json").unlink()
+    (folder / "run_instance.log").write_text("2026-05-01 - INFO - Grading answer\n")
+    table = read(harness)
+    assert statuses(table)[oid.removeprefix("acme__tool-")][1] == passed
+    assert table.frame["__broken"].null_count() == table.frame.height
+    assert statuses(table) == statuses(read(FILES))
+
+
 def test_logs_and_report_that_contradict_each_other(harness: Path) -> None:
     file = harness / "acme__fixer-large.run-2026-05.json"
     report = json.loads(file.read_text())

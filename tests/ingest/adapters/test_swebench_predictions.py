@@ -44,8 +44,8 @@ def test_every_layout_gives_the_same_attempts(tmp_path: Path, rewritten: Callabl
     rows = [table.frame.select(columns).rows() for table in tables]
     assert rows[0] == rows[1] == rows[2]
     assert rows[0][0] == ("acme__tool-101", "1", "acme/fixer-large", None, None, rows[0][0][-1])
-    # The harness does not run an empty patch: it is a failure of the model.
-    assert rows[0][3] == ("acme__tool-104", "1", "acme/fixer-large", "false", "wrong_format", None)
+    # An empty patch fails, but by itself it would be the whole figure.
+    assert rows[0][3] == ("acme__tool-104", "1", "acme/fixer-large", None, None, None)
 
 
 def test_several_predictions_are_attempts(tmp_path: Path) -> None:
@@ -55,9 +55,22 @@ def test_several_predictions_are_attempts(tmp_path: Path) -> None:
         ("acme/m", "1", None),
         ("b", "1", None),
         ("acme/m", "2", None),
-        ("acme/m", "3", "false"),
+        ("acme/m", "3", None),
     ]
-    assert table.notes == ("1 instance has several predictions, which are attempts; the harness uses the last one",)
+    assert table.notes == (
+        "not judged: 2 of 3 attempts of acme/m; "
+        "1 that failed without being judged would be the whole figure: undecided",
+        "1 instance has several predictions, which are attempts; the harness uses the last one",
+    )
+
+
+def test_a_model_without_any_patch_has_failed_at_everything(tmp_path: Path) -> None:
+    table = read_adapted(write(tmp_path, prediction(model_patch=""), prediction(model_name_or_path="b")))
+    assert table.frame.select("llm_name", "passed", "swebench_status").rows() == [
+        ("acme/m", "false", "empty_patch"),
+        ("b", None, "not_run"),
+    ]
+    assert table.notes == ()
 
 
 def test_no_key_of_a_prediction_decides_anything(tmp_path: Path) -> None:

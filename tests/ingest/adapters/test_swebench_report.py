@@ -44,11 +44,28 @@ def test_the_harness_divides_by_every_problem_and_touchstone_by_those_with_a_ver
         ("gpt-4o.run1.json", "gpt-4o", "run1"),
         ("gpt-4.1.run1.json", "gpt-4.1", "run1"),
         ("openai__gpt-4.1.v2.json", "openai/gpt-4.1", "v2"),
+        ("claude-haiku-4.5.json", "claude-haiku-4.5", None),
+        ("claude-haiku-4.5.v1.2.json", "claude-haiku-4.5", "v1.2"),
+        ("qwen2.5-coder.0.json", "qwen2.5-coder", "0"),
+        ("gpt-4.20240402.json", "gpt-4", "20240402"),
     ],
 )
-def test_model_and_run_are_in_the_file_name(tmp_path: Path, name: str, model: str, run: str) -> None:
+def test_model_and_run_are_in_the_file_name(tmp_path: Path, name: str, model: str, run: str | None) -> None:
     rows = read(tmp_path, name).frame
     assert rows.select("llm_name", "run_id").unique().rows() == [(model, run)]
+
+
+def test_a_report_of_a_subset_says_what_it_leaves_out(tmp_path: Path) -> None:
+    """The harness counts the whole dataset, and lists only what was submitted."""
+    table = read(tmp_path, total_instances=500, incomplete_ids=[])
+    count, rate = table.figures
+    assert (count.reported, count.recomputed) == (1, 1)
+    assert rate.reported == rate.recomputed == pytest.approx(1 / 500)
+    assert rate.note == (
+        "SWE-bench counts 494 problems never submitted and 2 attempts without a verdict (errors, infrastructure) "
+        "as not resolved; Touchstone leaves them out"
+    )
+    assert "494 problems of the 500 that the report counts are not in it: the run was on a part of them" in table.notes
 
 
 def test_logs_beside_the_report_tell_where_the_run_starts(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ trajectory there (`agent/trajectory.json`) is read for the audit, which can lowe
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -49,6 +50,7 @@ from touchstone.ingest.adapters.table import (
     ReportedFigure,
     StatedSetting,
     table_from_records,
+    undecide_failures,
     words,
 )
 from touchstone.ingest.adapters.terminal_bench import number_by_time, seconds_between, separate_agents
@@ -237,15 +239,24 @@ def _seconds(phase: Mapping[str, object]) -> str | None:
 
 def job_figures(result: Mapping[str, object], records: Sequence[Record]) -> list[ReportedFigure]:
     """The mean reward and pass@k of every agent, model and dataset. Harbor counts a missing reward as 0."""
-    by_key: dict[str | None, list[Cells]] = {}
+    by_key: dict[str, list[Cells]] = {}
     for record in records:
         if record.kind is None:
-            by_key.setdefault(record.cells["evals_key"], []).append(record.cells)
+            by_key.setdefault(record.cells["evals_key"] or "", []).append(record.cells)
+    # Some versions write a model `z-ai/glm-5` as `z-ai-glm-5` in the key.
+    plain = Counter(map(_plain_key, by_key))
+    for key in [key for key in by_key if plain[_plain_key(key)] == 1]:
+        by_key.setdefault(_plain_key(key), by_key[key])
     figures: list[ReportedFigure] = []
     for key, stated in inside(result, "stats", "evals").items():
-        if isinstance(stated, dict) and key in by_key:
-            figures += _eval_figures(stated, by_key[key])
+        trials = by_key.get(key) or by_key.get(_plain_key(key))
+        if isinstance(stated, dict) and trials:
+            figures += _eval_figures(stated, trials)
     return figures
+
+
+def _plain_key(key: str) -> str:
+    return key.replace("/", "-")
 
 
 def _eval_figures(stated: Mapping[str, object], trials: Sequence[Cells]) -> list[ReportedFigure]:
@@ -294,6 +305,12 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
         raise InputFileError(f"{path}: the job has no finished trial")
     _keep_scores_if_graded(records)
     notes = [*(note for job in jobs for note in job.notes), *separate_agents(records)]
+    # A job can be run without its verifier.
+    notes += undecide_failures(
+        records,
+        judged=lambda cells: cells["reward"] is not None,
+        waiting=lambda cells: cells["passed"] is None and cells["exception_type"] is None,
+    )
     accepted = [(record, trial) for record, trial in zip(records, trials, strict=True) if record.kind is None]
     number_by_time(
         (record, trial.get("started_at"), record.cells["trial_name"] or "")

@@ -2,7 +2,7 @@
 
 A sample is a problem and an epoch an attempt. Ids of samples are unique within a task, so the oid is
 `<task>/<sample id>` and the task is the suite. One score decides: the wanted one, else the headline or the first of
-the log's results; a value of at least 1 (or "C") is a pass. All scores are kept as `score_<name>`.
+the log's results with a metric; a value of at least 1 (or "C") is a pass. All scores are kept as `score_<name>`.
 
 A scorer gives every sample one value, or a dictionary or list of values, each of which is a score of its own: `tests`,
 `review/style`, `review[0]`. Numbers follow Inspect's `value_to_float`: C is 1, P is 0.5, I and N are 0.
@@ -373,7 +373,7 @@ def verdict_cells(attempt: Attempt, name: ScoreName | None, *, is_reported: bool
         return {"error": error}
     if number is not None:
         return {**_decided(attempt, name, number >= PASS_VALUE), "error": error}
-    if _is_own_failure(attempt, name):
+    if name is not None and _is_own_failure(attempt, name):
         return _decided(attempt, name, passed=False)
     return {"error": _undecided_reason(attempt, name, value)}
 
@@ -392,11 +392,11 @@ def _decided(attempt: Attempt, name: ScoreName | None, passed: bool) -> Cells:
     return {"passed": "true" if passed else "false", "classification": word}
 
 
-def _is_own_failure(attempt: Attempt, name: ScoreName | None) -> bool:
-    """Whether an unscored sample failed by what the model did."""
+def _is_own_failure(attempt: Attempt, name: ScoreName) -> bool:
+    """Whether an unscored sample of a log with scores failed by what the model did."""
     if attempt.limit is not None and attempt.limit != _OPERATOR:
         return True
-    return name is not None and attempt.reasons.get(name.scorer) in _MODELS_REASONS
+    return attempt.reasons.get(name.scorer) in _MODELS_REASONS
 
 
 def _undecided_reason(attempt: Attempt, name: ScoreName | None, value: object) -> str:
@@ -601,7 +601,7 @@ def _read(path: Path, options: ReadOptions) -> AdapterTable:
         *opened.notes,
         *run_notes(log.header, len(records), finished=opened.finished),
         *score_notes(log.attempts, log.scores, log.score),
-        *reading.notes(),
+        *reading.notes(scored=log.score is not None),
         *([f"only {_MAX_SCORES} of {len(log.scores):,} scores are kept"] if len(log.scores) > _MAX_SCORES else []),
         LEFT_OUT,
     )
@@ -690,12 +690,12 @@ class _Reading:
             latest[attempt.key] = position
             self.attempts[position] = attempt
 
-    def notes(self) -> Iterator[str]:
-        """Notes on samples that were replaced, reached a limit, or have too many keys."""
+    def notes(self, *, scored: bool) -> Iterator[str]:
+        """Notes on samples that were replaced, reached a limit though the log has scores, or have too many keys."""
         if self.replaced:
             yield f"{self.replaced:,} samples were recorded again later; the last record counts, as in Inspect"
         unscored = [attempt for attempt in self.attempts.values() if attempt.limit is not None and not attempt.values]
-        if unscored:
+        if unscored and scored:
             yield f"{len(unscored):,} attempts reached a limit and have no score; they count as failed"
         if len(self.metadata) >= _MAX_METADATA:
             yield f"at most {_MAX_METADATA} keys of the samples' metadata are kept"
@@ -750,11 +750,12 @@ class _Log:
         headline = section(self.header, "results", "headline")
         if headline:
             yield {"name": headline.get("score"), "scorer": headline.get("scorer")}
-        yield from self.entries
+        yield from (entry for entry in self.entries if entry.get("metrics"))
         for scorer in _objects(section(self.header, "eval").get("scorers")):
-            metrics = scorer.get("metrics")
-            for name in metrics if isinstance(metrics, dict) else [scorer.get("name")]:
-                yield {"name": name, "scorer": scorer.get("name")}
+            name, metrics = scorer.get("name"), scorer.get("metrics")
+            # Old plans do not list metrics.
+            by_score = metrics if isinstance(metrics, dict) else {name: metrics is None or metrics}
+            yield from ({"name": each, "scorer": name} for each, found in by_score.items() if found)
 
     def _shared_cells(self, spec: Object) -> Cells:
         return {

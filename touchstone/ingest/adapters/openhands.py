@@ -53,7 +53,9 @@ from touchstone.ingest.adapters.swebench import (
     TIMEOUT,
     UNRESOLVED,
     attempt_cells,
+    is_judged,
     outcome_of,
+    undecide_unless_judged,
 )
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -107,7 +109,8 @@ def read_openhands(path: Path) -> AdapterTable:
         if record.kind is None:
             record.cells["sample_uuid"] = f"{place}/{record.cells['oid']}/{record.cells['iteration_id']}"
     taken = any(record.cells["llm_name"] == model for record in records)
-    notes = ["instructions and histories are left out", *([model_note] if taken and model_note else [])]
+    notes = undecide_unless_judged(records)
+    notes += ["instructions and histories are left out", *([model_note] if taken and model_note else [])]
     return table_from_records(
         path,
         FORMAT,
@@ -260,7 +263,7 @@ def _figures(records: list[Record]) -> list[ReportedFigure]:
             note=_note(sum(outcome_of(status or NOT_RUN) is None for status in statuses)),
         )
         for model, statuses in sorted(by_model.items())
-        if set(statuses) != {NOT_RUN}
+        if NOT_RUN not in statuses or any(map(is_judged, statuses))
     ]
 
 

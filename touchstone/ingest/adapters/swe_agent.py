@@ -1,8 +1,9 @@
 """Adapter for trajectories of SWE-agent (`.traj`) and mini-swe-agent (`.traj.json`): one file, or a run's folder.
 
 A trajectory has a patch (`info.submission`) and no verdict. Without a patch it failed, unless the provider or the
-environment ended it: then it is undecided. The instance is the file's name. The model is in the configuration that the
-trajectory repeats, else it is the run's folder. The steps themselves are read for the audit and not kept.
+environment ended it: then it is undecided. As long as no patch of the model is judged, all are undecided. The instance
+is the file's name. The model is in the configuration that the trajectory repeats, else it is the run's folder. The
+steps themselves are read for the audit and not kept.
 """
 
 import json
@@ -15,7 +16,15 @@ from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import files_in, is_file, object_in, raw_from_files, some_subfolders, subfolders
 from touchstone.ingest.adapters.json_files import DECODER, GENERATION, inside, section_of, stated_settings, text_of
 from touchstone.ingest.adapters.steps import Step, message_steps, trajectory_steps
-from touchstone.ingest.adapters.swebench import COLUMNS, EMPTY_PATCH, INFRA_FAILURE, NOT_RUN, TIMEOUT, attempt_cells
+from touchstone.ingest.adapters.swebench import (
+    COLUMNS,
+    EMPTY_PATCH,
+    INFRA_FAILURE,
+    NOT_RUN,
+    TIMEOUT,
+    attempt_cells,
+    undecide_unless_judged,
+)
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -42,7 +51,8 @@ def read_trajectories(path: Path) -> AdapterTable:
     records = fill_records(numbered.items(), partial(_fill, settings), {"llm_name": run})
     if not records:
         raise InputFileError(f"{path}: there is no trajectory in this folder")
-    notes = ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are left out"]
+    notes = undecide_unless_judged(records)
+    notes += ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are left out"]
     if any(record.cells["llm_name"] == run for record in records):
         notes.append(f"a trajectory without a configuration belongs to its folder '{run}', which is taken as the model")
     return table_from_records(

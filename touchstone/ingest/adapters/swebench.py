@@ -8,12 +8,14 @@ which a fix can cause. A failure that it calls ambiguous stays a failure.
 
 A run report, `<model>.<run>.json`, has the ids of one run by their outcome. The model and the run are only in the
 file's name, joined with a dot. Both may contain dots; the logs beside the report tell where to cut, else it is the last
-dot. Each submitted id is one attempt. Ids in `incomplete_ids` were never submitted: they are not attempts, though the
-harness divides by them.
+dot that is not part of a version such as `4.5`. Each submitted id is one attempt. Ids in `incomplete_ids` were never
+submitted: they are not attempts, though the harness divides by them, as it does by problems outside a subset, which it
+does not list.
 
 Predictions are patches without verdicts, as JSON Lines, a list, or an object by instance. The patch is the fix
-(`model_patch`), to be validated where the problems are at hand. An empty patch is a failure, as in the harness. The
-harness keeps one prediction per instance; here several of one model are its attempts, in their order.
+(`model_patch`), to be validated where the problems are at hand. The harness keeps one prediction per instance; here
+several of one model are its attempts, in their order. An empty patch is a failure, as in the harness, once the others
+are judged: alone, it would make a figure of 0 of what nobody has judged.
 
 `results.json` of a submission to the leaderboard lists the ids that were resolved, not judged (`no_logs`) or never
 generated (`no_generation`). Failures are the rest of the benchmark's problems, so the file is read only where these are
@@ -21,7 +23,7 @@ known: from the caller, or from the submission's predictions beside it. The subm
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -56,11 +58,13 @@ from touchstone.ingest.adapters.table import (
     encodable,
     number_attempts,
     table_from_records,
+    undecide_failures,
     words,
 )
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 from touchstone.ingest.fix_columns import NATIVE_COLUMNS
 from touchstone.text import counted
+from touchstone.vocabulary import MAX_COUNT
 
 COLUMNS = words("oid iteration_id llm_name cluster run_id passed classification swebench_status error sample_uuid")
 
@@ -87,6 +91,8 @@ _OUTCOMES: dict[str, tuple[str | None, str | None]] = {
     NO_LOGS: (None, None),
     NOT_RUN: (None, None),
 }
+# What is known without running a patch.
+_UNJUDGED = frozenset({NOT_RUN, EMPTY_PATCH, TIMEOUT, INFRA_FAILURE})
 _TIMED_OUT = "tests_timed_out"
 _ISSUE_ID = re.compile(r"(.+)-\d+")
 
@@ -109,6 +115,8 @@ _REPORT_LISTS = {
 _OTHER_LISTS = ("completed_ids", "submitted_ids", "incomplete_ids", "infra_failure_ids")
 # Names that other programs give to a copy of the report, without the model.
 _UNNAMED = ("report", "output.report", "results")
+# A dot before a longer number is followed by a date or another name of a run.
+_VERSION_DOT = re.compile(r"(?<=\d)\.(?=\d{1,2}(?!\d))")
 # The ids of each list in order, each once.
 Ids = dict[str, dict[str, None]]
 
@@ -155,6 +163,20 @@ def outcome_of(status: str) -> bool | None:
     """Whether an instance of this status is solved; None if that was not judged."""
     passed, _ = _OUTCOMES[status]
     return None if passed is None else passed == "true"
+
+
+def is_judged(status: str | None) -> bool:
+    """Whether a patch was judged, rather than failed or left for what is known without running it."""
+    return status not in _UNJUDGED
+
+
+def undecide_unless_judged(records: Iterable[Record]) -> list[str]:
+    """Leave attempts without a patch undecided where no patch of the model was judged; returns notes."""
+    return undecide_failures(
+        records,
+        judged=lambda cells: is_judged(cells["swebench_status"]),
+        waiting=lambda cells: cells["swebench_status"] == NOT_RUN,
+    )
 
 
 def status_of_failure(status: str, infra: bool, reason: str | None) -> str:
@@ -273,7 +295,7 @@ def parse_report(path: Path) -> RunReport:
         refused.append((oid, RefusedRecordError("contradiction", f"{oid} is in {lists}")))
         del attempts[oid]
     files = _decide_by_logs(path, model, run, attempts)
-    notes = [*name_notes, *_report_notes(ids, attempts)]
+    notes = [*name_notes, *_report_notes(document, ids, attempts)]
     figures = _report_figures(model, document, ids, attempts)
     settings = stated_settings(model, "harness", document, "schema_version swebench_version")
     return RunReport(model, run, attempts, refused, figures, notes, settings, files)
@@ -293,8 +315,9 @@ def _model_and_run(path: Path) -> tuple[str, str | None, list[str]]:
         model, run = stem[:place], stem[place + 1 :]
         if model and run and is_folder(runs / run / model):
             return model_of_folder(model), run, []
-    model, run = stem.rsplit(".", 1)
-    return model_of_folder(model) or stem, run or None, []
+    versions = {match.start() for match in _VERSION_DOT.finditer(stem)}
+    place = max((place for place, mark in enumerate(stem) if mark == "." and place not in versions), default=len(stem))
+    return model_of_folder(stem[:place]) or stem, stem[place + 1 :] or None, []
 
 
 def _listed_ids(document: Mapping[str, object]) -> tuple[Ids, list[tuple[object, RefusedRecordError]]]:
@@ -340,7 +363,17 @@ def _decide_by_logs(path: Path, model: str, run: str | None, attempts: dict[str,
     return as_given(path, read)
 
 
-def _report_notes(ids: Ids, attempts: Mapping[str, tuple[str, str | None]]) -> list[str]:
+def _unlisted(document: Mapping[str, object], ids: Ids, attempts: Collection[str]) -> int:
+    """How many problems the report counts in its total and does not list: the run was on a part of the dataset."""
+    total = number_of(document.get("total_instances")) or 0
+    # An id that is refused is listed, too.
+    listed = {*attempts, *ids["incomplete_ids"], *(oid for name in _REPORT_LISTS for oid in ids[name])}
+    return int(total) - len(listed) if len(listed) < total <= MAX_COUNT else 0
+
+
+def _report_notes(
+    document: Mapping[str, object], ids: Ids, attempts: Mapping[str, tuple[str, str | None]]
+) -> list[str]:
     notes = []
     errors = sum(status == ERROR and cause is None for status, cause in attempts.values())
     if errors:
@@ -349,6 +382,9 @@ def _report_notes(ids: Ids, attempts: Mapping[str, tuple[str, str | None]]) -> l
     if ids["incomplete_ids"]:
         never = counted(len(ids["incomplete_ids"]), "problem was", "problems were")
         notes.append(f"{never} never submitted and no attempt (incomplete_ids)")
+    if unlisted := _unlisted(document, ids, attempts):
+        parts = f"{counted(unlisted, 'problem')} of the {text_of(document['total_instances'])} that the report counts"
+        notes.append(f"{parts} {'is' if unlisted == 1 else 'are'} not in it: the run was on a part of them")
     others = [oid for oid in ids["submitted_ids"] if oid not in attempts and oid not in ids["incomplete_ids"]]
     if others:
         unknown = counted(len(others), "submitted id is", "submitted ids are")
@@ -363,7 +399,8 @@ def _report_figures(
     resolved = sum(status == RESOLVED for status, _ in attempts.values())
     stated = number_of(document.get("resolved_instances"))
     total = number_of(document.get("total_instances"))
-    count = len(attempts) + len([oid for oid in ids["incomplete_ids"] if oid not in attempts])
+    unlisted = _unlisted(document, ids, attempts)
+    count = len(attempts) + len([oid for oid in ids["incomplete_ids"] if oid not in attempts]) + unlisted
     undecided = sum(outcome_of(status) is None for status, _ in attempts.values())
     return [
         ReportedFigure(model, "resolved_instances", stated, float(resolved)),
@@ -372,7 +409,7 @@ def _report_figures(
             "resolved_instances / total_instances",
             stated / total if stated is not None and total else None,
             resolved / count if count else None,
-            note=_rate_note(len(ids["incomplete_ids"]), undecided),
+            note=_rate_note(len(ids["incomplete_ids"]) + unlisted, undecided),
         ),
     ]
 
@@ -395,7 +432,8 @@ def read_predictions(path: Path) -> AdapterTable:
         raise InputFileError(f"{path}: there is no prediction in the file")
     several = sum(count > 1 for count in number_attempts(records).values())
     which = counted(several, "instance has", "instances have")
-    notes = [f"{which} several predictions, which are attempts; the harness uses the last one"] if several else []
+    notes = undecide_unless_judged(records)
+    notes += [f"{which} several predictions, which are attempts; the harness uses the last one"] if several else []
     notes += [f"left out of every prediction: {', '.join(left_out)}"] if left_out else []
     raw = raw_lines if by_line else raw_values(_elements)
     return table_from_records(path, PREDICTIONS_FORMAT, (*COLUMNS, _PATCH), records, raw, notes=notes)

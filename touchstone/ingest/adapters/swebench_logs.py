@@ -241,9 +241,11 @@ def _merge(records: list[Record], files: dict[int, Path], file: Path, report: Ru
 
 
 def _reconcile(record: Record, report: RunReport, status: str, error: str | None) -> None:
-    """Two statements about one instance: the logs tell more about an error, the report about infrastructure."""
+    """Two statements about one instance: the logs tell more about a failure, the report about infrastructure."""
     own, oid = record.cells["swebench_status"], record.cells["oid"]
-    if RESOLVED in (own, status) or EMPTY_PATCH in (own, status):
+    if own == ERROR:  # without a report, a log has no verdict
+        record.cells |= attempt_cells(str(oid), report.model, report.run, status, error)
+    elif RESOLVED in (own, status) or EMPTY_PATCH in (own, status):
         reason = f"{oid}: its log says {own} and the run report says {status}; evaluate it again"
         record.refuse(RefusedRecordError("contradiction", reason))
     elif status not in (ERROR, UNRESOLVED):

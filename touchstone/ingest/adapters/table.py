@@ -19,6 +19,7 @@ from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND
 from touchstone.ingest.limits import MAX_KEYS
 from touchstone.ingest.unchanged import ChangedWhileReadError, Mark, mark_of
 from touchstone.names import check_model_name
+from touchstone.text import counted_of
 from touchstone.vocabulary import Dimension
 
 MODEL = "__model"
@@ -169,6 +170,31 @@ def number_attempts(records: Iterable[Record]) -> Counter[tuple[str | None, ...]
             counts[key] += 1
             record.cells["iteration_id"] = str(counts[key])
     return counts
+
+
+def undecide_failures(
+    records: Iterable[Record], judged: Callable[[Cells], bool], waiting: Callable[[Cells], bool]
+) -> list[str]:
+    """Leave all attempts of a model undecided if none was judged and some still wait for it; returns notes.
+
+    What failed without being judged, such as an empty patch, would else be the whole figure: 0 of what nobody judged.
+    A model that failed at everything has failed.
+    """
+    by_model: dict[str, list[Cells]] = {}
+    for record in records:
+        if record.kind is None:
+            by_model.setdefault(record.cells["llm_name"] or "", []).append(record.cells)
+    notes = []
+    for model, attempts in by_model.items():
+        unjudged, failed = sum(map(waiting, attempts)), [cells for cells in attempts if cells["passed"] is not None]
+        if unjudged and failed and not any(map(judged, attempts)):
+            for cells in failed:
+                cells["passed"] = cells["classification"] = None
+            others = f"{len(failed):,} that failed without being judged would be the whole figure"
+            notes.append(
+                f"not judged: {counted_of(unjudged, len(attempts), 'attempt')} of {model}; {others}: undecided"
+            )
+    return notes
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def _changed_cases(run: ReportedRun) -> str:
         "the baseline",
         "this run",
         float(settings.get("comparison.threshold", 0.05)),
-        str(settings.get("comparison.score", "best")),
+        str(settings.get("comparison.score", "auto")),
         run.table("regressions"),
     )
     changed = case_section(comparison)
