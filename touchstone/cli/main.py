@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from touchstone.cli import (
+    audit,
     chart,
     compare,
     environments,
@@ -90,6 +91,7 @@ for module in (
     setup,
     report,
     explore,
+    audit,
     show,
     rule,
     chart,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from touchstone.publish import result_tables as tables
+from touchstone.publish.audit import audit_table
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import ResultTable
 
@@ -98,6 +99,12 @@ SECTIONS = (
         "Checks, gates and quarantine",
         "A failed gate keeps a run from being published; any other check warns or fails the run.",
         (tables.checks, tables.quarantine),
+    ),
+    Section(
+        "audit",
+        "What would a hostile reader attack?",
+        "The answers to the questions that a figure has to survive; `touchstone audit` prints the same.",
+        (audit_table,),
     ),
 )
 

@@ -1,0 +1,218 @@
+"""The audit of a run on one screen: what a hostile reader would attack, and what the tables answer.
+
+One line per question, and a sentence on the weakest point. No figure is computed here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from touchstone.publish.figures import number
+from touchstone.publish.reported_run import ReportedRun
+from touchstone.publish.table_columns import ResultTable, name, prose
+from touchstone.text import counted, counted_of, some_of, visible
+
+_MOST_NAMED = 3
+# How much a finding speaks against the figures. Points of the leader's pass@k come between the last two.
+_NOT_COMPARABLE, _VERDICT_FALLS, _SHIFTED, _OPEN = 1000.0, 200.0, 1.0, 0.1
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the tables say about one part of a run; the larger the weight, the sooner it is attacked."""
+
+    part: str
+    says: str
+    weight: float = 0.0
+
+
+def findings(run: ReportedRun) -> list[Finding]:
+    """The findings on a run, in the order of the page."""
+    parts = (_problems, _passes, _rulings, _undecided, _comparability, _tests, _contamination)
+    return [Finding(found.part, visible(found.says), found.weight) for part in parts for found in part(run)]
+
+
+def first_attack(found: list[Finding]) -> str:
+    """A sentence: what would a hostile reader attack first?
+
+    >>> first_attack([Finding("problems", "3 are suspect", 200.0), Finding("tests", "not measured", 0.1)])
+    'A hostile reader would attack the problems first: 3 are suspect.'
+    >>> first_attack([Finding("problems", "all fine"), Finding("tests", "not measured", 0.1)])
+    'Nothing here moves a figure. A hostile reader would ask first about the tests: not measured.'
+    >>> first_attack([Finding("problems", "all fine")])
+    'Nothing here moves a figure.'
+    """
+    weakest = max(found, key=lambda each: each.weight, default=Finding("", ""))
+    if weakest.weight >= _SHIFTED:
+        return f"A hostile reader would attack the {weakest.part} first: {weakest.says}."
+    asked = f" A hostile reader would ask first about the {weakest.part}: {weakest.says}." if weakest.weight else ""
+    return f"Nothing here moves a figure.{asked}"
+
+
+def audit_table(run: ReportedRun) -> ResultTable:
+    """The findings as a table, with the sentence as its note."""
+    found = findings(run)
+    rows = [{"part": each.part, "finding": each.says} for each in found]
+    columns = [name("part"), prose("finding")]
+    return ResultTable("audit-table", "What a hostile reader would look at", columns, rows, notes=[first_attack(found)])
+
+
+# One part each
+
+
+def _problems(run: ReportedRun) -> Iterator[Finding]:
+    rows, board = run.table("problem_audit"), run.table("audited_leaderboard")
+    if rows.is_empty():
+        return
+    counts = dict(rows["verdict"].value_counts().iter_rows())
+    if counts.get("not judged") == rows.height:
+        yield Finding("problems", "not judged: that takes at least six models that attempted them", _OPEN)
+        return
+    noun = ("problem and tier", "problems and tiers") if run.has_tiers else ("problem", "problems")
+    shown = [f"{counts[verdict]:,} {verdict}" for verdict in counts if verdict not in ("ok", "suspect")]
+    says = f"{counts.get('ok', 0):,} of {counted(rows.height, *noun)} still tell models apart"
+    says += f" ({', '.join(sorted(shown))})" if shown else ""
+    suspects = rows.filter(pl.col("verdict") == "suspect")
+    if suspects.is_empty():
+        yield Finding("problems", f"none is suspect; {says}")
+        return
+    named = some_of(suspects.sort("p_adjusted", "oid", nulls_last=True)["oid"].unique(maintain_order=True), _MOST_NAMED)
+    # Each changed verdict is on two models.
+    changed = int(board["changed_verdicts"].sum()) // 2
+    without = "no verdict on models changes" if not changed else f"{counted(changed, 'verdict')} on models would change"
+    shift = (board["pass_at_1"] - board["pass_at_1_without_suspects"]).abs().max()
+    weight = _VERDICT_FALLS + changed if changed else _SHIFTED + _points(shift)
+    yield Finding(
+        "problems", f"{counted(suspects.height, 'is', 'are')} suspect ({named}); without, {without}; {says}", weight
+    )
+
+
+def _passes(run: ReportedRun) -> Iterator[Finding]:
+    counts = run.table("pass_audit").select(pl.col("passes", "not_audited", "flagged", "worth_a_look").sum())
+    if counts.is_empty():
+        return
+    passes, unread, flagged, look = (int(each or 0) for each in counts.row(0))
+    if not passes:
+        yield Finding("passes", "there is none")
+    elif flagged:
+        moved, points = _reading(run, "pass_at_k_unflagged")
+        yield Finding("passes", f"{counted_of(flagged, passes, 'pass', 'passes')} flagged{moved}", _SHIFTED + points)
+    elif unread == passes:
+        yield Finding("passes", "not audited: the files have neither fixes nor transcripts", _OPEN)
+    else:
+        seen = f"none of the {passes - unread:,} that could be audited is flagged"
+        seen += f"; {look:,} worth a look" if look else ""
+        yield Finding("passes", f"{seen}; {unread:,} could not be audited" if unread else seen)
+
+
+def _rulings(run: ReportedRun) -> Iterator[Finding]:
+    rows = run.table("rulings")
+    applied = rows.filter("applied")
+    if rows.is_empty():
+        yield Finding("rulings", "nobody overruled a measured outcome")
+        return
+    people = counted(applied["by"].n_unique(), "person", "people")
+    says = f"{counted(applied.height, 'ruling')} of {people} applied" if applied.height else "none is applied"
+    left = rows.height - applied.height
+    moved, points = _reading(run, "pass_at_k_measured") if applied.height else ("", 0.0)
+    verdicts, fallen = _verdicts(run, "measured")
+    says += f"; {left:,} not applied" if left else ""
+    yield Finding("rulings", f"{says}{moved}{verdicts}", _weight(fallen, points))
+
+
+def _undecided(run: ReportedRun) -> Iterator[Finding]:
+    counts = run.outcome_counts
+    total, undecided = int(counts["len"].sum()), int(counts.filter(pl.col("passed").is_null())["len"].sum())
+    if not undecided:
+        yield Finding("undecided attempts", "every attempt was decided")
+        return
+    rows = run.table("pass_at_k_readings").filter(pl.col("k") == pl.col("k").min())
+    wide = rows.with_columns(width=pl.col("pass_at_k_high") - pl.col("pass_at_k_low")).sort("width", descending=True)
+    says, points = counted_of(undecided, total, "attempt"), 0.0
+    if wide.height and wide["width"][0] is not None:
+        row = wide.row(0, named=True)
+        low, high = number(row["pass_at_k_low"]), number(row["pass_at_k_high"])
+        says += f"; pass@{row['k']} of {row['model']} is between {low} and {high}"
+        points = _points(row["width"])
+    verdicts, fallen = _verdicts(run, "undecided_favour_a", "undecided_favour_b")
+    yield Finding("undecided attempts", f"{says}{verdicts}", _weight(fallen, points))
+
+
+def _comparability(run: ReportedRun) -> Iterator[Finding]:
+    rows = run.table("comparability")
+    if rows.is_empty():
+        return
+    differ = rows.filter(pl.col("agreement") == "different")
+    unknown = rows.filter(pl.col("agreement") == "unknown")["dimension"].unique(maintain_order=True).to_list()
+    open_ = f"; not stated: {', '.join(unknown)}" if unknown else ""
+    if differ.is_empty():
+        yield Finding("comparability", f"nothing is known to differ{open_}", _OPEN if unknown else 0.0)
+        return
+    named = [
+        f"{dimension} ({value_a} / {value_b}{', against the baseline' if kind == 'baseline' else ''})"
+        for kind, dimension, value_a, value_b in differ.select("kind", "dimension", "value_a", "value_b").iter_rows()
+    ]
+    must = differ.filter("required").height
+    yield Finding(
+        "comparability", f"different: {some_of(named, _MOST_NAMED)}{open_}", _NOT_COMPARABLE if must else _SHIFTED
+    )
+
+
+def _tests(run: ReportedRun) -> Iterator[Finding]:
+    rows = run.table("test_strength")
+    judged = rows.filter(pl.col("kill_rate").is_not_null())
+    if judged.is_empty():
+        validated = run.outcome_counts.filter(pl.col("validator") != "recorded").height
+        how = "set validation.mutants to measure it" if validated else "the outcomes were recorded elsewhere"
+        yield Finding("tests", f"whether they would notice a wrong fix is not measured; {how}", _OPEN)
+        return
+    killed, survived = judged.select(pl.col("killed", "survived").sum()).row(0)
+    weak = judged.filter("weak").sort("kill_rate", "oid")["oid"].to_list()
+    says = f"they reject {killed:,} of {counted(killed + survived, 'mutant')} of the reference fixes"
+    if weak:
+        says += f"; weak for {counted_of(len(weak), judged.height, 'problem')}: {some_of(weak, _MOST_NAMED)}"
+    yield Finding("tests", says, _SHIFTED + len(weak) if weak else 0.0)
+
+
+def _contamination(run: ReportedRun) -> Iterator[Finding]:
+    rows = run.table("contamination")
+    higher = rows.filter(pl.col("finding") == "higher before").sort("difference", descending=True)
+    if rows.is_empty():
+        return
+    if higher.is_empty():
+        yield Finding("cutoff", "no model is shown to be better on problems from before its cutoff")
+        return
+    first = higher.row(0, named=True)
+    says = f"{counted(higher['model'].n_unique(), 'model is', 'models are')} better on problems from before the cutoff"
+    yield Finding(
+        "cutoff",
+        f"{says}, {first['model']} by {_points(first['difference']):.1f} points",
+        _SHIFTED + _points(first["difference"]),
+    )
+
+
+def _reading(run: ReportedRun, reading: str) -> tuple[str, float]:
+    """The largest change of pass@k, of the smallest k, in another reading: as words, and in points."""
+    rows = run.table("pass_at_k_readings").filter(pl.col("k") == pl.col("k").min())
+    moved = rows.with_columns(change=(pl.col(reading) - pl.col("pass_at_k")).abs()).sort("change", descending=True)
+    if moved.is_empty() or not moved["change"][0]:
+        return "; no figure changes", 0.0
+    row = moved.row(0, named=True)
+    words = f"; pass@{row['k']} of {row['model']} is {number(row['pass_at_k'])}, without them {number(row[reading])}"
+    return words, _points(row["change"])
+
+
+def _verdicts(run: ReportedRun, *readings: str) -> tuple[str, int]:
+    """How many verdicts on models do not hold in these readings: as words, and as a number."""
+    rows = run.table("verdict_readings").filter(pl.col("reading").is_in(readings), ~pl.col("holds"))
+    fallen = rows.select("kind", "model_a", "tier_a", "model_b", "tier_b").unique().height
+    return (f"; {counted(fallen, 'verdict')} on models would not hold" if fallen else ""), fallen
+
+
+def _weight(fallen: int, points: float) -> float:
+    return _VERDICT_FALLS + fallen if fallen else _SHIFTED + points if points else 0.0
+
+
+def _points(share: object) -> float:
+    return 100 * float(share) if isinstance(share, float) else 0.0
