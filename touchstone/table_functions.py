@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from touchstone.audit.problems import audited_leaderboard, problem_audit
 from touchstone.checks import CheckResult
 from touchstone.comparison.pairs import model_comparison
 from touchstone.comparison.slice_leaders import best_in_slices
@@ -50,6 +51,8 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "routing": routing,
     "routing_policies": routing_policies,
     "model_comparison": model_comparison,
+    "problem_audit": problem_audit,
+    "audited_leaderboard": audited_leaderboard,
 }
 
 CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {

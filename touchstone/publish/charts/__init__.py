@@ -63,6 +63,12 @@ _ALL = (
     ),
     Chart("history", "History", "history", f"{_PACKAGE}.lines:history", beside={"verdicts": "baseline_verdicts"}),
     Chart("slices", "pass@1 by slice", "slices", f"{_PACKAGE}.slices:slices", _LEVEL),
+    Chart(
+        "problem_discrimination",
+        "Do better models do better?",
+        "problem_audit",
+        f"{_PACKAGE}.problems:problem_discrimination",
+    ),
 )
 
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in _ALL}

@@ -1,8 +1,8 @@
 """The pages of the dashboard, as a Starlette app. Each is drawn from its address alone and needs no script.
 
 `/` the leaderboard, `/problems` of one of its rows, `/attempts` at one of those or of all models, `/attempt` one of
-them or two side by side, `/charts`, `/compare` two runs or models, `/sql`. `/save/NAME.FORMAT` has the rows of a page
-as a file, and `/comment` takes a comment.
+them or two side by side, `/audit` whether the problems can be trusted, `/charts`, `/compare` two runs or models,
+`/sql`. `/save/NAME.FORMAT` has the rows of a page as a file, and `/comment` takes a comment.
 """
 
 import hmac
@@ -26,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.attempts import sort_attempts
 from touchstone.locations import queries_page
@@ -55,7 +56,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PACKAGE = "touchstone.publish.dashboard"
-_VIEWS = {"/": "Results", "/attempts": "Attempts", "/charts": "Charts", "/compare": "Side by side", "/sql": "SQL"}
+_VIEWS = {
+    "/": "Results",
+    "/attempts": "Attempts",
+    "/audit": "Problem audit",
+    "/charts": "Charts",
+    "/compare": "Side by side",
+    "/sql": "SQL",
+}
 _READ_ERRORS = (TouchstoneError, OSError, pl.exceptions.PolarsError)
 _MOST_BODY = 200_000
 _COMMENT_SHOWN = 80
@@ -123,6 +131,10 @@ class View:
         known = comments.read_comments(self.data)
         texts = [known[key].text[:_COMMENT_SHOWN] if key in known else None for key in keys]
         return rows.with_columns(pl.Series("comment", texts, pl.String)) if any(texts) else rows
+
+    @cached_property
+    def audited(self) -> pl.DataFrame:
+        return lists.audited_problems(self.selection)
 
     @cached_property
     def compared(self) -> SideBySide:
@@ -264,6 +276,21 @@ def _diff(view: View, detail: Any) -> dict[str, Any]:
     return {"diff": list(side_by_side_lines(left, right)), "titles": titles, "diff_words": words}
 
 
+def _audit(view: View) -> dict[str, Any]:
+    """Every problem with its verdict; one leads to the attempts at it."""
+    tables = (view.selection.frame(table).collect() for table in ("problem_audit", "audited_leaderboard"))
+    heading = "Can the problems be trusted?"
+    return {
+        "heading": heading,
+        "verdicts": problem_sentences(*tables),
+        "hint": "The most suspect first. Choose one to see the attempts at it.",
+        "table": shown_table(
+            view.audited, view.address, heading, lambda row: view.address.link("/attempts", find=row["oid"])
+        ),
+        "save": "problem_audit",
+    }
+
+
 def _charts(view: View) -> dict[str, Any]:
     titles = chart_titles(view.run)
     name = view.address.get("chart") or next(iter(titles.values()), "")
@@ -325,6 +352,7 @@ _PAGES: dict[str, Callable[[View], dict[str, Any]]] = {
     "/problems": _problems,
     "/attempts": _attempts,
     "/attempt": _attempt,
+    "/audit": _audit,
     "/charts": _charts,
     "/compare": _compare,
     "/sql": _sql,
@@ -333,6 +361,7 @@ _ROWS: dict[str, Callable[[View], Any]] = {
     "leaderboard": lambda view: view.leaderboard,
     "problems": lambda view: view.problems,
     "attempts": lambda view: view.attempts,
+    "problem_audit": lambda view: view.audited,
     "changed_cases": lambda view: view.compared.cases,
     "query": lambda view: view.query,
     "chart": lambda view: chart_rows(view.selection, view.address.get("chart") or "leaderboard").collect(),
