@@ -155,10 +155,11 @@ def attempt_list(
 
 
 def all_attempts(
-    selection: Selection, outcomes: Sequence[str] = (), failures: Sequence[str] = ()
+    selection: Selection, oid: str = "", outcomes: Sequence[str] = (), failures: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, int]:
-    """The attempts under the filters, of every model and problem, and how many there are; only the first are listed."""
-    rows = selection.of_groups(_with_status(selection.run, selection.frame("attempt_scores")))
+    """The attempts of all models under the filters, at all problems or one, and how many; only the first are listed."""
+    scores = selection.frame("attempt_scores").filter(pl.col("oid") == oid if oid else pl.lit(True))
+    rows = selection.of_groups(_with_status(selection.run, scores))
     found = rows.filter(_ended(rows.collect_schema().names(), outcomes, failures))
     shown = found.sort(ATTEMPT_KEY).head(MOST_LISTED).collect(engine="streaming")
     count = int(found.select(pl.len()).collect(engine="streaming").item())

@@ -119,14 +119,14 @@ class View:
 
     @cached_property
     def attempts(self) -> pl.DataFrame:
-        """The attempts at the problem that is open, or all under the filters, with the comments on them."""
+        """The attempts of the model that is open at the problem, or of all models, with the comments on them."""
         model, tier = self.entry
         oid = self.address.get("problem")
-        if oid:
+        if model:
             rows = lists.attempt_list(self.selection, model, tier, oid, **self.ended)
             keys = [(model, tier, oid, attempt) for attempt in rows["iteration_id"]]
         else:
-            rows, self.attempt_count = lists.all_attempts(self.selection, **self.ended)
+            rows, self.attempt_count = lists.all_attempts(self.selection, oid, **self.ended)
             keys = list(rows.select("model", "tier", "oid", "iteration_id").iter_rows()) if rows.height else []
         known = comments.read_comments(self.data)
         texts = [known[key].text[:_COMMENT_SHOWN] if key in known else None for key in keys]
@@ -224,15 +224,16 @@ def _attempts(view: View) -> dict[str, Any]:
     def link(row: dict[str, Any]) -> str:
         key = (
             {"of_model": model, "of_tier": tier, "problem": oid}
-            if oid
+            if model
             else {"of_model": row["model"], "of_tier": row["tier"], "problem": row["oid"]}
         )
         return view.address.link("/attempt", **key, attempt=row["iteration_id"])
 
-    heading = f"Attempts of {model}, tier {tier}, at {oid}" if oid else "Attempts"
+    whose = f"Attempts of {model}, tier {tier}," if model else "Attempts"
+    heading = f"{whose} at {oid}" if oid else whose
     table = shown_table(view.attempts, view.address, heading, link)
     hint = "Choose one to read it."
-    if not oid and view.attempt_count > view.attempts.height:
+    if not model and view.attempt_count > view.attempts.height:
         hint = f"The first {counted_of(view.attempts.height, view.attempt_count, 'attempt')}. {hint}"
     return {"heading": heading, "hint": hint, "table": table, "save": "attempts"}
 
@@ -285,7 +286,7 @@ def _audit(view: View) -> dict[str, Any]:
         "verdicts": problem_sentences(*tables),
         "hint": "The most suspect first. Choose one to see the attempts at it.",
         "table": shown_table(
-            view.audited, view.address, heading, lambda row: view.address.link("/attempts", find=row["oid"])
+            view.audited, view.address, heading, lambda row: view.address.link("/attempts", problem=row["oid"])
         ),
         "save": "problem_audit",
     }
