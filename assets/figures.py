@@ -1,12 +1,12 @@
 """The figures of each table that the UI plots over time, and the leaderboard. The formulas belong in `touchstone`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from touchstone.text import visible
-from touchstone.vocabulary import VERDICTS
+from touchstone.vocabulary import PROBLEM_VERDICTS, VERDICTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,9 +52,23 @@ def _unsolved(problem_frontier: "pl.LazyFrame") -> Figures:
     return {"unsolved_problems": problem_frontier.filter(pl.col("models_solving") == 0).collect().height}
 
 
-def _verdicts(model_comparison: "pl.LazyFrame") -> Figures:
-    verdicts = model_comparison.select("verdict").collect()["verdict"].to_list()
-    return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+def _counted_verdicts(known: "Iterable[str]") -> "Callable[[pl.LazyFrame], Figures]":
+    """A function from a table to the number of rows with each of the known verdicts."""
+
+    def count(table: "pl.LazyFrame") -> Figures:
+        verdicts = table.select("verdict").collect()["verdict"].to_list()
+        return {verdict: verdicts.count(verdict) for verdict in known}
+
+    return count
+
+
+def _without_suspects(audited_leaderboard: "pl.LazyFrame") -> Figures:
+    import polars as pl
+
+    reranked = pl.col("rank").ne_missing(pl.col("rank_without_suspects"))
+    # A pair is counted by both of its sides.
+    counts = audited_leaderboard.select(reranked=reranked.sum(), changed_verdicts=pl.col("changed_verdicts").sum() // 2)
+    return {f"{name}_without_suspects": value for name, value in counts.collect().row(0, named=True).items()}
 
 
 def _cases(regression_counts: "pl.LazyFrame") -> Figures:
@@ -79,8 +93,10 @@ FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "reliability": plotted(["model", "tier"], ["flip_rate", "consistency"]),
     "economics": plotted(["model", "tier"], ["frontier_probability", "pareto_probability"]),
     "routing_policies": plotted(["policy"], ["saving"]),
-    "model_comparison": _verdicts,
+    "model_comparison": _counted_verdicts(VERDICTS),
     "regression_counts": _cases,
+    "problem_audit": _counted_verdicts(PROBLEM_VERDICTS),
+    "audited_leaderboard": _without_suspects,
 }
 
 

@@ -571,6 +571,27 @@ FIELDS: dict[str, Field] = {
         "Share of the 5-grams that passing fixes add which the reference fix adds too: mean over problems."
     ),
     "overlap_failed": share("The same of failing fixes."),
+    "models": count("Models with a decided attempt at the problem in the tier."),
+    "share_of_models": share("Share of these models with a passed attempt."),
+    "share_of_attempts": share("Share of the decided attempts that passed."),
+    "solved_by_all": flag("Whether every decided attempt of every model passed.", nullable=False),
+    "solved_by_none": flag("Whether no attempt of any model passed.", nullable=False),
+    "discrimination": difference(
+        "Kendall's tau-b between the problem's pass rate per model and the models' pass@1 on all other problems; null "
+        "with fewer than six models, and if all have the same pass rate."
+    ),
+    "models_reranked": count("Models whose rank by pass@1 changes without the problem.", nullable=True),
+    "largest_rank_change": count("Largest number of ranks that a model moves without the problem.", nullable=True),
+    "largest_pass_at_1_change": share("Largest amount by which the pass@1 of a model changes without the problem."),
+    "same_as": text("First problem with the same pass rate of every model; null if this is it, and if all are 0 or 1."),
+    "reference_fails": flag("Whether validation rejects the reference fix; null if it was not validated."),
+    "baseline_passes": flag("Whether the unmodified problem does not show its error; null if it was not validated."),
+    "suspects": count("Those of them that the audit calls suspect."),
+    "pass_at_1_without_suspects": share("pass@1 without the suspect problems."),
+    "rank": count("Rank of the model in its tier by pass@1; equal models share the best rank.", nullable=True, least=1),
+    "rank_without_suspects": count("Rank without the suspect problems.", nullable=True, least=1),
+    "changed_verdicts": count("Verdicts on pairs with this model and tier that are other ones without the suspects."),
+    "changes": text("The first of these verdicts: the other side, the verdict on this one before and after."),
     # publish
     "snapshot": identifier("Snapshot that the figures are from."),
     "made_at": text("When the run finished, in UTC.", nullable=False),

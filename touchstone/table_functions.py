@@ -11,6 +11,7 @@ import polars as pl
 from touchstone.audit import strength
 from touchstone.audit.contamination import contamination, reference_overlap
 from touchstone.audit.passes import no_flagged_passes, pass_audit
+from touchstone.audit.problems import audited_leaderboard, problem_audit
 from touchstone.audit.readings import pass_at_k_readings, verdict_readings
 from touchstone.checks import CheckResult
 from touchstone.comparison.comparability import models_comparable
@@ -61,6 +62,8 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "test_strength": strength.test_strength,
     "contamination": contamination,
     "reference_overlap": reference_overlap,
+    "problem_audit": problem_audit,
+    "audited_leaderboard": audited_leaderboard,
 }
 
 CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {

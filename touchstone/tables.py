@@ -33,6 +33,7 @@ from touchstone.vocabulary import (
     DIFFERENCE_CI_METHODS,
     FILE_STATUSES,
     MEDIAN_CI_METHODS,
+    PROBLEM_VERDICTS,
     RATIO_CI_METHODS,
     RULINGS,
     SHARE_CI_METHODS,
@@ -856,6 +857,40 @@ _FIGURES = [
         reads=("attempt_scores", "problems"),
         settings=("comparison.threshold", "comparison.score"),
         in_snapshots=False,
+    ),
+    _audit(
+        "problem_audit",
+        "Whether each problem can be trusted: how models fare on it, whether better ones do better, and a verdict.",
+        "tier and problem with a decided attempt",
+        _fields(
+            "tier oid models share_of_models attempts share_of_attempts solved_by_all solved_by_none discrimination "
+            "p_value p_adjusted models_reranked largest_rank_change largest_pass_at_1_change same_as flaky "
+            "reference_fails baseline_passes verdict",
+            p_value="One-sided p-value against a negative discrimination, not adjusted.",
+            p_adjusted="p_value adjusted for all problems of the tier (Benjamini-Hochberg).",
+            flaky=flag("Whether a repeated test or verdict changed on the same files; null if nothing was repeated."),
+            verdict=one_of(
+                "; ".join(f"{verdict}: {meaning}" for verdict, meaning in PROBLEM_VERDICTS.items()) + ".",
+                tuple(PROBLEM_VERDICTS),
+            ),
+        ),
+        ("tier", "oid"),
+        code=("touchstone.audit.problems",),
+        reads=("problem_pass_at_k", "validator_noise", "baselines"),
+        settings=("comparison.alpha",),
+    ),
+    _audit(
+        "audited_leaderboard",
+        "pass@1 and rank with and without the suspect problems, and how many verdicts on pairs depend on them.",
+        "model and tier",
+        _fields(
+            "model tier problems suspects pass_at_1 pass_at_1_without_suspects rank rank_without_suspects "
+            "changed_verdicts changes"
+        ),
+        _MODEL_TIER,
+        code=("touchstone.audit.problems",),
+        reads=("problem_audit", "problem_pass_at_k", "problems", "model_comparison"),
+        settings=PAIR_SETTINGS,
     ),
     _audit(
         "audit_flags",

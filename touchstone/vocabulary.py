@@ -127,6 +127,17 @@ REQUIRED_DIMENSIONS: tuple[Dimension, ...] = ("problems", "scorer", "validator")
 COMPARED = ("baseline", "models")
 AGREEMENTS = ("different", "unknown", "same")
 
+# Verdicts of the audit on a problem, the first that holds, and what each means.
+PROBLEM_VERDICTS = {
+    "suspect": "better models fail it more often, its reference fix fails, or it passes unmodified",
+    "flaky": "validating the same files repeatedly gave different results",
+    "not judged": "fewer than six models attempted it",
+    "saturated": "every attempt of every model passes",
+    "unsolved": "no attempt of any model passes",
+    "redundant": "every model has the same pass rate as on another problem",
+    "ok": "none of these",
+}
+
 # pandas writes a column of booleans with gaps as 1.0 and 0.0.
 TRUE_WORDS = ("true", "1", "yes", "t", "y", "1.0")
 FALSE_WORDS = ("false", "0", "no", "f", "n", "0.0")

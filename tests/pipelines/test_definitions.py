@@ -121,11 +121,13 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "baseline_verdicts": ["attempt_scores", "problems"],
         "regressions": ["attempt_scores", "problems"],
         "regression_counts": ["attempt_scores", "problems"],
+        "problem_audit": ["baselines", "problem_pass_at_k", "validator_noise"],
+        "audited_leaderboard": ["model_comparison", "problem_audit", "problem_pass_at_k", "problems"],
         "history": [
+            "audited_leaderboard",
             "baseline_verdicts",
             "cross_tier",
             "economics",
-            "model_comparison",
             "model_statistics",
             "next_samples",
             "problem_files",
@@ -152,7 +154,8 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
     assert sorted(set(groups.values())) == [
-        "comparison", "economics", "ingest", "metrics", "models", "publish", "reliability", "scores", "validation"
+        "audit", "comparison", "economics", "ingest", "metrics", "models", "publish", "reliability", "scores",
+        "validation",
     ]  # fmt: skip
 
 

@@ -67,12 +67,14 @@ def compare_counts(
     problems: pl.LazyFrame,
     settings: ComparisonSettings,
     counts_of_b: pl.LazyFrame | None = None,
+    *,
+    sentences: bool = True,
 ) -> pl.DataFrame:
     """Compare all pairs of models within each tier, and of tiers within each model, corrected for their number.
 
     `counts` has model, tier, oid, n, c; `problems` has oid and cluster. In the family `baseline`, only the
     baseline model as a with every other model of each tier as b. `counts_of_b` has other n and c of the same models
-    and tiers, for whichever of a pair is b.
+    and tiers, for whichever of a pair is b. Without `sentences`, which take a third of the time, that column is empty.
 
     >>> counts = pl.LazyFrame({"model": ["atlas"] * 8 + ["cedar"] * 8, "tier": "T0", "oid": list("abcdefgh") * 2,
     ...                        "n": 1, "c": [1] * 8 + [0] * 7 + [1]})
@@ -96,24 +98,27 @@ def compare_counts(
     with track("comparing", many) if many >= _PROGRESS_FROM else nullcontext() as advance:
         results = compare_family(lists, settings, advance)
     kinds = pl.Series(["models", "tiers"]).gather(np.repeat([0, 1], [within_tiers.shape[1], across_tiers.shape[1]]))
-    return _table(names, kinds, pairs, results, schema)
+    words = _sentences(results, names, pairs) if sentences else pl.Series([""]).new_from_index(0, many)
+    return _table(names, {"kind": kinds, "sentence": words}, pairs, results, schema)
 
 
 def _table(
-    names: Sequence[ModelTier], kinds: pl.Series, pairs: Integers, results: pl.DataFrame, schema: pl.Schema
+    names: Sequence[ModelTier], own: dict[str, pl.Series], pairs: Integers, results: pl.DataFrame, schema: pl.Schema
 ) -> pl.DataFrame:
-    """The table of the pairs, with a sentence on each; tiers are named if there are several."""
-    show_tier = len({tier for _, tier in names}) > 1
-    labels = [f"{model} ({tier})" if show_tier else model for model, tier in names]
-    own = {"kind": kinds, "sentence": _sentences(results, labels, pairs)}
+    """The table of the pairs, with the columns of its `own` and the names of both sides."""
     for end, sides in zip(("a", "b"), pairs, strict=True):
         for part, column in enumerate(("model", "tier")):
             own[f"{column}_{end}"] = pl.Series([name[part] for name in names]).gather(sides)
     return results.rename(_RENAMED).with_columns(**own).select(schema.names()).cast(schema)
 
 
-def _sentences(results: pl.DataFrame, labels: Sequence[str], pairs: Integers) -> pl.Series:
-    """A sentence on each pair; few of them are Python objects at a time, which take more memory."""
+def _sentences(results: pl.DataFrame, names: Sequence[ModelTier], pairs: Integers) -> pl.Series:
+    """A sentence on each pair, with its tiers if there are several.
+
+    Few of them are Python objects at a time, which take more memory.
+    """
+    show_tier = len({tier for _, tier in names}) > 1
+    labels = [f"{model} ({tier})" if show_tier else model for model, tier in names]
     named = zip(pair_results(results), *pairs.tolist(), strict=True)
     texts = (sentence(result, labels[a], labels[b]) for result, a, b in named)
     parts = [pl.Series(list(islice(texts, len(some)))) for some in results.iter_slices(_SENTENCES)]

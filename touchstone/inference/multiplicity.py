@@ -8,12 +8,15 @@ A family is the set of comparisons that share one error rate:
   Unlike Benjamini-Hochberg, which it tightens by the factor 1 + 1/2 + ... + 1/pairs, it is valid under any dependence:
   pairs that share a model depend on each other in both directions.
 
+The audit of problems uses `benjamini_hochberg` itself, which finds more; its tests share models, not problems.
+
 Simultaneous intervals have the level alpha / pairs (Bonferroni), which is also what Holm requires of the first pair.
 Under `"fdr"` they may be narrower for rejected pairs (false coverage-statement rate, Benjamini and Yekutieli 2005):
 alpha * rejections / (pairs * (1 + 1/2 + ... + 1/pairs)), if that is larger.
 
 References: Holm (1979), "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics
-6(2). Benjamini and Yekutieli (2001), "The control of the false discovery rate in multiple testing under dependency",
+6(2). Benjamini and Hochberg (1995), "Controlling the false discovery rate", Journal of the Royal Statistical Society B
+57(1). Benjamini and Yekutieli (2001), "The control of the false discovery rate in multiple testing under dependency",
 Annals of Statistics 29(4). Benjamini and Yekutieli (2005), "False discovery rate-adjusted multiple confidence intervals
 for selected parameters", Journal of the American Statistical Association 100(469).
 """
@@ -79,6 +82,20 @@ def adjust_p_values(p_values: Floats, family: Family) -> Floats:
     adjusted = np.empty_like(scaled)
     # A step-down procedure stops at the first pair that it does not reject, a step-up one at the last that it does.
     adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1] if family == "fdr" else np.maximum.accumulate(scaled)
+    return adjusted
+
+
+def benjamini_hochberg(p_values: Floats) -> Floats:
+    """Adjusted p-values in the same order: at most alpha for rejections of which an expected share alpha is false.
+
+    >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03, 0.5]))
+    array([0.04      , 0.05333333, 0.05333333, 0.5       ])
+    """
+    # The harmonic factor is all that the procedure of Benjamini and Yekutieli adds.
+    order = np.argsort(p_values, kind="stable")
+    scaled = p_values[order] * len(p_values) / np.arange(1, len(p_values) + 1)
+    adjusted = np.empty_like(scaled)
+    adjusted[order] = np.minimum.accumulate(np.minimum(1.0, scaled)[::-1])[::-1]
     return adjusted
 
 

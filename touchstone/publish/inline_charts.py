@@ -45,6 +45,14 @@ INLINE = {
     "model_comparison": InlineChart(
         "pass@1 of the first less the second", "difference", _CI, _PAIR, "p_adjusted", "pairwise_verdicts"
     ),
+    "problem_audit": InlineChart(
+        "Discrimination, the most suspect first",
+        "discrimination",
+        ("discrimination", "discrimination"),
+        ("oid", "tier"),
+        "p_value",
+        "problem_discrimination",
+    ),
 }
 
 
@@ -72,7 +80,9 @@ def inline_chart(table: str, frame: "pl.LazyFrame") -> str | None:
         descending=[chart.order.startswith("-"), *[False] * len(chart.names)],
     )
     total = int(drawn.select(pl.len()).collect().item())
-    columns = (*chart.names, chart.figure, *chart.interval)
+    named = (*chart.names, chart.figure, *chart.interval)
+    # By place: a figure without an interval is its own one.
+    columns = [pl.col(name).alias(str(place)) for place, name in enumerate(named)]
     rows = [_row(*line) for line in drawn.select(columns).head(_MAX_ROWS).collect().iter_rows()]
     for count in range(len(rows), 0, -1):
         picture = _markdown(chart, rows[:count], total)

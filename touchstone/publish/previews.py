@@ -34,6 +34,8 @@ _ORDER = {
     "model_comparison": ("p_adjusted", "model_a", "tier_a", "model_b", "tier_b"),
     "baseline_verdicts": ("p_adjusted", "model", "tier"),
     "regressions": ("delta", "model", "tier", "oid"),
+    "problem_audit": ("p_value", "tier", "oid"),
+    "audited_leaderboard": ("rank_without_suspects", "model", "tier"),
     "slices": ("column", "value", "-pass_at_1", "model", "tier"),
 }
 

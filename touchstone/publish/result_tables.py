@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.comparison.verdicts import describe_shortage
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
@@ -33,7 +34,7 @@ from touchstone.publish.table_columns import (
     verdict,
 )
 from touchstone.text import counted, significant, visible
-from touchstone.vocabulary import VERSION
+from touchstone.vocabulary import PROBLEM_VERDICTS, VERSION
 
 _MAX_SUITES = 6
 _MAX_QUARANTINE = 200
@@ -71,7 +72,7 @@ def _level(run: ReportedRun) -> str:
 
 
 def _yes_or_no(key: str) -> Callable[[Row], Cell]:
-    return lambda row: Cell("yes" if row[key] else "no")
+    return lambda row: Cell("-" if row[key] is None else "yes" if row[key] else "no")
 
 
 def _significant(value: float | None) -> str:
@@ -509,6 +510,72 @@ def problems(run: ReportedRun) -> ResultTable:
     return ResultTable("problems-table", title, columns, hardest_first.collect(), "problem_frontier")
 
 
+def problem_verdicts(run: ReportedRun) -> ResultTable:
+    """How many problems have each verdict of the audit, what it means, and what follows."""
+    audit, board = run.table("problem_audit"), run.table("audited_leaderboard")
+    found = (
+        audit.group_by("tier", "verdict")
+        .len()
+        .with_columns(
+            order=pl.col("verdict").replace_strict(
+                {word: at for at, word in enumerate(PROBLEM_VERDICTS)}, default=None
+            ),
+            meaning=pl.col("verdict").replace_strict(PROBLEM_VERDICTS, default=None),
+        )
+    )
+    columns = [
+        *([name("tier")] if run.has_tiers else []),
+        label("verdict"),
+        count("problems", "len"),
+        prose("meaning"),
+    ]
+    title = "Verdicts on the problems, from outcomes and validation"
+    notes = [visible(sentence) for sentence in problem_sentences(audit, board)]
+    return ResultTable("problem-verdicts-table", title, columns, found.sort("tier", "order"), "problem_audit", notes)
+
+
+def audited_problems(run: ReportedRun) -> ResultTable:
+    """The problems about which the audit says something, the most suspect first."""
+    quiet = ("ok", "not judged")
+    suspect = pl.col("verdict") == "suspect"
+    rows = run.table("problem_audit").filter(~pl.col("verdict").is_in(quiet))
+    validated = {"reference_fails": "reference fails", "baseline_passes": "unmodified passes"}
+    columns = [
+        name("problem", "oid"),
+        *([name("tier")] if run.has_tiers else []),
+        label("verdict"),
+        figure("discrimination", "discrimination", signed),
+        figure("adjusted p", "p_adjusted", p_value),
+        figure("models that pass", "share_of_models"),
+        figure("attempts that pass", "share_of_attempts"),
+        count("models reranked without it", "models_reranked"),
+        name("same outcomes as", "same_as"),
+        *(Column(header, _yes_or_no(key), "label") for key, header in validated.items() if rows[key].count()),
+    ]
+    ordered = rows.sort(~suspect, "p_value", "tier", "oid", nulls_last=True)
+    title = "Problems that are not plainly ok, the most suspect first"
+    return ResultTable("audited-problems-table", title, columns, ordered, "problem_audit")
+
+
+def audited_leaderboard(run: ReportedRun) -> ResultTable:
+    """The leaderboard without the suspect problems; empty if there are none."""
+    rows = run.table("audited_leaderboard")
+    rows = (
+        rows.sort("tier", "rank_without_suspects", "model", nulls_last=True) if rows["suspects"].sum() else rows.clear()
+    )
+    columns = [
+        *_sides(run),
+        count("rank", "rank_without_suspects"),
+        figure("pass@1", "pass_at_1_without_suspects"),
+        count("rank with suspects", "rank"),
+        figure("pass@1 with suspects", "pass_at_1"),
+        count("changed verdicts", "changed_verdicts"),
+        prose("verdict on this model, with and without", "changes"),
+    ]
+    title = "The leaderboard without the suspect problems"
+    return ResultTable("audited-leaderboard-table", title, columns, rows, "audited_leaderboard")
+
+
 def flaky_tests(run: ReportedRun) -> ResultTable:
     """Tests that gave different results on the same files."""
     rows = run.scan("validator_noise").filter(pl.col("flaky"), pl.col("test").is_not_null())
@@ -620,6 +687,12 @@ _FORMULAS = (
     ("suite score", "passed cases / all cases; overall: the unweighted mean over suites", "suite_scores"),
     ("cost of pass", "mean cost / mean pass rate of decided attempts; infinite if nothing passes", "economics"),
     ("flip rate", "share of problems with several attempts that some attempts solve and others do not", "reliability"),
+    (
+        "suspect problem",
+        "Kendall's tau-b between its pass rate per model and their pass@1 on all other problems is negative, one-sided "
+        "and adjusted for all problems (Benjamini-Hochberg)",
+        "problem_audit",
+    ),
     (
         "regression",
         "a case whose score fell by more than the threshold; expected by chance: if attempts are assigned to the two "

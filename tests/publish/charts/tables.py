@@ -177,6 +177,21 @@ def slices(models: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+def problem_audit(problems: Sequence[str]) -> pl.DataFrame:
+    rows = [
+        {
+            "tier": "T0",
+            "oid": oid,
+            "models": 20,
+            "share_of_attempts": _rate(place),
+            "discrimination": _rate(place) - 0.7,
+        }
+        | {"p_value": _rate(place) / 50, "p_adjusted": _rate(place) / 10, "verdict": "ok" if place > 20 else "suspect"}
+        for place, oid in enumerate(problems)
+    ]
+    return pl.DataFrame(rows)
+
+
 # The table of every chart, by the chart's name.
 TABLE_OF: dict[str, Callable[[Sequence[str]], pl.DataFrame]] = {
     "leaderboard": pass_at_k,
@@ -192,4 +207,5 @@ TABLE_OF: dict[str, Callable[[Sequence[str]], pl.DataFrame]] = {
     "pairwise_verdicts": model_comparison,
     "history": history,
     "slices": slices,
+    "problem_discrimination": problem_audit,
 }

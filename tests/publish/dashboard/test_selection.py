@@ -18,6 +18,7 @@ from touchstone.publish.dashboard.selection import Filters, RunTables, Selection
 REMADE = (
     *("problem_scores", "problem_pass_at_k", "pass_at_k", "model_statistics", "problem_statistics", "suite_scores"),
     *("run_scores", "tiers", "cross_tier", "economics", "reliability_curve", "variance_split", "model_comparison"),
+    *("problem_audit", "audited_leaderboard"),
 )
 
 

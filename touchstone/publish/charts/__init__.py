@@ -57,6 +57,7 @@ _ALL = (
     ),
     Chart("history", "History", "history", beside={"verdicts": "baseline_verdicts"}),
     Chart("slices", "pass@1 by slice", "slices", _LEVEL),
+    Chart("problem_discrimination", "Do better models do better?", "problem_audit"),
 )
 
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in _ALL}

@@ -9,6 +9,7 @@ from touchstone.publish.charts.dots import leaderboard, tier_uplift
 from touchstone.publish.charts.economics import cost_quality
 from touchstone.publish.charts.heatmaps import failure_classes, problem_heatmap, suite_heatmap
 from touchstone.publish.charts.lines import history, pass_at_k_curves, pass_hat_k
+from touchstone.publish.charts.problems import problem_discrimination
 from touchstone.publish.charts.slices import slices
 
 DRAW: Mapping[str, Callable[..., dict[str, Any]]] = {
@@ -25,4 +26,5 @@ DRAW: Mapping[str, Callable[..., dict[str, Any]]] = {
     "pairwise_verdicts": pairwise_verdicts,
     "history": history,
     "slices": slices,
+    "problem_discrimination": problem_discrimination,
 }

@@ -53,6 +53,16 @@ def problem_list(selection: Selection, model: str, tier: str) -> pl.DataFrame:
     return listed.select(*dict.fromkeys(named), "n", "c", *figures, *kept).sort(figures[0], "oid").collect()
 
 
+def audited_problems(selection: Selection) -> pl.DataFrame:
+    """The problems with the verdict of the audit on each, the most suspect first, without columns that are empty."""
+    suspect = pl.col("verdict") == "suspect"
+    first = ["oid", *(["tier"] if len(selection.run.tiers) > 1 else []), "verdict", "discrimination", "p_adjusted"]
+    rows = selection.frame("problem_audit").sort(~suspect, "p_value", "tier", "oid", nulls_last=True).collect()
+    left_out = {"tier", "p_value", "solved_by_all", "solved_by_none", *first}
+    others = [name for name in rows.columns if name not in left_out and rows[name].count()]
+    return rows.select(*first, *others)
+
+
 def summary_line(selection: Selection, board: pl.DataFrame) -> str:
     """How much the figures rest on, in words."""
     problems = int(selection.frame("problems").select(pl.len()).collect().item())
@@ -62,7 +72,16 @@ def summary_line(selection: Selection, board: pl.DataFrame) -> str:
     return f"{words}; {undefined:,} undefined" if undefined else words
 
 
-_TABLES = ("regressions", "problem_statistics", "economics", "model_statistics", "pass_at_k", "outcomes", "attempts")
+_TABLES = (
+    "problem_audit",
+    "regressions",
+    "problem_statistics",
+    "economics",
+    "model_statistics",
+    "pass_at_k",
+    "outcomes",
+    "attempts",
+)
 _PASS_COLUMN = re.compile(r"pass_(at|hat)_(\d+)")
 _WORDS = {
     "oid": "problem",
@@ -136,10 +155,11 @@ def attempt_list(
 
 
 def all_attempts(
-    selection: Selection, outcomes: Sequence[str] = (), failures: Sequence[str] = ()
+    selection: Selection, oid: str = "", outcomes: Sequence[str] = (), failures: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, int]:
-    """The attempts under the filters, of every model and problem, and how many there are; only the first are listed."""
-    rows = selection.of_groups(_with_status(selection.run, selection.frame("attempt_scores")))
+    """The attempts of all models under the filters, at all problems or one, and how many; only the first are listed."""
+    scores = selection.frame("attempt_scores").filter(pl.col("oid") == oid if oid else pl.lit(True))
+    rows = selection.of_groups(_with_status(selection.run, scores))
     found = rows.filter(_ended(rows.collect_schema().names(), outcomes, failures))
     shown = found.sort(ATTEMPT_KEY).head(MOST_LISTED).collect(engine="streaming")
     count = int(found.select(pl.len()).collect(engine="streaming").item())

@@ -1,8 +1,8 @@
 """The pages of the dashboard, as a Starlette app. Each is drawn from its address alone and needs no script.
 
 `/` the leaderboard, `/problems` of one of its rows, `/attempts` at one of those or of all models, `/attempt` one of
-them or two side by side, `/charts`, `/compare` two runs or models, `/sql`. `/save/NAME.FORMAT` has the rows of a page
-as a file, and `/comment` takes a comment.
+them or two side by side, `/audit` whether the problems can be trusted, `/charts`, `/compare` two runs or models,
+`/sql`. `/save/NAME.FORMAT` has the rows of a page as a file, and `/comment` takes a comment.
 """
 
 import hmac
@@ -26,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.attempts import sort_attempts
 from touchstone.locations import queries_page
@@ -55,7 +56,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PACKAGE = "touchstone.publish.dashboard"
-_VIEWS = {"/": "Results", "/attempts": "Attempts", "/charts": "Charts", "/compare": "Side by side", "/sql": "SQL"}
+_VIEWS = {
+    "/": "Results",
+    "/attempts": "Attempts",
+    "/audit": "Problem audit",
+    "/charts": "Charts",
+    "/compare": "Side by side",
+    "/sql": "SQL",
+}
 _READ_ERRORS = (TouchstoneError, OSError, pl.exceptions.PolarsError)
 _MOST_BODY = 200_000
 _COMMENT_SHOWN = 80
@@ -111,18 +119,22 @@ class View:
 
     @cached_property
     def attempts(self) -> pl.DataFrame:
-        """The attempts at the problem that is open, or all under the filters, with the comments on them."""
+        """The attempts of the model that is open at the problem, or of all models, with the comments on them."""
         model, tier = self.entry
         oid = self.address.get("problem")
-        if oid:
+        if model:
             rows = lists.attempt_list(self.selection, model, tier, oid, **self.ended)
             keys = [(model, tier, oid, attempt) for attempt in rows["iteration_id"]]
         else:
-            rows, self.attempt_count = lists.all_attempts(self.selection, **self.ended)
+            rows, self.attempt_count = lists.all_attempts(self.selection, oid, **self.ended)
             keys = list(rows.select("model", "tier", "oid", "iteration_id").iter_rows()) if rows.height else []
         known = comments.read_comments(self.data)
         texts = [known[key].text[:_COMMENT_SHOWN] if key in known else None for key in keys]
         return rows.with_columns(pl.Series("comment", texts, pl.String)) if any(texts) else rows
+
+    @cached_property
+    def audited(self) -> pl.DataFrame:
+        return lists.audited_problems(self.selection)
 
     @cached_property
     def compared(self) -> SideBySide:
@@ -212,15 +224,16 @@ def _attempts(view: View) -> dict[str, Any]:
     def link(row: dict[str, Any]) -> str:
         key = (
             {"of_model": model, "of_tier": tier, "problem": oid}
-            if oid
+            if model
             else {"of_model": row["model"], "of_tier": row["tier"], "problem": row["oid"]}
         )
         return view.address.link("/attempt", **key, attempt=row["iteration_id"])
 
-    heading = f"Attempts of {model}, tier {tier}, at {oid}" if oid else "Attempts"
+    whose = f"Attempts of {model}, tier {tier}," if model else "Attempts"
+    heading = f"{whose} at {oid}" if oid else whose
     table = shown_table(view.attempts, view.address, heading, link)
     hint = "Choose one to read it."
-    if not oid and view.attempt_count > view.attempts.height:
+    if not model and view.attempt_count > view.attempts.height:
         hint = f"The first {counted_of(view.attempts.height, view.attempt_count, 'attempt')}. {hint}"
     return {"heading": heading, "hint": hint, "table": table, "save": "attempts"}
 
@@ -262,6 +275,21 @@ def _diff(view: View, detail: Any) -> dict[str, Any]:
         return {"message": "The two attempts have neither fixes nor responses to compare."}
     titles = [f"{each.model}, {each.tier}: {attempt_title(each)}" for each in (detail, other)]
     return {"diff": list(side_by_side_lines(left, right)), "titles": titles, "diff_words": words}
+
+
+def _audit(view: View) -> dict[str, Any]:
+    """Every problem with its verdict; one leads to the attempts at it."""
+    tables = (view.selection.frame(table).collect() for table in ("problem_audit", "audited_leaderboard"))
+    heading = "Can the problems be trusted?"
+    return {
+        "heading": heading,
+        "verdicts": problem_sentences(*tables),
+        "hint": "The most suspect first. Choose one to see the attempts at it.",
+        "table": shown_table(
+            view.audited, view.address, heading, lambda row: view.address.link("/attempts", problem=row["oid"])
+        ),
+        "save": "problem_audit",
+    }
 
 
 def _charts(view: View) -> dict[str, Any]:
@@ -325,6 +353,7 @@ _PAGES: dict[str, Callable[[View], dict[str, Any]]] = {
     "/problems": _problems,
     "/attempts": _attempts,
     "/attempt": _attempt,
+    "/audit": _audit,
     "/charts": _charts,
     "/compare": _compare,
     "/sql": _sql,
@@ -333,6 +362,7 @@ _ROWS: dict[str, Callable[[View], Any]] = {
     "leaderboard": lambda view: view.leaderboard,
     "problems": lambda view: view.problems,
     "attempts": lambda view: view.attempts,
+    "problem_audit": lambda view: view.audited,
     "changed_cases": lambda view: view.compared.cases,
     "query": lambda view: view.query,
     "chart": lambda view: chart_rows(view.selection, view.address.get("chart") or "leaderboard").collect(),

@@ -248,7 +248,7 @@ def _made_as_declared(run: RunTables, filters: Filters, table: str) -> pl.DataFr
     declared = TABLES[table]
     if table not in TABLE_FUNCTIONS:
         # Made by a stage of a run from more than tables; but what it says of one problem holds in any selection.
-        if "oid" in declared.dtypes and "model" not in declared.dtypes:
+        if "oid" in declared.dtypes and ("model" not in declared.dtypes or declared.group == "validation"):
             return run.scan(table).collect().join(_made(run, filters, "problems"), on="oid", how="semi")
         raise TouchstoneError(f"the table '{table}' is about whole runs; clear the filters of suites and slices")
     frames = [_chosen(run, filters, name) for name in declared.reads]

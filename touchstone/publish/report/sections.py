@@ -88,6 +88,15 @@ SECTIONS = (
         ("problem_heatmap",),
     ),
     Section(
+        "problem-audit",
+        "Can the problems be trusted?",
+        "A sound problem is passed more often by better models. Discrimination is Kendall's tau-b between its pass "
+        "rate per model and the models' pass@1 on all other problems; if negative, better models fail more often. "
+        "A suspect is a problem to read, not a proof.",
+        (tables.problem_verdicts, tables.audited_problems, tables.audited_leaderboard),
+        ("problem_discrimination",),
+    ),
+    Section(
         "outcomes",
         "Outcomes",
         "How attempts ended and what decided it.",

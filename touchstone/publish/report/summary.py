@@ -355,11 +355,18 @@ def caveats(run: ReportedRun) -> list[str]:
     """The sentences; if there is no reservation, one that says what that rests on."""
     found = [
         sentence
-        for of in (_warnings, _outcomes, _small, _intervals, _refused, _flaky, _costs, _fidelity, _controls)
+        for of in (_warnings, _outcomes, _small, _intervals, _refused, _flaky, _suspects, _costs, _fidelity, _controls)
         for sentence in of(run)
     ]
     well = run.table("pass_at_k").height and all(check.passed for check in run.checks)
     return found or ([_all_well(run)] if well else [])
+
+
+def _suspects(run: ReportedRun) -> Iterator[str]:
+    audit = run.table("problem_audit").filter(pl.col("verdict") == "suspect").sort("p_value", "oid", nulls_last=True)
+    if audit.height:
+        named = some_of(audit["oid"].unique(maintain_order=True).to_list(), _MOST_NAMED)
+        yield f"{counted(audit['oid'].n_unique(), 'problem is', 'problems are')} suspect: {named}."
 
 
 def _all_well(run: ReportedRun) -> str:
