@@ -14,8 +14,10 @@ from touchstone.publish.table_columns import ResultTable, name, prose
 from touchstone.text import counted, counted_of, some_of, visible
 
 _MOST_NAMED = 3
-# How much a finding speaks against the figures. Points of the leader's pass@k come between the last two.
-_NOT_COMPARABLE, _VERDICT_FALLS, _SHIFTED, _OPEN = 1000.0, 200.0, 1.0, 0.1
+# How much a finding speaks against the figures: sides that cannot be compared, then verdicts that would fall, then
+# points by which a figure would move. Below 1 is what nobody has looked at.
+_NOT_COMPARABLE, _VERDICT_FALLS, _SHIFTED = 1000.0, 200.0, 1.0
+_TESTS_OPEN, _PASSES_OPEN, _PROBLEMS_OPEN, _SETTINGS_OPEN = 0.4, 0.3, 0.2, 0.1
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def _problems(run: ReportedRun) -> Iterator[Finding]:
         return
     counts = dict(rows["verdict"].value_counts().iter_rows())
     if counts.get("not judged") == rows.height:
-        yield Finding("problems", "not judged: that takes at least six models that attempted them", _OPEN)
+        yield Finding("problems", "they cannot be judged by fewer than six models", _PROBLEMS_OPEN)
         return
     noun = ("problem and tier", "problems and tiers") if run.has_tiers else ("problem", "problems")
     shown = [f"{counts[verdict]:,} {verdict}" for verdict in counts if verdict not in ("ok", "suspect")]
@@ -77,7 +79,7 @@ def _problems(run: ReportedRun) -> Iterator[Finding]:
     if suspects.is_empty():
         yield Finding("problems", f"none is suspect; {says}")
         return
-    named = some_of(suspects.sort("p_adjusted", "oid", nulls_last=True)["oid"].unique(maintain_order=True), _MOST_NAMED)
+    named = some_of(list(dict.fromkeys(suspects.sort("p_adjusted", "oid", nulls_last=True)["oid"])), _MOST_NAMED)
     # Each changed verdict is on two models.
     changed = int(board["changed_verdicts"].sum()) // 2
     without = "no verdict on models changes" if not changed else f"{counted(changed, 'verdict')} on models would change"
@@ -99,7 +101,7 @@ def _passes(run: ReportedRun) -> Iterator[Finding]:
         moved, points = _reading(run, "pass_at_k_unflagged")
         yield Finding("passes", f"{counted_of(flagged, passes, 'pass', 'passes')} flagged{moved}", _SHIFTED + points)
     elif unread == passes:
-        yield Finding("passes", "not audited: the files have neither fixes nor transcripts", _OPEN)
+        yield Finding("passes", "none could be audited: the files have neither fixes nor transcripts", _PASSES_OPEN)
     else:
         seen = f"none of the {passes - unread:,} that could be audited is flagged"
         seen += f"; {look:,} worth a look" if look else ""
@@ -147,7 +149,7 @@ def _comparability(run: ReportedRun) -> Iterator[Finding]:
     unknown = rows.filter(pl.col("agreement") == "unknown")["dimension"].unique(maintain_order=True).to_list()
     open_ = f"; not stated: {', '.join(unknown)}" if unknown else ""
     if differ.is_empty():
-        yield Finding("comparability", f"nothing is known to differ{open_}", _OPEN if unknown else 0.0)
+        yield Finding("comparability", f"nothing is known to differ{open_}", _SETTINGS_OPEN if unknown else 0.0)
         return
     named = [
         f"{dimension} ({value_a} / {value_b}{', against the baseline' if kind == 'baseline' else ''})"
@@ -165,7 +167,7 @@ def _tests(run: ReportedRun) -> Iterator[Finding]:
     if judged.is_empty():
         validated = run.outcome_counts.filter(pl.col("validator") != "recorded").height
         how = "set validation.mutants to measure it" if validated else "the outcomes were recorded elsewhere"
-        yield Finding("tests", f"whether they would notice a wrong fix is not measured; {how}", _OPEN)
+        yield Finding("tests", f"whether they would notice a wrong fix is not measured; {how}", _TESTS_OPEN)
         return
     killed, survived = judged.select(pl.col("killed", "survived").sum()).row(0)
     weak = judged.filter("weak").sort("kill_rate", "oid")["oid"].to_list()
