@@ -62,7 +62,7 @@ def test_a_check_that_failed_the_run_fails_the_audit(evaluated: Folder, touchsto
     assert touchstone("audit", "--data", evaluated.output).returncode == 1
 
 
-@pytest.mark.parametrize("arguments", [["--data", "nowhere"], ["x_fixes.csv", "--data", "y"]])
+@pytest.mark.parametrize("arguments", [["--data", "nowhere"], ["nowhere"], ["x_fixes.csv", "--data", "y"]])
 def test_wrong_use_is_one_line(touchstone: Command, arguments: list[str]) -> None:
     seen = touchstone("audit", *arguments)
     assert (seen.returncode, len(seen.stderr.strip().splitlines())) == (2, 1)

@@ -29,6 +29,9 @@ def audit(
         return
     if data is not None:
         raise TouchstoneError("give either PATH… or --data, not both")
+    for path in paths:
+        if not path.exists():
+            raise TouchstoneError(f"{path}: no such file or folder")
     from touchstone.api import evaluate
 
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:

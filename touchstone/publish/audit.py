@@ -86,7 +86,9 @@ def _problems(run: ReportedRun) -> Iterator[Finding]:
     shift = (board["pass_at_1"] - board["pass_at_1_without_suspects"]).abs().max()
     weight = _VERDICT_FALLS + changed if changed else _SHIFTED + _points(shift)
     yield Finding(
-        "problems", f"{counted(suspects.height, 'is', 'are')} suspect ({named}); without, {without}; {says}", weight
+        "problems",
+        f"{counted(suspects.height, 'is', 'are')} suspect ({named}); without {'it' if suspects.height == 1 else 'them'}, {without}; {says}",
+        weight,
     )
 
 
