@@ -85,11 +85,9 @@ def _problems(run: ReportedRun) -> Iterator[Finding]:
     without = "no verdict on models changes" if not changed else f"{counted(changed, 'verdict')} on models would change"
     shift = (board["pass_at_1"] - board["pass_at_1_without_suspects"]).abs().max()
     weight = _VERDICT_FALLS + changed if changed else _SHIFTED + _points(shift)
-    yield Finding(
-        "problems",
-        f"{counted(suspects.height, 'is', 'are')} suspect ({named}); without {'it' if suspects.height == 1 else 'them'}, {without}; {says}",
-        weight,
-    )
+    are, them = ("is", "it") if suspects.height == 1 else ("are", "them")
+    found = f"{suspects.height:,} {are} suspect ({named}); without {them}, {without}; {says}"
+    yield Finding("problems", found, weight)
 
 
 def _passes(run: ReportedRun) -> Iterator[Finding]:
