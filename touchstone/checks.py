@@ -216,7 +216,7 @@ CHECKS = (
         "holds_against_baseline",
         "No model is worse than in the pinned baseline, and no case; the configuration says if that warns or stops.",
         ("attempt_scores", "problems", "baseline_verdicts", "regressions", "regression_counts", "outcomes"),
-        ("comparison",),
+        ("comparison", *PAIR_SETTINGS),
         gate=True,
         against_baseline=True,
     ),

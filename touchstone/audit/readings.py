@@ -18,6 +18,7 @@ from touchstone.comparison.pairs import compare_counts
 from touchstone.metrics.keys import PROBLEM_KEY
 from touchstone.metrics.pass_at_k import outcome_histogram, problems_by_tier, summarise
 from touchstone.tables import TABLES
+from touchstone.vocabulary import OPEN_VERDICTS
 
 # Each comparison of two models: the reading of the counts of a, and of b.
 _COMPARED = {
@@ -25,8 +26,6 @@ _COMPARED = {
     "undecided_favour_a": ("high", "low"),
     "measured": ("measured", "measured"),
 }
-# Verdicts that claim nothing.
-_OPEN = ("no evidence", "underpowered")
 
 
 def readings(problem_scores: pl.LazyFrame, outcomes: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
@@ -103,13 +102,12 @@ def verdict_readings(
             then = compare_counts(found[of_a], problems, ComparisonSettings(*settings), found[of_b])
             own = then.select(*pair, "difference", "p_adjusted", pl.col("verdict").alias("verdict_then"))
             rows = published.join(own, on=pair, how="left", maintain_order="left")
-            rows = rows.with_columns(reading=pl.lit(reading), holds=same_conclusion("verdict", "verdict_then"))
+            rows = rows.with_columns(reading=pl.lit(reading), holds=_same_conclusion("verdict", "verdict_then"))
             parts.append(rows.select(parts[0].columns))
     return pl.concat(parts).lazy()
 
 
-def same_conclusion(verdict: str, then: str) -> pl.Expr:
-    """Whether two columns of verdicts conclude the same: no evidence and too little data both conclude nothing."""
-    words = (pl.when(pl.col(name).is_in(_OPEN)).then(pl.lit("open")).otherwise(name) for name in (verdict, then))
-    first, second = words
-    return first == second
+def _same_conclusion(verdict: str, then: str) -> pl.Expr:
+    """Whether two columns of verdicts conclude the same."""
+    nothing = pl.col(verdict).is_in(OPEN_VERDICTS) & pl.col(then).is_in(OPEN_VERDICTS)
+    return (pl.col(verdict) == pl.col(then)) | nothing
