@@ -15,7 +15,7 @@ import polars as pl
 
 from touchstone.comparison.families import ComparisonSettings
 from touchstone.comparison.pairs import compare_counts
-from touchstone.metrics.keys import PROBLEM_KEY
+from touchstone.metrics.keys import PROBLEM_KEY, ModelTier
 from touchstone.metrics.pass_at_k import outcome_histogram, problems_by_tier, summarise
 from touchstone.tables import TABLES
 from touchstone.vocabulary import OPEN_VERDICTS
@@ -73,16 +73,23 @@ def pass_at_k_readings(
     found = readings(problem_scores, outcomes)
     names = [name for name in TABLES["pass_at_k_readings"].dtypes if name.startswith("pass_at_k_")]
     groups = sorted(set(table.select("model", "tier").iter_rows())) if found else []
-    totals = problems_by_tier(problems, {tier for _, tier in groups}) if found else {}
     for name in names:
         counts = found.get(name.removeprefix("pass_at_k_"))
         if counts is None:
             table = table.with_columns(pl.col("pass_at_k").alias(name))
             continue
-        histogram = outcome_histogram(counts, problems).collect()
-        other = summarise(histogram, groups, totals, k_values, None).select(*key, pl.col("pass_at_k").alias(name))
+        other = pass_at_k_of_reading(counts, problems, groups, k_values).rename({"pass_at_k": name})
         table = table.join(other, on=key, how="left", maintain_order="left")
     return table.lazy()
+
+
+def pass_at_k_of_reading(
+    counts: pl.LazyFrame, problems: pl.LazyFrame, groups: Sequence[ModelTier], k_values: Sequence[int]
+) -> pl.DataFrame:
+    """pass@k per model, tier and k from the counts of a reading."""
+    totals = problems_by_tier(problems, {tier for _, tier in groups})
+    rows = summarise(outcome_histogram(counts, problems).collect(), groups, totals, k_values, None)
+    return rows.select("model", "tier", "k", "pass_at_k")
 
 
 def verdict_readings(

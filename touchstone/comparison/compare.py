@@ -21,7 +21,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.ingest.quarantine import explain_refusals
 from touchstone.locations import address
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY, ModelTier
-from touchstone.metrics.pass_at_k import outcome_histogram, summarise
+from touchstone.metrics.pass_at_k import counting_problems, outcome_histogram, summarise
 from touchstone.storage.output_folders import find_snapshot, is_of_snapshot_list, results_folder
 from touchstone.storage.snapshots import explain_unreadable
 from touchstone.tables import TABLES
@@ -115,9 +115,7 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
 def changed_cases(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> pl.DataFrame:
     """Every case of either input with the kind of change; see `regressions`."""
     old, new = (_selected_scores(each, options) for each in (before, after))
-    listed = after.problems
-    if listed is not None and "excluded" in listed.collect_schema():
-        listed = listed.filter(~pl.col("excluded"))
+    listed = after.problems if after.problems is None else counting_problems(after.problems)
     return compare_cases(old, new, options.score, options.threshold, listed)
 
 

@@ -67,6 +67,13 @@ def without_excluded(outcomes: pl.LazyFrame) -> pl.LazyFrame:
     return outcomes.filter(pl.col("ruling").ne_missing(pl.lit("exclude")))
 
 
+def counting_problems(problems: pl.LazyFrame) -> pl.LazyFrame:
+    """The problems that no ruling excludes; all of them in tables of an earlier version."""
+    if "excluded" not in problems.collect_schema():
+        return problems
+    return problems.filter(~pl.col("excluded").fill_null(False))
+
+
 def problem_counts(problem_pass_at_k: pl.LazyFrame) -> pl.LazyFrame:
     """n and c per model, tier and problem, read back from the table `problem_pass_at_k`."""
     first = pl.col("k") == pl.col("k").min()
@@ -192,7 +199,7 @@ def problems_by_tier(problems: pl.LazyFrame, tiers: Iterable[str]) -> dict[str, 
     >>> problems_by_tier(pl.LazyFrame(problems), ["T0", "T1"])
     {'T0': 1, 'T1': 3}
     """
-    counts = dict(problems.filter(~pl.col("excluded")).group_by("only_tier").len().collect().iter_rows())
+    counts = dict(counting_problems(problems).group_by("only_tier").len().collect().iter_rows())
     return {tier: counts.get(None, 0) + counts.get(tier, 0) for tier in sorted(tiers)}
 
 
