@@ -93,12 +93,13 @@ def show_attempt(detail: "AttemptDetail") -> None:
     from rich.text import Text
 
     from touchstone.cli.terminal_tables import terminal
+    from touchstone.publish.attempt_detail import outcome_words
 
     screen = terminal()
     screen.print(
         Text.assemble(
             (visible(f"{detail.model}, {detail.tier}, problem {detail.oid}, attempt {detail.iteration_id}: "), "bold"),
-            _outcome(detail.status),
+            _outcome(outcome_words(vars(detail)) if detail.ruling else detail.status),
         )
     )
     for line in (*_facts(detail), *map(_ruling, detail.rulings)):

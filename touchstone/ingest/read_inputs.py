@@ -56,6 +56,8 @@ def _read_once(config: EvaluationConfig, scratch: Path) -> InputRows:
     problems, refused, notes = _problems(config, discovery, scratch)
     rows = InputRows(discovery, problems, quarantine=[*refused, quarantine_without_model(discovery)], notes=notes)
     rows.unreadable += sorted(set(discovery.refused.values()))
+    if config.rulings_file.exists():
+        rows.notes.append(f"{config.rulings_file.name}: not applied here; `touchstone run` counts what people ruled")
     for name, table in discovery.adapter_tables.items():
         rows.notes += [f"{name.name}: {note}" for note in table.notes]
     known = rows.problems.lazy()

@@ -151,7 +151,7 @@ def _bounds(readings: pl.DataFrame) -> list[Column]:
     def at(k: int) -> Callable[[Row], Cell]:
         def cell(row: Row) -> Cell:
             low, high = ends.get((row["model"], row["tier"], k), (None, None))
-            return Cell("-" if low is None else f"{number(low)} to {number(high)}", low)
+            return Cell("-" if low == high else f"{number(low)} to {number(high)}", low)
 
         return cell
 
