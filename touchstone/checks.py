@@ -230,7 +230,7 @@ CHECKS = (
             "outcomes",
             "comparability",
         ),
-        ("comparison",),
+        ("comparison", *PAIR_SETTINGS),
         gate=True,
         against_baseline=True,
     ),

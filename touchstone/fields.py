@@ -532,6 +532,10 @@ FIELDS: dict[str, Field] = {
     "lost": count("Cases scored in the baseline that have no decided attempt in this run."),
     "unscored": count("Cases without a score in the baseline."),
     "compared_by_pass_rate": count("Cases compared by pass rate because attempts lack the configured score."),
+    "holds_if_undecided": flag(
+        "Whether the verdict concludes the same if undecided attempts passed on one side and failed on the other, both "
+        "ways; null if there are none."
+    ),
     # audit
     "pass_at_k_low": share("pass@k if every undecided attempt had failed: mean over the problems with k attempts."),
     "pass_at_k_high": share("pass@k if every undecided attempt had passed."),

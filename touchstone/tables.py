@@ -797,7 +797,9 @@ _FIGURES = [
         "model and tier that the pinned baseline has too",
         _fields(
             "model tier baseline problems only_baseline only_current rate_baseline rate_baseline_ci_low "
-            "rate_baseline_ci_high rate_current rate_current_ci_low rate_current_ci_high" + _COMPARISON,
+            "rate_baseline_ci_high rate_current rate_current_ci_low rate_current_ci_high"
+            + _COMPARISON
+            + " holds_if_undecided",
             **_COMPARISON_FIELDS,
             interval_of="difference",
             difference="Mean over shared problems of this run minus the baseline.",

@@ -114,6 +114,11 @@ TESTS = (
 
 # Verdicts on one side compared with another, most urgent first.
 VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpowered")
+# Those that conclude nothing.
+OPEN_VERDICTS = ("no evidence", "underpowered")
+
+# Whether an attempt passed, in words.
+OUTCOME_WORDS = {True: "passed", False: "failed", None: "undecided"}
 
 # What a person may rule about an attempt; see `ingest.rulings`.
 RULINGS = ("passed", "failed", "undecided", "exclude")

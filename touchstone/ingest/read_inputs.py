@@ -56,6 +56,8 @@ def _read_once(config: EvaluationConfig, scratch: Path) -> InputRows:
     problems, refused, notes = _problems(config, discovery, scratch)
     rows = InputRows(discovery, problems, quarantine=[*refused, quarantine_without_model(discovery)], notes=notes)
     rows.unreadable += sorted(set(discovery.refused.values()))
+    if config.rulings_file.exists():
+        rows.notes.append(f"{config.rulings_file.name}: not applied here; `touchstone run` counts what people ruled")
     for name, table in discovery.adapter_tables.items():
         rows.notes += [f"{name.name}: {note}" for note in table.notes]
     known = rows.problems.lazy()
@@ -92,7 +94,7 @@ def _problems(
     place = config.problems_csv or first_problems_csv(config)
     if place is not None:
         read = read_problems(place, scratch / "problems.parquet", config.problem_key, config.columns)
-        listed = read.problems.select(list(TABLES["problems"].dtypes))
+        listed = read.problems.select(name for name in TABLES["problems"].dtypes if name != "excluded")
         notes = [f"{place.name}: {note}" for note in read.notes]
         return with_derived(listed, problems.lazy()).collect(), [read.quarantine], notes
     every = (source for sources in discovery.sources.values() for source in sources)

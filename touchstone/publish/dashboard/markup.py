@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from touchstone.publish.attempt_detail import TEXTS, VERDICTS, AttemptDetail
+from touchstone.publish.attempt_detail import TEXTS, AttemptDetail, outcome_words
 from touchstone.publish.dashboard.address import Address
 from touchstone.publish.dashboard.lists import descriptions, in_words
 from touchstone.publish.figures import decimals, in_column
@@ -211,8 +211,7 @@ _MEASURED = (
 
 def attempt_title(detail: AttemptDetail) -> str:
     """Problem, attempt and verdict in words."""
-    status = "" if detail.status == VERDICTS[detail.passed] else f" ({detail.status})"
-    return f"{detail.oid}, attempt {detail.iteration_id}: {VERDICTS[detail.passed]}{status}"
+    return f"{detail.oid}, attempt {detail.iteration_id}: {outcome_words(vars(detail))}"
 
 
 def attempt_page(detail: AttemptDetail) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from touchstone.errors import TouchstoneError
+from touchstone.metrics.counting import counting_problems
 from touchstone.progress import report_warning
 from touchstone.publish.charts import CHARTS, Chart, NothingToDraw
 from touchstone.publish.charts.drawing import DRAW
@@ -95,8 +96,8 @@ def _own(name: str) -> str:
 
 
 def _size(run: ReportedRun) -> str:
-    models, counting = len({model for model, _ in run.sides}), ~pl.col("excluded").fill_null(False)
-    problems = run.scan("problems").filter(counting).select(pl.len()).collect().item()
+    models = len({model for model, _ in run.sides})
+    problems = counting_problems(run.scan("problems")).select(pl.len()).collect().item()
     return f"{models:,} model{'s' * (models != 1)}, {problems:,} problem{'s' * (problems != 1)}"
 
 

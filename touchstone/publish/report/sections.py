@@ -104,6 +104,13 @@ SECTIONS = (
         ("outcome_funnel",),
     ),
     Section(
+        "readings",
+        "Rulings and undecided attempts",
+        "The ruling of a person counts in place of the measured outcome. An undecided attempt counts neither way; here "
+        "is what the figures would be if all of them had failed, or passed, and without any ruling.",
+        (tables.rulings, tables.readings, tables.verdict_readings),
+    ),
+    Section(
         "checks",
         "Checks, gates and quarantine",
         "A failed gate keeps a run from being published; any other check warns or fails the run.",
