@@ -24,7 +24,7 @@ from touchstone.text import counted, some_of
 from touchstone.vocabulary import AGREEMENTS, DIMENSIONS
 
 # Columns of the problems that say what a model was asked, and by which tests it is judged.
-ASKED = ("asked_sha", "filename", "line_start", "line_end", "summary", "prompt", "problem_statement", "question")
+ASKED = ("asked_sha", "summary", "prompt", "problem_statement", "question", "instruction")
 TESTS = ("tests", "expected_tests", "test_command", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS", "judge_files")
 ASKED_DIFFERENTLY = "several"
 
@@ -40,7 +40,8 @@ _CONFIGURED = {
     "limits": ("validation.limits.",),
 }
 # These can show a difference, but do not make two sides the same: more decides than what they say.
-_WEAK = (_OUTCOMES, "scoring.")
+_WEIGHTS = "scoring."
+_WEAK = (_OUTCOMES, _WEIGHTS)
 _PATCH_RELEASE = re.compile(r"(\d+\.\d+)\.\d+\S*")
 
 # Dimension, suite (empty for all), setting; and the values that a side has for it, of several files maybe several.
@@ -233,17 +234,15 @@ def _compared(old: Stated, new: Stated, dimension: str, same_files: bool) -> Com
 
 def _text(stated: Stated, keys: Sequence[Key], every: bool = False) -> str:
     """The values of settings in words; without `every`, those that are not set are left out."""
+    keys = [key for key in keys if every or not key[2].startswith(_WEIGHTS)]
     several = len({suite for _, suite, _ in keys}) > 1
     words = []
-    for dimension, suite, name in sorted(keys):
-        values = stated.get((dimension, suite, name), frozenset([_NOT_STATED]))
-        if every or not (values <= set(_UNSET) or name.startswith("scoring.")):
-            own = "" if name in _UNNAMED else f"{name} "
-            words.append(
-                f"{suite}: {own}{' and '.join(sorted(values))}"
-                if several and suite
-                else f"{own}{' and '.join(sorted(values))}"
-            )
+    for key in sorted(keys):
+        values = stated.get(key, frozenset([_NOT_STATED]))
+        if every or not values <= set(_UNSET):
+            suite = f"{key[1]}: " if several and key[1] else ""
+            name = "" if key[2] in _UNNAMED else f"{key[2]} "
+            words.append(suite + name + " and ".join(sorted(values)))
     if not words:
         return "defaults" if keys else _NOT_STATED
     return some_of(list(dict.fromkeys(words)), _MOST_NAMED)

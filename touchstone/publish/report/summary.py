@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from touchstone.comparison.comparability import agreements_in, exploratory_reasons
 from touchstone.comparison.verdicts import describe_shortage
 from touchstone.publish.figures import number, percent
 from touchstone.publish.reported_run import ReportedRun, Row
@@ -30,7 +31,15 @@ _WHOLE = ("full", "recorded")
 def headline(run: ReportedRun) -> list[str]:
     """The sentences of the first paragraph, in order."""
     changes = change(run) if has_baseline(run) else ()
-    return [visible(sentence) for sentence in (*winner(run), *changes, *failed_checks(run))]
+    return [visible(sentence) for sentence in (*winner(run), *exploratory(run), *changes, *failed_checks(run))]
+
+
+def exploratory(run: ReportedRun) -> Iterator[str]:
+    """A sentence on each comparison whose sides differ in what is required."""
+    for kind, what in (("models", "Comparing these models"), ("baseline", "The comparison with the baseline")):
+        reasons = exploratory_reasons(agreements_in(run.scan("comparability"), kind))
+        if reasons:
+            yield f"{what} is exploratory, because the sides differ ({'; '.join(reasons)})."
 
 
 def summary(run: ReportedRun) -> list[str]:
