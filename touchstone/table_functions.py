@@ -11,6 +11,7 @@ import polars as pl
 from touchstone.checks import CheckResult
 from touchstone.comparison.comparability import models_comparable
 from touchstone.comparison.pairs import model_comparison
+from touchstone.comparison.registered_plan import as_planned, registered_plan
 from touchstone.comparison.slice_leaders import best_in_slices
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks
@@ -51,6 +52,7 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "routing": routing,
     "routing_policies": routing_policies,
     "model_comparison": model_comparison,
+    "registered_plan": registered_plan,
 }
 
 CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
@@ -81,4 +83,5 @@ CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
     "slices_add_up": metric_checks.slices_add_up,
     "best_in_slices": best_in_slices,
     "models_comparable": models_comparable,
+    "as_planned": as_planned,
 }

@@ -251,8 +251,9 @@ def _text(stated: Stated, keys: Sequence[Key], every: bool = False) -> str:
 def _shared_text(sides: Mapping[str, Stated], dimension: str, status: str) -> str:
     """What all models state, or some of them."""
     keys: Stated = reduce(lambda known, side: known | side, sides.values(), {})
-    text = _text(keys, [key for key in keys if key[0] == dimension])
-    return f"{text} (not stated by all)" if status == "unknown" and text != _NOT_STATED else text
+    found = [key for key in keys if key[0] == dimension]
+    partly = status == "unknown" and not all(key[2].startswith(_WEAK) for key in found)
+    return _text(keys, found) + (" (not stated by all)" if partly else "")
 
 
 def _groups(sides: Mapping[str, Stated], keys: Sequence[Key]) -> tuple[str, str]:

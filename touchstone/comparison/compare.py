@@ -14,6 +14,7 @@ import polars as pl
 from touchstone.comparison.comparability import compare_sides
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
+from touchstone.comparison.registered_plan import Done, compare_with_plan, plan_sentence
 from touchstone.comparison.regressions import ScoreMethod, compare_cases
 from touchstone.comparison.report import ComparisonReport
 from touchstone.comparison.verdicts import Ends
@@ -32,6 +33,7 @@ from touchstone.vocabulary import REQUIRED_DIMENSIONS, VERDICTS
 
 if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig
+    from touchstone.config.plan import RegisteredPlan
     from touchstone.config.scoring import Scoring
 
 
@@ -67,6 +69,7 @@ class CompareOptions:
     scorer: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
     require: Sequence[str] = REQUIRED_DIMENSIONS
+    plan: "RegisteredPlan | None" = None
 
 
 def configured_options(config: "EvaluationConfig") -> CompareOptions:
@@ -85,6 +88,7 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
         scorer=config.score,
         columns=config.columns,
         require=config.comparison.require,
+        plan=config.comparison.plan,
     )
 
 
@@ -101,9 +105,12 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     results = compare_models(before, after, options, settings)
     sentences = ((result.verdict, *key, sentence(result, "baseline", "current")) for key, result in results.items())
     remarks = validation_remarks(before, after, options)
+    old, new = (replace(each, attempt_scores=_selected_scores(each, options)) for each in (before, after))
+    if options.plan is not None:
+        done = _done(old, new, single or [model for model, _ in results], len(results), settings)
+        remarks.append(plan_sentence(compare_with_plan(options.plan, done)))
     lines = verdict_lines(sentences)
     models = [verdict_row(*key, result) for key, result in results.items()]
-    old, new = (replace(each, attempt_scores=_selected_scores(each, options)) for each in (before, after))
     report = ComparisonReport(
         before.label,
         after.label,
@@ -123,6 +130,27 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     if not results:
         notes.append("the inputs have no model and tier in common; the model of a file is its name without _fixes.csv")
     return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes)
+
+
+def _done(
+    before: ComparisonInput, after: ComparisonInput, models: Sequence[str], pairs: int, settings: ComparisonSettings
+) -> Done:
+    """What the comparison did, for its plan: on the problems that both sides decided."""
+    decided = [
+        each.attempt_scores.filter(pl.col("pass_rate").is_not_null()).group_by(PROBLEM_KEY).len().collect()
+        for each in (before, after)
+    ]
+    shared = decided[0].join(decided[1], on=PROBLEM_KEY)
+    attempts = [count for name in ("len", "len_right") for count in shared[name]] or [0]
+    return Done(
+        settings.relevant,
+        settings.alpha,
+        settings.power,
+        pairs,
+        shared["oid"].unique().to_list(),
+        (min(attempts), max(attempts)),
+        models,
+    )
 
 
 def changed_cases(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> pl.DataFrame:

@@ -476,6 +476,14 @@ def comparability(run: ReportedRun) -> ResultTable:
     return ResultTable("comparability-table", title, columns, run.table("comparability"), "comparability")
 
 
+def registered_plan(run: ReportedRun) -> ResultTable:
+    """The plan beside what was done."""
+    columns = [name("item"), name("planned"), name("used"), Column("as planned", _yes_or_no("as_planned"), "label")]
+    return ResultTable(
+        "plan-table", "The plan and what was done", columns, run.table("registered_plan"), "registered_plan"
+    )
+
+
 def regressions(run: ReportedRun) -> ResultTable:
     """The cases that changed against the baseline, the largest drop first."""
     columns = [

@@ -35,6 +35,7 @@ def _tables(run: ReportedRun) -> Iterator[str]:
         (tables.leaderboard, True),
         (tables.checks, any(not check.passed for check in run.checks)),
         (tables.comparability, any(exploratory(run))),
+        (tables.registered_plan, True),
         (tables.baseline_verdicts, True),
         (_changed_cases, True),
         (tables.pairs, True),

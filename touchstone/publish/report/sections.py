@@ -87,6 +87,12 @@ SECTIONS = (
         (tables.comparability,),
     ),
     Section(
+        "plan",
+        "Was it planned?",
+        "What a plan fixed before the results were known, and what was done.",
+        (tables.registered_plan,),
+    ),
+    Section(
         "problems",
         "Hardest and flakiest problems",
         "The hardest first. Noise is highest where attempts of the same model disagree most.",

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.comparison.comparability import agreements_in, exploratory_reasons
+from touchstone.comparison.registered_plan import PlanItem, plan_sentence
 from touchstone.comparison.verdicts import describe_shortage
 from touchstone.publish.figures import number, percent
 from touchstone.publish.reported_run import ReportedRun, Row
@@ -31,7 +32,10 @@ _WHOLE = ("full", "recorded")
 def headline(run: ReportedRun) -> list[str]:
     """The sentences of the first paragraph, in order."""
     changes = change(run) if has_baseline(run) else ()
-    return [visible(sentence) for sentence in (*winner(run), *exploratory(run), *changes, *failed_checks(run))]
+    return [
+        visible(sentence)
+        for sentence in (*winner(run), *exploratory(run), *planned(run), *changes, *failed_checks(run))
+    ]
 
 
 def exploratory(run: ReportedRun) -> Iterator[str]:
@@ -40,6 +44,13 @@ def exploratory(run: ReportedRun) -> Iterator[str]:
         reasons = exploratory_reasons(agreements_in(run.scan("comparability"), kind))
         if reasons:
             yield f"{what} is exploratory, because the sides differ ({'; '.join(reasons)})."
+
+
+def planned(run: ReportedRun) -> Iterator[str]:
+    """Whether the run is the one that was planned, if there is a plan."""
+    items = [PlanItem(**row) for row in run.table("registered_plan").to_dicts()]
+    if items:
+        yield f"This is {plan_sentence(items)}."
 
 
 def summary(run: ReportedRun) -> list[str]:
