@@ -29,7 +29,7 @@ TESTS = ("tests", "expected_tests", "test_command", "test_patch", "FAIL_TO_PASS"
 ASKED_DIFFERENTLY = "several"
 
 _NOT_STATED = "not stated"
-_UNSET = ("default", "none", "null")
+_UNSET = ("default", "none", "null", "false")
 _MOST_NAMED = 3
 # Settings whose values need no name.
 _OUTCOMES, _JUDGE, _ATTEMPTS = _UNNAMED = ("outcomes", "judged by", "attempts")

@@ -87,7 +87,7 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
         problem_key=config.problem_key,
         scorer=config.score,
         columns=config.columns,
-        require=config.comparison.require,
+        require=tuple(config.comparison.require),
         plan=config.comparison.plan,
     )
 

@@ -94,7 +94,7 @@ class ComparisonConfig(_Section):
     """Whether a worse model is ignored, warned about, or blocks publishing."""
     on_regression: Literal["ignore", "warn", "fail"] = "warn"
     """The same for a case that regressed or was lost (judged in the baseline, no decided attempt now)."""
-    require: tuple[Dimension, ...] = REQUIRED_DIMENSIONS
+    require: list[Dimension] = list(REQUIRED_DIMENSIONS)
     """In what both sides must agree: `problems`, `task_version`, `validator`, `scorer`, `generation`, `attempts`,
     `agent`, `limits`, `harness`. Otherwise the comparison is exploratory and does not pass the gate; what the files
     do not state does not count. See [comparable sides](defending.md#were-the-two-sides-comparable)."""
