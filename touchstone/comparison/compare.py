@@ -16,7 +16,7 @@ from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
 from touchstone.comparison.registered_plan import Done, compare_with_plan, plan_sentence
 from touchstone.comparison.regressions import ScoreMethod, compare_cases
-from touchstone.comparison.report import ComparisonReport
+from touchstone.comparison.report import ComparisonReport, exploratory_line
 from touchstone.comparison.verdicts import Ends
 from touchstone.config import IntervalSettings
 from touchstone.errors import TouchstoneError
@@ -47,7 +47,8 @@ class ComparisonResult:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.report.counts.items() if count)
-        return "\n".join([*self.report.verdict_lines, f"cases: {counts}"])
+        label = [exploratory_line(self.report.exploratory)] if self.report.exploratory else []
+        return "\n".join([*label, *self.report.verdict_lines, f"cases: {counts}"])
 
 
 @dataclass(frozen=True)
