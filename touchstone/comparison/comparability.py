@@ -19,14 +19,13 @@ from functools import reduce
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.comparison.inputs import ComparisonInput
+from touchstone.comparison.inputs import STATED, ComparisonInput
 from touchstone.text import counted, some_of
-from touchstone.vocabulary import AGREEMENTS, DIMENSIONS
+from touchstone.vocabulary import AGREEMENTS, ASKED_DIFFERENTLY, DIMENSIONS
 
 # Columns of the problems that say what a model was asked, and by which tests it is judged.
 ASKED = ("asked_sha", "summary", "prompt", "problem_statement", "question", "instruction")
 TESTS = ("tests", "expected_tests", "test_command", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS", "judge_files")
-ASKED_DIFFERENTLY = "several"
 
 _NOT_STATED = "not stated"
 _UNSET = ("default", "none", "null", "false")
@@ -139,20 +138,14 @@ def _stated(evaluation: ComparisonInput, attempted: pl.DataFrame) -> dict[str, S
     }
     ranges = attempted.group_by("model").agg(low=pl.col("attempts").min(), high=pl.col("attempts").max())
     for model, low, high in ranges.iter_rows():
-        values[model]["attempts", "", _ATTEMPTS] = {
-            f"{low} per problem" if low == high else f"{low} to {high} per problem"
-        }
-    if evaluation.settings is not None:
-        for model, suite, *named, value in evaluation.settings.select(
-            "model", "suite", "dimension", "setting", "value"
-        ).iter_rows():
-            if model in values:
-                values[model][named[0], suite or "", named[1]].add(value)
-    validated = set()
+        many = f"{low}" if low == high else f"{low} to {high}"
+        values[model]["attempts", "", _ATTEMPTS] = {f"{many} per problem"}
+    validated, recorded = set(), set()
     for model, validator, version, fidelity, sandbox in _validators(evaluation):
         if model not in values:
             continue
         if validator == "recorded":
+            recorded.add(model)
             values[model]["validator", "", _OUTCOMES].add("recorded in the files")
             continue
         validated.add(model)
@@ -162,6 +155,11 @@ def _stated(evaluation: ComparisonInput, attempted: pl.DataFrame) -> dict[str, S
         values[model]["validator", "", _JUDGE].add(name)
         if sandbox:
             values[model]["limits", "", "sandbox"].add(sandbox)
+    rows = evaluation.settings.select(STATED).iter_rows() if evaluation.settings is not None else ()
+    for model, suite, dimension, setting, value in rows:
+        # The tool that wrote a file judged only the outcomes that are taken from it.
+        if model in values and (setting != _JUDGE or model in recorded):
+            values[model][dimension, suite or "", setting].add(value)
     for key, value in _configured(evaluation.configured or {}):
         for model in values:
             if not key[2].startswith("validation.") or model in validated:
@@ -315,8 +313,10 @@ def _changed(
     pairs = old.join(new, on="oid")
     for rows in attempted:
         pairs = pairs.join(rows.lazy().filter(pl.col("model").is_in(models)).select("oid"), on="oid", how="semi")
+    # What files of one side ask differently cannot be compared with the other side.
+    unmixed = pl.all().replace(ASKED_DIFFERENTLY, None)
     differs = pl.any_horizontal(pl.col(name) != pl.col(f"{name}_right") for name in both)
-    return int(pairs.filter(differs).select(pl.len()).collect().item())
+    return int(pairs.with_columns(unmixed).filter(differs).select(pl.len()).collect().item())
 
 
 def _problems_of_models(
