@@ -82,7 +82,7 @@ def test_an_evaluation_against_itself_says_so(finished: Folder) -> None:
 def test_results_are_a_mapping_of_tables(finished: Folder) -> None:
     results = touchstone.load_results(str(finished.output))
     assert "tiers" in results and "nothing" not in results
-    assert len(results) == len(list(results)) == 40
+    assert len(results) == len(list(results)) == 43
     assert isinstance(results.scan("attempts"), pl.LazyFrame)
     with pytest.raises(KeyError):
         results["nothing"]

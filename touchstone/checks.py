@@ -218,6 +218,12 @@ CHECKS = (
         ("comparability",),
     ),
     Check(
+        "registered_plan",
+        "as_planned",
+        "The run is the one that was planned (`comparison.plan`).",
+        ("registered_plan",),
+    ),
+    Check(
         "regressions",
         "holds_against_baseline",
         "No model is worse than in the pinned baseline, and no case; the configuration says if that warns or stops.",

@@ -16,6 +16,7 @@ from touchstone.audit.readings import pass_at_k_readings, verdict_readings
 from touchstone.checks import CheckResult
 from touchstone.comparison.comparability import models_comparable
 from touchstone.comparison.pairs import model_comparison
+from touchstone.comparison.registered_plan import as_planned, registered_plan
 from touchstone.comparison.slice_leaders import best_in_slices
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks
@@ -64,6 +65,7 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "reference_overlap": reference_overlap,
     "problem_audit": problem_audit,
     "audited_leaderboard": audited_leaderboard,
+    "registered_plan": registered_plan,
 }
 
 CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
@@ -97,4 +99,5 @@ CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
     "no_flagged_passes": no_flagged_passes,
     "tests_notice": strength.tests_notice,
     "models_comparable": models_comparable,
+    "as_planned": as_planned,
 }

@@ -831,6 +831,17 @@ _FIGURES = [
         in_snapshots=False,
     ),
     _comparison(
+        "registered_plan",
+        "Every item of the registered plan beside what the run did; empty without a plan.",
+        "item that the plan fixes",
+        _fields("item planned used as_planned", item=identifier("Item of the plan.")),
+        ("item",),
+        code=("touchstone.comparison.registered_plan",),
+        reads=("model_comparison", "problem_pass_at_k", "problems"),
+        settings=("comparison",),
+        in_snapshots=False,
+    ),
+    _comparison(
         "regressions",
         "Every case that differs from the pinned baseline: worse, better, new, removed or lost; empty without one.",
         "case that differs from the pinned baseline",

@@ -129,6 +129,8 @@ Dimension = Literal[
 ]
 DIMENSIONS: tuple[str, ...] = get_args(Dimension)
 REQUIRED_DIMENSIONS: tuple[Dimension, ...] = ("problems", "scorer", "validator")
+# The digest of what a model was asked, if files of one run ask it differently.
+ASKED_DIFFERENTLY = "several"
 COMPARED = ("baseline", "models")
 AGREEMENTS = ("different", "unknown", "same")
 

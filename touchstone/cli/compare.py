@@ -78,6 +78,10 @@ def compare(
     save_to: Annotated[
         Path | None, typer.Option(help="Also write the report to this file, in the format that its name implies.")
     ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Plan to hold the comparison to; without --config, its settings are used."),
+    ] = None,
     model: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Only these models.")] = None,
     tier: Annotated[list[str] | None, typer.Option(metavar="TIER…", help="Only these tiers.")] = None,
     fail_on_regression: Annotated[bool, typer.Option(help="Exit with 1 if a case regressed or was lost.")] = False,
@@ -104,6 +108,8 @@ def compare(
     }
     old, new = _two_inputs(inputs or [], baseline, current)
     options, settings = _comparison_settings(config, models=model or (), tiers=tier or (), **given)
+    if plan is not None:
+        options, settings = _with_plan(options, settings, plan, configured=config is not None)
     with show_progress("comparing", quiet=quiet):
         comparison = compare_evaluations(old, new, options, settings)
     if shown_as != "text":
@@ -148,6 +154,19 @@ def _comparison_settings(config: Path | None, **given: Any) -> "tuple[CompareOpt
 
     loaded = load_config(config)
     return replace(configured_options(loaded), **explicit), comparison_settings(loaded)
+
+
+def _with_plan(
+    options: "CompareOptions", settings: "ComparisonSettings", file: Path, *, configured: bool
+) -> "tuple[CompareOptions, ComparisonSettings]":
+    from dataclasses import replace
+
+    from touchstone.config.plan import read_plan
+
+    plan = read_plan(file)
+    if not configured:
+        settings = replace(settings, alpha=plan.alpha, relevant=plan.margin, power=plan.power)
+    return replace(options, plan=plan), settings
 
 
 def show_comparison(report: "ComparisonReport", console: "Console | None" = None) -> None:

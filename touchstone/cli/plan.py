@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from touchstone.inference.planning import Mix
 
 _CHART_FORMATS = (".svg", ".png", ".html")
+_PLAN_FORMAT = "json"
 
 commands = typer.Typer()
 
@@ -69,7 +70,10 @@ def plan(
     ] = None,
     cost_per_attempt: Annotated[float | None, typer.Option(help="Dollars per attempt. [default: the data's]")] = None,
     cost_per_problem: Annotated[float, typer.Option(help="Dollars for a new problem.")] = 0.0,
-    save_to: Annotated[Path | None, typer.Option(help="Also draw the trade-off: .svg, .png or .html.")] = None,
+    save_to: Annotated[
+        Path | None,
+        typer.Option(help="Also register the plan (.json), or draw the trade-off (.svg, .png, .html)."),
+    ] = None,
     as_json: Annotated[bool, JSON_OPTION] = False,
     quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
@@ -78,7 +82,7 @@ def plan(
     from touchstone.inference.planning import Goal
     from touchstone.storage.output_folders import results_folder
 
-    format = _chart_format(save_to)
+    format = _file_format(save_to)
     data = data or (output_folder_here() if rate is None and icc is None else None)
     with show_progress("planning", quiet=quiet):
         found = make_plan(
@@ -97,15 +101,33 @@ def plan(
     elif not quiet:
         show_plan(found)
     print_messages("note", found.notes, quiet)
-    if save_to is not None:
+    if save_to is not None and format == _PLAN_FORMAT:
+        _register(found, save_to, alpha, pairs, quiet)
+    elif save_to is not None:
         _save_chart(found, save_to, format)
 
 
-def _chart_format(save_to: Path | None) -> str:
+def _file_format(save_to: Path | None) -> str:
     suffix = save_to.suffix.lower() if save_to is not None else ".svg"
-    if suffix not in _CHART_FORMATS:
-        raise TouchstoneError(f"--save-to {save_to}: a chart is a file that ends in {', '.join(_CHART_FORMATS)}")
+    if suffix not in (*_CHART_FORMATS, f".{_PLAN_FORMAT}"):
+        formats = ", ".join(_CHART_FORMATS)
+        raise TouchstoneError(f"--save-to {save_to}: a plan ends in .json, a chart of it in {formats}")
     return suffix.removeprefix(".")
+
+
+def _register(found: "ComparisonPlan", save_to: Path, alpha: float, pairs: int, quiet: bool) -> None:
+    """Save what the plan fixes, to hold a run or a comparison to it."""
+    from touchstone.comparison.planning import planned_comparison
+    from touchstone.publish.formats import saving
+
+    plan = planned_comparison(found, alpha, pairs)
+    with saving(save_to) as scratch:
+        scratch.write_text(plan.model_dump_json(indent=1) + "\n")
+    if not quiet:
+        print(f"registered: hold a run or a comparison to it with --plan {save_to}")
+    left_open = [name for name in ("problems", "problems_digest", "attempts_per_problem") if not getattr(plan, name)]
+    if left_open:
+        print_messages("note", [f"the plan leaves open: {', '.join(left_open)}"], quiet)
 
 
 def _save_chart(found: "ComparisonPlan", save_to: Path, format: str) -> None:

@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from touchstone.locations import is_working_copy
 if TYPE_CHECKING:
     from touchstone.checks import CheckOutcome
     from touchstone.config import EvaluationConfig
+    from touchstone.config.plan import RegisteredPlan
     from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
 
@@ -48,6 +49,10 @@ def run(
     output_dir: Annotated[Path | None, data_option("Output folder, instead of the config's output_dir.")] = None,
     score: Annotated[str | None, SCORE_OPTION] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Re-evaluate only these models.")] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Plan to hold the run to, instead of the config's; see `touchstone plan`."),
+    ] = None,
     accept: Annotated[
         bool, typer.Option("--accept", help="Publish even if the comparison with the baseline fails.")
     ] = False,
@@ -79,7 +84,12 @@ def run(
 
         client()  # Missing, it is to be said before the run.
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
-    wanted = _Wanted(paths or [], output_dir, score, only or [], accept, fresh, force, metrics, as_json, quiet)
+    planned = None
+    if plan is not None:
+        from touchstone.config.plan import read_plan
+
+        planned = read_plan(plan)
+    wanted = _Wanted(paths or [], output_dir, score, only or [], planned, accept, fresh, force, metrics, as_json, quiet)
     configs: list[Path | None] = [*config] if config else [None]
     if config and len(config) > 1:
         _require_runnable_in_turn(config, is_about_one=bool(output_dir or only or metrics or as_json))
@@ -100,6 +110,7 @@ class _Wanted:
     output_dir: Path | None
     score: str | None
     only: list[str]
+    plan: "RegisteredPlan | None"
     accept: bool
     fresh: bool
     force: bool
@@ -111,6 +122,12 @@ class _Wanted:
     def reuses_published(self) -> bool:
         """Whether the published run may do, if nothing changed since."""
         return not (self.only or self.accept or self.fresh or self.force)
+
+    def planned(self, config: "EvaluationConfig") -> "EvaluationConfig":
+        """The configuration, held to the plan if one was given."""
+        if self.plan is None:
+            return config
+        return config.model_copy(update={"comparison": config.comparison.model_copy(update={"plan": self.plan})})
 
 
 def _require_runnable_in_turn(configs: list[Path], is_about_one: bool) -> None:
@@ -141,7 +158,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
     """One evaluation; returns the exit code."""
     config, is_new = _configuration(wanted.paths, config, wanted.output_dir, wanted.score)
     with show_progress("reading the configuration", stages=True, quiet=wanted.quiet):
-        published = _find_up_to_date(config, wanted.output_dir) if wanted.reuses_published and not is_new else None
+        published = _find_up_to_date(config, wanted) if wanted.reuses_published and not is_new else None
         if published is None:
             from touchstone.evaluation import Evaluation
             from touchstone.ingest.implied_config import removed_on_error
@@ -151,6 +168,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
                 evaluation = Evaluation.load(
                     config, wanted.output_dir, wanted.only, accept=wanted.accept, fresh=wanted.fresh
                 )
+                evaluation.config = wanted.planned(evaluation.config)
                 report_step("looking for fixes files")
                 evaluation.inputs.require_only(wanted.only, "--only")
     print_messages("note", (published[0] if published else evaluation.config).notes, wanted.quiet)
@@ -159,7 +177,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
         _report_published(*published, wanted.as_json, wanted.quiet)
         return 0
     if wanted.paths:
-        _introduce(evaluation, config, is_new, silent=wanted.as_json or wanted.quiet)
+        _introduce(evaluation, config, is_new, wanted.planned, silent=wanted.as_json or wanted.quiet)
     with show_progress("loading Dagster", stages=True, quiet=wanted.quiet):
         from pipelines.launch import run_evaluation
 
@@ -234,7 +252,13 @@ def _configuration(
     return config_with_results(paths, output_dir, score)
 
 
-def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool, silent: bool) -> None:
+def _introduce(
+    evaluation: "Evaluation",
+    config_file: Path,
+    is_new: bool,
+    planned: "Callable[[EvaluationConfig], EvaluationConfig]",
+    silent: bool,
+) -> None:
     """Print what was recognized; choose the k values of a new configuration by the attempts that there are."""
     from touchstone.cli.console import relative_path
     from touchstone.cli.input_tables import show_recognized
@@ -247,20 +271,21 @@ def _introduce(evaluation: "Evaluation", config_file: Path, is_new: bool, silent
     if not silent:
         show_recognized(terminal(), found, evaluation.inputs.discovery, with_notes=False)
     if is_new:
-        evaluation.config = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))
+        fitting = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))
+        evaluation.config = planned(fitting)
         if not silent:
             # The settings of a working copy are a local file, whatever its folder stands for.
             is_local = not is_working_copy(config_file.parent)
             print(f"settings: {relative_path(config_file) if is_local else config_file}; edit it to change them")
 
 
-def _find_up_to_date(config_file: Path, output_dir: Path | None) -> "tuple[EvaluationConfig, PublishedRun] | None":
+def _find_up_to_date(config_file: Path, wanted: _Wanted) -> "tuple[EvaluationConfig, PublishedRun] | None":
     """The configuration and the published run, if running again would change nothing. Dagster is not imported."""
     from touchstone.config import load_config
     from touchstone.ingest.input_paths import fetch_inputs
     from touchstone.publish.up_to_date import up_to_date
 
-    config = load_config(config_file, output_dir)
+    config = wanted.planned(load_config(config_file, wanted.output_dir))
     fetch_inputs(config)
     published = up_to_date(config)
     return None if published is None else (config, published)

@@ -69,6 +69,8 @@ def _conclude(
     screen: Console, store: Store, run: ReportedRun, checks: Sequence["CheckOutcome"], *, is_published: bool
 ) -> None:
     """Print the sentence that a run ends with, and the command that opens its report."""
+    if any(check.name == "registered_plan.as_planned" and check.message == "as planned" for check in checks):
+        screen.print("as planned")
     screen.print(escape(conclusion(run, checks)), soft_wrap=True)
     if is_published and (store.root / REPORT_PAGE).exists():
         here = output_folder_here()

@@ -19,17 +19,16 @@ from functools import reduce
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.comparison.inputs import ComparisonInput
+from touchstone.comparison.inputs import STATED, ComparisonInput
 from touchstone.text import counted, some_of
-from touchstone.vocabulary import AGREEMENTS, DIMENSIONS
+from touchstone.vocabulary import AGREEMENTS, ASKED_DIFFERENTLY, DIMENSIONS
 
 # Columns of the problems that say what a model was asked, and by which tests it is judged.
-ASKED = ("asked_sha", "filename", "line_start", "line_end", "summary", "prompt", "problem_statement", "question")
+ASKED = ("asked_sha", "summary", "prompt", "problem_statement", "question", "instruction")
 TESTS = ("tests", "expected_tests", "test_command", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS", "judge_files")
-ASKED_DIFFERENTLY = "several"
 
 _NOT_STATED = "not stated"
-_UNSET = ("default", "none", "null")
+_UNSET = ("default", "none", "null", "false")
 _MOST_NAMED = 3
 # Settings whose values need no name.
 _OUTCOMES, _JUDGE, _ATTEMPTS = _UNNAMED = ("outcomes", "judged by", "attempts")
@@ -40,7 +39,8 @@ _CONFIGURED = {
     "limits": ("validation.limits.",),
 }
 # These can show a difference, but do not make two sides the same: more decides than what they say.
-_WEAK = (_OUTCOMES, "scoring.")
+_WEIGHTS = "scoring."
+_WEAK = (_OUTCOMES, _WEIGHTS)
 _PATCH_RELEASE = re.compile(r"(\d+\.\d+)\.\d+\S*")
 
 # Dimension, suite (empty for all), setting; and the values that a side has for it, of several files maybe several.
@@ -138,20 +138,14 @@ def _stated(evaluation: ComparisonInput, attempted: pl.DataFrame) -> dict[str, S
     }
     ranges = attempted.group_by("model").agg(low=pl.col("attempts").min(), high=pl.col("attempts").max())
     for model, low, high in ranges.iter_rows():
-        values[model]["attempts", "", _ATTEMPTS] = {
-            f"{low} per problem" if low == high else f"{low} to {high} per problem"
-        }
-    if evaluation.settings is not None:
-        for model, suite, *named, value in evaluation.settings.select(
-            "model", "suite", "dimension", "setting", "value"
-        ).iter_rows():
-            if model in values:
-                values[model][named[0], suite or "", named[1]].add(value)
-    validated = set()
+        many = f"{low}" if low == high else f"{low} to {high}"
+        values[model]["attempts", "", _ATTEMPTS] = {f"{many} per problem"}
+    validated, recorded = set(), set()
     for model, validator, version, fidelity, sandbox in _validators(evaluation):
         if model not in values:
             continue
         if validator == "recorded":
+            recorded.add(model)
             values[model]["validator", "", _OUTCOMES].add("recorded in the files")
             continue
         validated.add(model)
@@ -161,6 +155,11 @@ def _stated(evaluation: ComparisonInput, attempted: pl.DataFrame) -> dict[str, S
         values[model]["validator", "", _JUDGE].add(name)
         if sandbox:
             values[model]["limits", "", "sandbox"].add(sandbox)
+    rows = evaluation.settings.select(STATED).iter_rows() if evaluation.settings is not None else ()
+    for model, suite, dimension, setting, value in rows:
+        # The tool that wrote a file judged only the outcomes that are taken from it.
+        if model in values and (setting != _JUDGE or model in recorded):
+            values[model][dimension, suite or "", setting].add(value)
     for key, value in _configured(evaluation.configured or {}):
         for model in values:
             if not key[2].startswith("validation.") or model in validated:
@@ -233,17 +232,15 @@ def _compared(old: Stated, new: Stated, dimension: str, same_files: bool) -> Com
 
 def _text(stated: Stated, keys: Sequence[Key], every: bool = False) -> str:
     """The values of settings in words; without `every`, those that are not set are left out."""
+    keys = [key for key in keys if every or not key[2].startswith(_WEIGHTS)]
     several = len({suite for _, suite, _ in keys}) > 1
     words = []
-    for dimension, suite, name in sorted(keys):
-        values = stated.get((dimension, suite, name), frozenset([_NOT_STATED]))
-        if every or not (values <= set(_UNSET) or name.startswith("scoring.")):
-            own = "" if name in _UNNAMED else f"{name} "
-            words.append(
-                f"{suite}: {own}{' and '.join(sorted(values))}"
-                if several and suite
-                else f"{own}{' and '.join(sorted(values))}"
-            )
+    for key in sorted(keys):
+        values = stated.get(key, frozenset([_NOT_STATED]))
+        if every or not values <= set(_UNSET):
+            suite = f"{key[1]}: " if several and key[1] else ""
+            name = "" if key[2] in _UNNAMED else f"{key[2]} "
+            words.append(suite + name + " and ".join(sorted(values)))
     if not words:
         return "defaults" if keys else _NOT_STATED
     return some_of(list(dict.fromkeys(words)), _MOST_NAMED)
@@ -252,8 +249,9 @@ def _text(stated: Stated, keys: Sequence[Key], every: bool = False) -> str:
 def _shared_text(sides: Mapping[str, Stated], dimension: str, status: str) -> str:
     """What all models state, or some of them."""
     keys: Stated = reduce(lambda known, side: known | side, sides.values(), {})
-    text = _text(keys, [key for key in keys if key[0] == dimension])
-    return f"{text} (not stated by all)" if status == "unknown" and text != _NOT_STATED else text
+    found = [key for key in keys if key[0] == dimension]
+    partly = status == "unknown" and not all(key[2].startswith(_WEAK) for key in found)
+    return _text(keys, found) + (" (not stated by all)" if partly else "")
 
 
 def _groups(sides: Mapping[str, Stated], keys: Sequence[Key]) -> tuple[str, str]:
@@ -315,8 +313,10 @@ def _changed(
     pairs = old.join(new, on="oid")
     for rows in attempted:
         pairs = pairs.join(rows.lazy().filter(pl.col("model").is_in(models)).select("oid"), on="oid", how="semi")
+    # What files of one side ask differently cannot be compared with the other side.
+    unmixed = pl.all().replace(ASKED_DIFFERENTLY, None)
     differs = pl.any_horizontal(pl.col(name) != pl.col(f"{name}_right") for name in both)
-    return int(pairs.filter(differs).select(pl.len()).collect().item())
+    return int(pairs.with_columns(unmixed).filter(differs).select(pl.len()).collect().item())
 
 
 def _problems_of_models(

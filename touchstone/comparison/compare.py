@@ -14,8 +14,9 @@ import polars as pl
 from touchstone.comparison.comparability import compare_sides
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
+from touchstone.comparison.registered_plan import Done, compare_with_plan, plan_sentence
 from touchstone.comparison.regressions import ScoreMethod, compare_cases
-from touchstone.comparison.report import ComparisonReport
+from touchstone.comparison.report import ComparisonReport, exploratory_line
 from touchstone.comparison.verdicts import Ends, same_conclusion
 from touchstone.config import IntervalSettings
 from touchstone.errors import TouchstoneError
@@ -35,6 +36,7 @@ _NOT_JUDGED = "not judged: no attempt is decided on at least one side, so there 
 
 if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig
+    from touchstone.config.plan import RegisteredPlan
     from touchstone.config.scoring import Scoring
 
 
@@ -48,7 +50,8 @@ class ComparisonResult:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.report.counts.items() if count)
-        return "\n".join([*self.report.verdict_lines, f"cases: {counts}"])
+        label = [exploratory_line(self.report.exploratory)] if self.report.exploratory else []
+        return "\n".join([*label, *self.report.verdict_lines, f"cases: {counts}"])
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class CompareOptions:
     scorer: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
     require: Sequence[str] = REQUIRED_DIMENSIONS
+    plan: "RegisteredPlan | None" = None
 
 
 def configured_options(config: "EvaluationConfig") -> CompareOptions:
@@ -87,7 +91,8 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
         problem_key=config.problem_key,
         scorer=config.score,
         columns=config.columns,
-        require=config.comparison.require,
+        require=tuple(config.comparison.require),
+        plan=config.comparison.plan,
     )
 
 
@@ -106,8 +111,11 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     remarks = validation_remarks(before, after, options)
     unjudged = [key for key in _in_both(before, after, options) if key not in results]
     lines = verdict_lines([*sentences, *(("no evidence", *key, _NOT_JUDGED) for key in unjudged)])
-    models = [verdict_row(*key, result) for key, result in results.items()]
     old, new = (replace(each, attempt_scores=_selected_scores(each, options)) for each in (before, after))
+    if options.plan is not None:
+        done = _done(old, new, single or [model for model, _ in results], len(results), settings)
+        remarks.append(plan_sentence(compare_with_plan(options.plan, done)))
+    models = [verdict_row(*key, result) for key, result in results.items()]
     report = ComparisonReport(
         before.label,
         after.label,
@@ -136,6 +144,27 @@ def _in_both(before: ComparisonInput, after: ComparisonInput, options: CompareOp
         for each in (before, after)
     )
     return sorted(old & new)
+
+
+def _done(
+    before: ComparisonInput, after: ComparisonInput, models: Sequence[str], pairs: int, settings: ComparisonSettings
+) -> Done:
+    """What the comparison did, for its plan: on the problems that both sides decided."""
+    decided = [
+        each.attempt_scores.filter(pl.col("pass_rate").is_not_null()).group_by(PROBLEM_KEY).len().collect()
+        for each in (before, after)
+    ]
+    shared = decided[0].join(decided[1], on=PROBLEM_KEY)
+    attempts = [count for name in ("len", "len_right") for count in shared[name]] or [0]
+    return Done(
+        settings.relevant,
+        settings.alpha,
+        settings.power,
+        pairs,
+        shared["oid"].unique().to_list(),
+        (min(attempts), max(attempts)),
+        models,
+    )
 
 
 def changed_cases(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> pl.DataFrame:

@@ -8,12 +8,15 @@ New problems are assumed to come in clusters like those at hand.
 
 import math
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from touchstone.comparison.pairs import pair_matrix
+from touchstone.comparison.registered_plan import problems_digest
+from touchstone.config.plan import RegisteredPlan
 from touchstone.errors import TouchstoneError
 from touchstone.inference.detectable import minimum_detectable_effects
 from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_moments
@@ -94,15 +97,48 @@ class ComparisonPlan:
     today: PlanData | None = None
     fixed: FixedBenchmark | None = None
     notes: list[str] = field(default_factory=list)
+    # Those in the data: models, and the ids of all problems.
+    models: tuple[str, ...] = ()
+    oids: tuple[str, ...] = ()
+
+
+def planned_comparison(plan: ComparisonPlan, alpha: float, pairs: int) -> RegisteredPlan:
+    """What the plan fixes for a later comparison: the cheapest mix that is enough, on the problems of the data.
+
+    If the data has too few problems, or there is none, their ids are left open.
+    """
+    enough = [mix for mix in plan.mixes if mix.problems is not None and plan.fixed is None]
+    mix = next((mix for mix in enough if mix.cheapest), enough[0] if len(enough) == 1 else None)
+    problems = mix.problems if mix is not None else None
+    attempts = mix.attempts_per_problem if mix is not None else None
+    if plan.fixed is not None:
+        problems, attempts = plan.fixed.problems, plan.fixed.attempts_needed
+    known = bool(plan.oids) and problems is not None and problems <= len(plan.oids)
+    return RegisteredPlan(
+        metric="pass@k",
+        k=1,
+        margin=plan.goal.effect,
+        alpha=alpha,
+        power=plan.goal.power,
+        pairs=pairs,
+        problems=len(plan.oids) if known else problems,
+        problems_digest=problems_digest(plan.oids) if known else None,
+        attempts_per_problem=attempts,
+        models=plan.models,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
 
 
 def make_plan(request: PlanRequest) -> ComparisonPlan:
     """The plan for a request."""
     _require_consistent(request)
+    models: tuple[str, ...] = ()
+    oids: tuple[str, ...] = ()
     if request.data is None:
         population, assumptions, today, costs = *_assumed(request), None, None
     else:
-        population, assumptions, today, costs = _from_data(request, request.data)
+        population, assumptions, today, costs, models = _from_data(request, request.data)
+        oids = tuple(_scan(request.data, "problems").select("oid").collect()["oid"])
     request.goal.require_possible(population.rate)
     if request.cost_per_attempt is not None:
         costs = (request.cost_per_attempt, request.cost_per_attempt)
@@ -118,9 +154,8 @@ def make_plan(request: PlanRequest) -> ComparisonPlan:
         request.problems,
     )
     fixed = None if request.problems is None else _fixed(population, request.problems, request.goal)
-    return ComparisonPlan(
-        request.goal, population, assumptions, found, today, fixed, notes + _cautions(population, found)
-    )
+    notes += _cautions(population, found)
+    return ComparisonPlan(request.goal, population, assumptions, found, today, fixed, notes, models, oids)
 
 
 def _require_consistent(request: PlanRequest) -> None:
@@ -163,7 +198,7 @@ def _correlation_in_words(correlation: float, assumed: bool) -> str:
 
 def _from_data(
     request: PlanRequest, folder: Path
-) -> tuple[Population, list[str], PlanData, tuple[float, float] | None]:
+) -> tuple[Population, list[str], PlanData, tuple[float, float] | None, tuple[str, ...]]:
     counts, problems = (_scan(folder, name) for name in ("problem_pass_at_k", "problems"))
     sides = _sides(request, sorted(counts.select(*MODEL_TIER).unique().collect().iter_rows()))
     if len(sides) == 1:
@@ -181,7 +216,8 @@ def _from_data(
     inside = f" in {counted(units, 'cluster')}" if units < data.problems else ""
     known = f", correlation {data.correlation:.2f} of their pass rates" if data.correlation is not None else ""
     words.insert(0, f"estimated from {names}: {size}{inside}, pass rate {data.population.rate:.3f}{known}")
-    return data.population, words, data, _costs(folder, sides)
+    models = tuple(model for model, _ in sides) if len(sides) > 1 else ()
+    return data.population, words, data, _costs(folder, sides), models
 
 
 def _sides(request: PlanRequest, found: list[ModelTier]) -> list[ModelTier]:

@@ -32,6 +32,7 @@ from touchstone.config.places import (
     require_local,
     resolved,
 )
+from touchstone.config.plan import RegisteredPlan, read_plan
 from touchstone.config.retention import RetentionSettings
 from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
@@ -94,7 +95,7 @@ class ComparisonConfig(_Section):
     """Whether a worse model is ignored, warned about, or blocks publishing."""
     on_regression: Literal["ignore", "warn", "fail"] = "warn"
     """The same for a case that regressed or was lost (judged in the baseline, no decided attempt now)."""
-    require: tuple[Dimension, ...] = REQUIRED_DIMENSIONS
+    require: list[Dimension] = list(REQUIRED_DIMENSIONS)
     """In what both sides must agree: `problems`, `task_version`, `validator`, `scorer`, `generation`, `attempts`,
     `agent`, `limits`, `harness`. Otherwise the comparison is exploratory and does not pass the gate; what the files
     do not state does not count. See [comparable sides](defending.md#were-the-two-sides-comparable)."""
@@ -118,6 +119,8 @@ class ComparisonConfig(_Section):
     `baseline_model`. `fdr`: expected share of false verdicts over all pairs (Benjamini-Yekutieli)."""
     baseline_model: str | None = Field(None, min_length=1)
     """Model that family `baseline` compares the others with."""
+    plan: RegisteredPlan | None = None
+    """The [plan](planning.md#registering-a-plan) that the run is held to: its file, or what it says."""
 
     @model_validator(mode="after")
     def _names_its_baseline(self) -> Self:
@@ -344,6 +347,10 @@ def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None
         data |= local_places(data)
     except TouchstoneError as error:
         raise TouchstoneError(f"{path}: {error}") from None
+    comparison = data.get("comparison")
+    if isinstance(comparison, dict) and isinstance(comparison.get("plan"), str):
+        planned = read_plan(base / expanded(Path(comparison["plan"])))
+        data = {**data, "comparison": {**comparison, "plan": planned}}
     try:
         config = EvaluationConfig.model_validate(data)
     except ValidationError as error:

@@ -12,12 +12,12 @@ from touchstone.regular_files import read_bytes
 _MAX_BYTES = 10_000_000
 
 
-def read_config_file(path: Path) -> dict[str, Any]:
-    """The keys and values of a configuration file; an error of one line if it is not one."""
+def read_config_file(path: Path, what: str = "config") -> dict[str, Any]:
+    """The keys and values of a configuration file, or of `what` else; an error of one line if it is not one."""
     try:
         text = read_bytes(path, _MAX_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
-        raise TouchstoneError(f"{path}: no such config file") from None
+        raise TouchstoneError(f"{path}: no such {what} file") from None
     except OSError as error:
         raise TouchstoneError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
@@ -34,7 +34,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise TouchstoneError(f"{path}: nested too deeply") from None
     if not isinstance(data, dict):
-        raise TouchstoneError(f"{path}: the config must be an object of keys and values")
+        raise TouchstoneError(f"{path}: the {what} must be an object of keys and values")
     for value in _texts(data):
         if "\0" in value or not _is_unicode(value):
             raise TouchstoneError(f"{path}: {value[:80]!r} has a character that no name or path may have")

@@ -19,10 +19,9 @@ from touchstone.ingest.csv_rows import (
 )
 from touchstone.ingest.quarantine import quarantine_frame
 from touchstone.ingest.typed_rows import InputTable, drop_refused, find_duplicates, read_any_rows, read_typed_rows
-from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH, VALIDATION_COLUMNS
+from touchstone.vocabulary import ASKED_DIFFERENTLY, DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH, VALIDATION_COLUMNS
 
 NO_PROBLEMS_FILE = "no problems file, so the problems are those that the results name"
-ASKED_DIFFERENTLY = "several"
 _ASKED = ASKED_COLUMNS[0]
 _COLUMNS = ("oid", "suite", "cluster", "only_tier", *VALIDATION_COLUMNS)
 

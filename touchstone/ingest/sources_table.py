@@ -34,6 +34,7 @@ _JUDGES = {
     "livecodebench-tests": "LiveCodeBench",
     "cruxeval": "CRUXEval",
 }
+_MOST_VALUES = 50
 # Columns of rows that state a setting, by its dimension.
 _SETTING_COLUMNS = {
     "task_version": "task_version",
@@ -142,6 +143,8 @@ def _column_settings(label: str, table: AdapterTable) -> pl.DataFrame:
     suite = pl.col("suite") if "suite" in table.columns else pl.lit(None, pl.String)
     with table.reading():
         stated = table.rows.select(pl.col(MODEL).alias("model"), suite.alias("suite"), *found).unique().collect()
+    # A column with a value of its own for each attempt is not a setting.
+    found = [name for name in found if stated[name].n_unique() <= _MOST_VALUES]
     return (
         stated.unpivot(found, index=["model", "suite"], variable_name="setting")
         .drop_nulls(["model", "value"])

@@ -514,6 +514,28 @@ def baseline_verdicts(run: ReportedRun) -> ResultTable:
     return ResultTable("verdicts-table", title, columns, rows, "baseline_verdicts")
 
 
+def comparability(run: ReportedRun) -> ResultTable:
+    """In what the sides of comparisons agree."""
+    columns = [
+        name("compared", "kind"),
+        name("dimension"),
+        verdict("agreement"),
+        Column("must agree", _yes_or_no("required"), "label"),
+        prose("baseline, or most models", "value_a"),
+        prose("this run, or the other models", "value_b"),
+    ]
+    title = "The run and its baseline, and the models of the run"
+    return ResultTable("comparability-table", title, columns, run.table("comparability"), "comparability")
+
+
+def registered_plan(run: ReportedRun) -> ResultTable:
+    """The plan beside what was done."""
+    columns = [name("item"), name("planned"), name("used"), Column("as planned", _yes_or_no("as_planned"), "label")]
+    return ResultTable(
+        "plan-table", "The plan and what was done", columns, run.table("registered_plan"), "registered_plan"
+    )
+
+
 def regressions(run: ReportedRun) -> ResultTable:
     """The cases that changed against the baseline, the largest drop first."""
     columns = [

@@ -49,6 +49,7 @@ def snapshot(table: AdapterTable, folder: Path) -> dict[str, Any]:
         "columns": frame.columns,
         "rows": [list(row) for row in frame.rows()],
         "figures": [list(astuple(each)) for each in table.figures],
+        "settings": [list(astuple(each)) for each in dict.fromkeys(table.settings)],
         "notes": list(table.notes),
         "files": [str(file.relative_to(folder)) for file in table.files],
         "tier_bound": table.tier_bound,

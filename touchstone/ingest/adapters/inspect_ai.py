@@ -283,6 +283,11 @@ def attempt_of(sample: Mapping[str, object]) -> Attempt:
     return attempt
 
 
+def _digest_or_none(scorer: Object) -> str:
+    """A digest of a scorer's options, in which there may be secrets."""
+    return digest_of(shown_json(scorer["options"])) if scorer.get("options") else "none"
+
+
 def _asked(value: object) -> str | None:
     """A digest of the start of what the model was asked: a text, or the texts of messages, whose ids are random.
 
@@ -783,14 +788,13 @@ class _Log:
             limits = "message_limit token_limit time_limit working_limit cost_limit"
             add("limits", section(spec, "config"), limits, "none")
         own = self.score.scorer if self.score else None
-        options = [each.get("options") for each in _objects(spec.get("scorers")) if each.get("name") == own]
-        scorer = {"score": self.shared["score"], "options": digest_of(shown_json(options[0])) if any(options) else None}
-        add("scorer", scorer, "score options")
+        options = [_digest_or_none(each) for each in _objects(spec.get("scorers")) if each.get("name") == own]
+        add("scorer", {"score": self.shared["score"], "options": options[0] if options else None}, "score options")
         solvers = [str(step.get("solver")) for step in _objects(plan.get("steps"))]
         add("agent", {"solver": " > ".join(solvers) or spec.get("solver")}, "solver")
-        arguments = {"task_args": digest_of(shown_json(spec["task_args"])) if spec.get("task_args") else None}
         add("harness", section(spec, "packages"), "inspect_ai")
-        add("harness", arguments | {"dataset": self.shared["dataset"]}, "task_args dataset")
+        arguments = digest_of(shown_json(spec["task_args"])) if spec.get("task_args") else None
+        add("harness", {"task_args": arguments, "dataset": self.shared["dataset"]}, "task_args dataset")
         return found
 
     def record(self, position: int, attempt: Attempt, *, is_graded: bool) -> Record:

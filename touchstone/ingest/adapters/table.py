@@ -261,6 +261,9 @@ def table_from_records(
         frame = pl.DataFrame(clean, schema=schema)
     table = adapter_table(path, format_name, columns, frame, raw_reader)
     figures = [replace(figure, model=encodable(figure.model)) for figure in figures]
+    settings = [
+        replace(each, model=encodable(each.model), suite=each.suite and encodable(each.suite)) for each in settings
+    ]
     notes = tuple(map(encodable, notes))
     return replace(table, files=tuple(files), figures=tuple(figures), settings=tuple(settings), notes=notes)
 

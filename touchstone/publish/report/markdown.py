@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from touchstone.comparison.report import ComparisonReport, case_section, markdown_section
 from touchstone.publish import result_tables as tables
-from touchstone.publish.report.summary import headline, summary
+from touchstone.publish.report.summary import exploratory, headline, summary
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import markdown_table
 from touchstone.text import markdown_paragraph, markdown_text
@@ -34,6 +34,8 @@ def _tables(run: ReportedRun) -> Iterator[str]:
     for declare, is_wanted in (
         (tables.leaderboard, True),
         (tables.checks, any(not check.passed for check in run.checks)),
+        (tables.comparability, any(exploratory(run))),
+        (tables.registered_plan, True),
         (tables.baseline_verdicts, True),
         (_changed_cases, True),
         (tables.pairs, True),

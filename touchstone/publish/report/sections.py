@@ -81,6 +81,19 @@ SECTIONS = (
         ("history",),
     ),
     Section(
+        "comparability",
+        "Were the two sides comparable?",
+        "A comparison is exploratory if its sides differ in a dimension in which they must agree. Unknown is what not "
+        "both sides state; it does not count as a difference.",
+        (tables.comparability,),
+    ),
+    Section(
+        "plan",
+        "Was it planned?",
+        "What a plan fixed before the results were known, and what was done.",
+        (tables.registered_plan,),
+    ),
+    Section(
         "problems",
         "Hardest and flakiest problems",
         "The hardest first. Noise is highest where attempts of the same model disagree most.",

@@ -11,6 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from touchstone.comparison.comparability import agreements_in, exploratory_reasons
+from touchstone.comparison.registered_plan import PlanItem, plan_sentence
 from touchstone.comparison.verdicts import describe_shortage
 from touchstone.publish.figures import number, percent
 from touchstone.publish.reported_run import ReportedRun, Row
@@ -32,7 +34,23 @@ _WHOLE = ("full", "recorded")
 def headline(run: ReportedRun) -> list[str]:
     """The sentences of the first paragraph, in order."""
     changes = change(run) if has_baseline(run) else ()
-    return [visible(sentence) for sentence in (*winner(run), *_rests_on(run), *changes, *failed_checks(run))]
+    first = (*winner(run), *_rests_on(run), *exploratory(run), *planned(run))
+    return [visible(sentence) for sentence in (*first, *changes, *failed_checks(run))]
+
+
+def exploratory(run: ReportedRun) -> Iterator[str]:
+    """A sentence on each comparison whose sides differ in what is required."""
+    for kind, what in (("models", "Comparing these models"), ("baseline", "The comparison with the baseline")):
+        reasons = exploratory_reasons(agreements_in(run.scan("comparability"), kind))
+        if reasons:
+            yield f"{what} is exploratory, because the sides differ ({'; '.join(reasons)})."
+
+
+def planned(run: ReportedRun) -> Iterator[str]:
+    """Whether the run is the one that was planned, if there is a plan."""
+    items = [PlanItem(**row) for row in run.table("registered_plan").to_dicts()]
+    if items:
+        yield f"This is {plan_sentence(items)}."
 
 
 def summary(run: ReportedRun) -> list[str]:
