@@ -8,18 +8,21 @@ is suspect if better models fail it more often: tau-b is negative, and significa
   one is what every sound problem has. For a sound problem the p-value is therefore larger than uniform.
 - The p-value comes from the normal approximation of Kendall's S with the variance for ties in both rankings (Kendall
   1970, section 4.10) and his correction for continuity: most pass rates are 0 or 1, and nothing has to be permuted.
+- The test takes models as independent once their strength is known, but those of one family fail alike. If models
+  hardly differ in strength, that alone makes many problems look inverted. So where a quarter of the problems or more
+  are negative, these show how far the statistic spreads by chance, and if that is further than in theory, the p-value
+  is from a normal distribution as wide (an empirical null, Efron 2004).
 - The p-values of a tier are adjusted by Benjamini and Hochberg (1995).
 - With fewer than six models no order of them would be significant over several problems: nothing is judged.
 
-It is assumed that models fail independently once their strength is known. Models of one family often fail alike, and
-then the p-values are too small; so a suspect is a problem to read, not a verdict on it.
-
-References: Kendall (1970), "Rank correlation methods", 4th edition. Benjamini and Hochberg (1995), "Controlling the
-false discovery rate", Journal of the Royal Statistical Society B 57(1).
+References: Kendall (1970), "Rank correlation methods", 4th edition. Efron (2004), "Large-scale simultaneous hypothesis
+testing: the choice of a null hypothesis", Journal of the American Statistical Association 99(465). Benjamini and
+Hochberg (1995), "Controlling the false discovery rate", Journal of the Royal Statistical Society B 57(1).
 """
 
 import math
 from collections.abc import Iterator
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,8 @@ FEWEST_MODELS = 6
 _DECIMALS = 12
 # Pairs of models at a time, over some problems.
 _MOST_PAIRS = 2_000_000
+# Share of problems with a negative z from which on these show how far z spreads by chance.
+_MANY_NEGATIVE = 0.25
 _PAIR = ("kind", "model_a", "tier_a", "model_b", "tier_b")
 _MOST_NAMED = 5
 
@@ -70,7 +75,9 @@ def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
         solved_by_all=(c == n).all(),
         solved_by_none=(c == 0).all(),
     )
-    rates = counts.select("oid", "model", rate=c / n).pivot("model", index="oid", values="rate", maintain_order=True)
+    # Models by number: one may have the name of a column.
+    number = pl.col("model").rank("dense").cast(pl.String)
+    rates = counts.select("oid", number, rate=c / n).pivot("model", index="oid", values="rate", maintain_order=True)
     models = rates.columns[1:]
     first = rates.select("oid", first=pl.col("oid").first().over(models))
     # Problems with the same outcomes have the same figures.
@@ -78,29 +85,34 @@ def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
     figures = _figures(distinct.select(models).to_numpy(), rates.select(models).to_numpy())
     figures = pl.DataFrame({"first": distinct["oid"], **figures}, nan_to_null=True)
     same_as = pl.when(pl.col("first") != pl.col("oid"), ~pl.col("solved_by_all"), ~pl.col("solved_by_none"))
-    return (
+    rows = (
         shares.join(first, on="oid", how="left", maintain_order="left")
         .join(figures, on="first", how="left", maintain_order="left")
-        .with_columns(p_adjusted=_adjust, same_as=same_as.then("first"))
-        .drop("first")
+        .with_columns(same_as=same_as.then("first"))
     )
+    p_values = pl.DataFrame(_p_values(rows["z"].to_numpy()), nan_to_null=True)
+    return rows.drop("first", "z").hstack(p_values)
 
 
-_adjust = pl.col("p_value").map_batches(
-    lambda p_values: _over_defined(p_values), return_dtype=pl.Float64, is_elementwise=False
-)
+def _p_values(z: Floats) -> dict[str, Floats]:
+    """The p-values of the problems of a tier from their z, and adjusted; NaN: undefined."""
+    p_value, p_adjusted = np.full((2, len(z)), np.nan)
+    known = ~np.isnan(z)
+    p_value[known] = [math.erfc(-each / math.sqrt(2)) / 2 for each in z[known] / _null_spread(z[known])]
+    p_adjusted[known] = benjamini_hochberg(p_value[known])
+    return {"p_value": p_value, "p_adjusted": p_adjusted}
 
 
-def _over_defined(p_values: pl.Series) -> pl.Series:
-    """The p-values adjusted for as many problems as have one."""
-    defined = p_values.is_not_null().to_numpy()
-    adjusted = np.full(len(p_values), np.nan)
-    adjusted[defined] = benjamini_hochberg(p_values.drop_nulls().to_numpy())
-    return pl.Series(adjusted, nan_to_null=True)
+def _null_spread(z: Floats) -> float:
+    """The standard deviation of z for problems that do not depend on strength, from the negative z; at least 1."""
+    negative = -z[z < 0]
+    if len(negative) < _MANY_NEGATIVE * len(z) or not len(negative):
+        return 1.0
+    return max(1.0, float(np.median(negative)) / NormalDist().inv_cdf(0.75))
 
 
 def _figures(problems: Floats, every: Floats) -> dict[str, Any]:
-    """Discrimination, its p-value, and what changes without the problem, of `problems` among `every`; NaN: undefined.
+    """Discrimination, its z, and what changes without the problem, of `problems` among `every`; NaN: undefined.
 
     Both have a row per problem and a column per model with its pass rate, NaN without a decided attempt.
     """
@@ -123,13 +135,13 @@ def _figures_of_block(rates: Floats, totals: Floats, attempted: Integers) -> dic
     ranked, is_better = ~np.isnan(without), _exceeds(without)
     moved = np.where(ranked, np.abs(is_better.sum(axis=1) - _exceeds(all_problems[None]).sum(axis=1)), 0)
     judged = ranked & ~np.isnan(rates)
-    discrimination, p_value = _kendall(rates, is_better, judged)
+    discrimination, z = _kendall(rates, is_better, judged)
     can_judge = judged.sum(axis=1) >= FEWEST_MODELS
     undefined = ~ranked.any(axis=1)
     return {
         "can_judge": can_judge,
         "discrimination": np.where(can_judge, discrimination, np.nan),
-        "p_value": np.where(can_judge, p_value, np.nan),
+        "z": np.where(can_judge, z, np.nan),
         "models_reranked": np.where(undefined, np.nan, np.count_nonzero(moved, axis=1)),
         "largest_rank_change": np.where(undefined, np.nan, moved.max(axis=1)),
         "largest_pass_at_1_change": np.where(
@@ -144,7 +156,7 @@ def _exceeds(values: Floats) -> Booleans:
 
 
 def _kendall(rates: Floats, is_better: Booleans, judged: Booleans) -> tuple[Floats, Floats]:
-    """tau-b of every row of rates with the order of the models, and the p-value against a negative one."""
+    """tau-b of every row of rates with the order of the models, and Kendall's S divided by its standard deviation."""
     passes_more = _exceeds(np.where(judged, rates, np.nan))
     if not judged.all():
         is_better = is_better & judged[:, :, None] & judged[:, None, :]
@@ -159,9 +171,9 @@ def _kendall(rates: Floats, is_better: Booleans, judged: Booleans) -> tuple[Floa
         pairs = m * (m - 1)
         variance = (pairs * (2 * m + 5) - linear_a - linear_b) / 18 + square_a * square_b / (2 * pairs)
         variance += np.where(m > 2, cubic_a * cubic_b / (9 * pairs * (m - 2)), 0)
+        # Towards 0 where it is negative, by Kendall's correction for continuity.
         z = (s + 1) / np.sqrt(variance)
-    p_value = np.array([math.erfc(-each / math.sqrt(2)) / 2 for each in z])
-    return tau, np.where(np.isnan(tau), np.nan, p_value)
+    return tau, np.where(np.isnan(tau), np.nan, z)
 
 
 def _ties(exceeds: Booleans, judged: Booleans, m: Integers) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
