@@ -63,6 +63,15 @@ def _cases(regression_counts: "pl.LazyFrame") -> Figures:
     return regression_counts.select(pl.col(_CASES).sum()).collect().row(0, named=True)
 
 
+def _kill_rate(test_strength: "pl.LazyFrame") -> Figures:
+    import polars as pl
+
+    totals = test_strength.select(pl.col("mutants", "killed", "survived", "undecided", "weak").sum()).collect()
+    row = totals.row(0, named=True)
+    decided = row["killed"] + row["survived"]
+    return row | {"kill_rate": row["killed"] / decided if decided else None}
+
+
 FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "sources": _files,
     "quarantine": _kinds,
@@ -81,6 +90,9 @@ FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "routing_policies": plotted(["policy"], ["saving"]),
     "model_comparison": _verdicts,
     "regression_counts": _cases,
+    "test_strength": _kill_rate,
+    "contamination": plotted(["model", "tier", "column"], ["difference"]),
+    "reference_overlap": plotted(["model", "tier"], ["overlap_passed", "overlap_failed"]),
 }
 
 

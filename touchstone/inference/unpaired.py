@@ -6,8 +6,9 @@ clusters), and the two are combined by MOVER, which for proportions is Newcombe'
     low  = d - sqrt((a - a_low)^2 + (b_high - b)^2 - 2 r (a - a_low) (b_high - b)),  d = a - b
 
 and likewise for the upper end. r is the correlation between the two means, from the residuals of the units that have
-values on both sides: 0 if none does. Student's t has the degrees of freedom of the difference (Welch). The p-value is 1 - the highest confidence at which the interval excludes 0, so
-test and interval never disagree. Coverage is simulated in `tests/audit/test_contamination_coverage.py`.
+values on both sides: 0 if none does. Student's t has the degrees of freedom of the difference: Welch's, or the fewest
+of a side if the sides share units. The p-value is 1 - the highest confidence at which the interval excludes 0, so that
+test and interval never disagree. `tests/inference/test_unpaired.py` simulates the coverage.
 
 References: Newcombe (1998), "Interval estimation for the difference between independent proportions", Statistics in
 Medicine 17(8). Zou and Donner (2008), "Construction of confidence limits about effect measures: a general approach",
@@ -88,7 +89,7 @@ def unpaired_difference(first: Sample, second: Sample, settings: IntervalSetting
     difference = one.histogram.mean - other.histogram.mean
     if min(one.histogram.units, other.histogram.units) < MIN_UNITS:
         return UnpairedDifference(difference)
-    correlation, degrees = _correlation(one, other), _welch_degrees(one.histogram, other.histogram)
+    correlation, degrees = _correlation(one, other), _degrees(one, other)
 
     def limits(confidence: float) -> tuple[float, float]:
         at = settings.model_copy(update={"confidence": confidence})
@@ -106,12 +107,16 @@ def _reach(towards: float, away: float, correlation: float) -> float:
     return math.sqrt(max(0.0, towards**2 + away**2 - 2 * correlation * towards * away))
 
 
-def _welch_degrees(one: UnitHistogram, other: UnitHistogram) -> float | None:
-    """Welch's degrees of freedom of the difference (Satterthwaite); those of the other side if one does not vary."""
-    sides = [(side.standard_error, side.degrees_of_freedom) for side in (one, other)]
+def _degrees(one: _Side, other: _Side) -> float | None:
+    """Welch's degrees of freedom of the difference (Satterthwaite); the fewest of a side if the sides share units."""
+    sides = [(side.histogram.standard_error, side.histogram.degrees_of_freedom) for side in (one, other)]
     varying = [(error**2, degrees) for error, degrees in sides if error is not None and degrees is not None]
+    if not varying:
+        return None
+    if len(np.intersect1d(one.numbers, other.numbers)):
+        return min(degrees for _, degrees in varying)
     total = math.fsum(variance for variance, _ in varying)
-    return total**2 / math.fsum(variance**2 / degrees for variance, degrees in varying) if varying else None
+    return total**2 / math.fsum(variance**2 / degrees for variance, degrees in varying)
 
 
 def _correlation(one: _Side, other: _Side) -> float:

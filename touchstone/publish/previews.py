@@ -34,6 +34,9 @@ _ORDER = {
     "model_comparison": ("p_adjusted", "model_a", "tier_a", "model_b", "tier_b"),
     "baseline_verdicts": ("p_adjusted", "model", "tier"),
     "regressions": ("delta", "model", "tier", "oid"),
+    "test_strength": ("kill_rate", "oid"),
+    "contamination": ("-difference", "model", "tier"),
+    "reference_overlap": ("-difference", "model", "tier"),
     "slices": ("column", "value", "-pass_at_1", "model", "tier"),
 }
 

@@ -355,7 +355,18 @@ def caveats(run: ReportedRun) -> list[str]:
     """The sentences; if there is no reservation, one that says what that rests on."""
     found = [
         sentence
-        for of in (_warnings, _outcomes, _small, _intervals, _refused, _flaky, _costs, _fidelity, _controls)
+        for of in (
+            _warnings,
+            _outcomes,
+            _small,
+            _intervals,
+            _refused,
+            _flaky,
+            _seen_before,
+            _costs,
+            _fidelity,
+            _controls,
+        )
         for sentence in of(run)
     ]
     well = run.table("pass_at_k").height and all(check.passed for check in run.checks)
@@ -435,6 +446,16 @@ def _flaky(run: ReportedRun) -> Iterator[str]:
     if tests.height:
         where = counted(tests["oid"].n_unique(), "problem")
         yield f"{counted(tests.height, 'test')} of {where} {'is' if tests.height == 1 else 'are'} flaky."
+
+
+def _seen_before(run: ReportedRun) -> Iterator[str]:
+    rows = run.table("contamination").filter(pl.col("finding") == "higher before")
+    if rows.height:
+        models = rows["model"].unique().sort().to_list()
+        yield (
+            f"{counted(len(models), 'model does', 'models do')} significantly better on problems from before the "
+            f"training cutoff: {some_of(models, _MOST_NAMED)}."
+        )
 
 
 def _costs(run: ReportedRun) -> Iterator[str]:
