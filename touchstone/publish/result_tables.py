@@ -535,7 +535,7 @@ def test_strength(run: ReportedRun) -> ResultTable:
         count("survived"),
         count("undecided"),
         Column(
-            "lets more than a third survive",
+            "more than a third survive",
             lambda row: Cell({True: "yes", False: "no"}.get(row["weak"], "-")),
             "label",
         ),
@@ -574,7 +574,7 @@ def contamination(run: ReportedRun) -> ResultTable:
     columns = [
         *_sides(run),
         name("column"),
-        verdict("pass@1", "finding"),
+        verdict("finding"),
         figure("before", "pass_at_1_before"),
         figure("after", "pass_at_1_after"),
         figure("before less after", "difference", signed),
