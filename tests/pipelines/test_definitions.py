@@ -121,16 +121,21 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "baseline_verdicts": ["attempt_scores", "problems"],
         "regressions": ["attempt_scores", "problems"],
         "regression_counts": ["attempt_scores", "problems"],
+        "mutants": ["baselines", "validator_noise"],
+        "test_strength": ["baselines", "mutants"],
+        "contamination": ["problem_pass_at_k", "problem_slices", "problems"],
+        "reference_overlap": ["outcomes", "problem_files", "problems", "validated_fixes"],
         "history": [
             "baseline_verdicts",
+            "contamination",
             "cross_tier",
             "economics",
             "model_comparison",
             "model_statistics",
             "next_samples",
-            "problem_files",
             "problem_frontier",
             "quarantine",
+            "reference_overlap",
             "regression_counts",
             "regressions",
             "reliability",
@@ -141,7 +146,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "run_scores",
             "settings",
             "slices",
-            "validated_fixes",
+            "test_strength",
             "validator_variance",
         ],
         "problem_history": ["history"],
@@ -152,7 +157,8 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
     assert sorted(set(groups.values())) == [
-        "comparison", "economics", "ingest", "metrics", "models", "publish", "reliability", "scores", "validation"
+        "audit", "comparison", "economics", "ingest", "metrics", "models", "publish", "reliability", "scores",
+        "validation",
     ]  # fmt: skip
 
 
@@ -184,6 +190,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "sources.rows_accepted",
         "suite_scores.classes_add_up",
         "suite_scores.no_empty_suite",
+        "test_strength.tests_notice",
         "tiers.missing_scores",
         "validator_noise.no_flaky_tests",
     }

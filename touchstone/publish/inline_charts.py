@@ -31,7 +31,7 @@ class InlineChart:
     interval: tuple[str, str]
     names: tuple[str, ...]
     order: str
-    larger: str = ""
+    larger: str
 
 
 _CI, _MODEL = ("ci_low", "ci_high"), ("model", "tier")
@@ -44,13 +44,6 @@ INLINE = {
     "economics": InlineChart("Cost of a pass in dollars", "cost_of_pass", _CI, _MODEL, "cost_of_pass", "cost_quality"),
     "model_comparison": InlineChart(
         "pass@1 of the first less the second", "difference", _CI, _PAIR, "p_adjusted", "pairwise_verdicts"
-    ),
-    "test_strength": InlineChart("Share of mutants that the tests kill", "kill_rate", _CI, ("oid",), "kill_rate"),
-    "contamination": InlineChart(
-        "pass@1 before the cutoff less after it", "difference", _CI, _MODEL, "-difference", "slices"
-    ),
-    "reference_overlap": InlineChart(
-        "Overlap with the reference: passing less failing fixes", "difference", _CI, _MODEL, "-difference"
     ),
 }
 
@@ -98,14 +91,14 @@ def _row(*cells: str | float | None) -> _Row:
     return _Row(f"{text} {significant(figure, 3)}", figure, *ends)
 
 
-def _label(model: str, tier: str = "", other_model: str | None = None, other_tier: str | None = None) -> str:
-    """A model and tier, or two of them, or a problem.
+def _label(model: str, tier: str, other_model: str | None = None, other_tier: str | None = None) -> str:
+    """A model and tier, or two of them.
 
     >>> _label("m", "T1"), _label("m", "T1", "n", "T1"), _label("m", "T1", "m", "T0")
     ('m T1', 'm / n T1', 'm T1 / T0')
     """
     if other_model is None:
-        return f"{model} {tier}".rstrip()
+        return f"{model} {tier}"
     return f"{model} / {other_model} {tier}" if tier == other_tier else f"{model} {tier} / {other_tier}"
 
 
@@ -114,8 +107,7 @@ def _markdown(chart: InlineChart, rows: Sequence[_Row], total: int) -> str:
     low, high = min(0.0, *ends), max(0.0, *ends)
     caption = f"{chart.title}, from {significant(low, 3)} to {significant(high, 3)}"
     if len(rows) < total:
-        caption += f"; {len(rows)} of {total:,} rows"
-        caption += f", the others with `touchstone chart {chart.larger}`" if chart.larger else ""
+        caption += f"; {len(rows)} of {total:,} rows, the others with `touchstone chart {chart.larger}`"
     return f"![{chart.title}](<data:image/svg+xml,{quote(_svg(rows, low, high), safe=_SAFE)}>)\n\n{caption}"
 
 
