@@ -121,7 +121,7 @@ def simulated(shape: Shape, means: tuple[float, float], runs: int) -> Iterator[U
 @pytest.mark.parametrize("means", MEANS, ids=str)
 @pytest.mark.parametrize("shape", nightly_but([SHAPES[0]], SHAPES), ids=str)
 def test_intervals_cover_the_truth_and_false_alarms_are_rare(shape: Shape, means: tuple[float, float]) -> None:
-    runs = 300 if shape == SHAPES[0] else 2000
+    runs = 200 if shape == SHAPES[0] else 1000
     truth = means[0] - means[1]
     found = [each for each in simulated(shape, means, runs) if each.low is not None and each.high is not None]
     covered = np.mean([each.low <= truth <= each.high for each in found])  # type: ignore[operator]
