@@ -1,5 +1,6 @@
 """Would the tests notice? Mutants of the reference fix through the real validator, and a suite that was weakened."""
 
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -21,23 +22,43 @@ TESTS = "from grade import grade\n\n\ndef test_edge():\n    assert grade(50) == 
 BELOW = "\n\ndef test_below():\n    assert grade(49) == 'fail'\n"
 
 
+# A problem with a command of its own and a patch as its reference fix: the same code, and the same mistakes.
+PATCH = """--- a/grade.py
++++ b/grade.py
+@@ -1,2 +1,2 @@
+ def grade(points):
+-    return 'pass' if points > 50 else 'fail'
++    return 'pass' if points >= 50 else 'fail'
+"""
+COMMAND = f"{sys.executable} -B check.py"
+PROGRAM = {"readable": [sys.prefix, sys.base_prefix]}
+CHECKED = "from grade import grade\n\nassert [grade(49), grade(50)] == ['fail', 'pass']\n"
+
+
 def make(root: Path, most: int) -> tuple[Folder, RunOutcome]:
-    """Two problems with the same fix; one has lost a test. A third has no reference fix."""
+    """Problems with the same fix. One has lost a test, one has no reference fix, one is tested by a command."""
     folder, problems, attempts = Folder(root), [], []
-    for oid, tests, reference in (("tested", TESTS + BELOW, RIGHT), ("weakened", TESTS, RIGHT), ("bare", TESTS, "")):
+    for oid, tests, *reference in (
+        ("tested", TESTS + BELOW, RIGHT, "", ""),
+        ("weakened", TESTS, RIGHT, "", ""),
+        ("bare", TESTS, "", "", ""),
+        ("command", "", "", PATCH, COMMAND),
+    ):
         clone = root / "clones" / oid
         clone.mkdir(parents=True)
         (clone / "grade.py").write_text(BROKEN)
+        (clone / "check.py").write_text(CHECKED)
         (clone / "test_grade.py").write_text(tests)
-        problems.append((oid, "grade.py", oid, reference))
+        problems.append((oid, "grade.py", oid, *reference))
         attempts.append((oid, 1, RIGHT))
-    folder.problems(_csv(("oid", "filename", "working_directory", "reference_fix"), problems))
+    columns = ("oid", "filename", "working_directory", "reference_fix", "reference_patch", "test_command")
+    folder.problems(_csv(columns, problems))
     folder.fixes("m", _csv(("oid", "iteration_id", "fixed_file"), attempts))
     return configured(folder, most)
 
 
 def configured(folder: Folder, most: int) -> tuple[Folder, RunOutcome]:
-    folder.configure(clones_dir="clones", k_values=[1], validation={**FAST, "mutants": most})
+    folder.configure(clones_dir="clones", k_values=[1], validation={**FAST, "command": PROGRAM, "mutants": most})
     return folder, evaluate(folder)
 
 
@@ -53,6 +74,7 @@ def test_a_weakened_suite_kills_fewer_mutants(run: tuple[Folder, RunOutcome]) ->
     assert (rows["tested"]["mutants"], rows["tested"]["kill_rate"], rows["tested"]["weak"]) == (5, 1.0, False)
     assert (rows["weakened"]["mutants"], rows["weakened"]["survived"]) == (5, 1)
     assert rows["weakened"]["ci_low"] < rows["weakened"]["kill_rate"] < rows["weakened"]["ci_high"]
+    assert (rows["command"]["mutants"], rows["command"]["kill_rate"]) == (5, 1.0)
     assert (rows["bare"]["kill_rate"], rows["bare"]["weak"]) == (None, None)
     assert rows["bare"]["reason"] == "no reference fix"
     assert outcome.exit_code == 0
