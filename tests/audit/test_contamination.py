@@ -106,6 +106,16 @@ def test_only_what_both_add_counts() -> None:
     assert overlap("@@ @@\n+a b c d", frozenset(), frozenset()) is None
 
 
+def test_what_was_elsewhere_in_the_file_is_not_new() -> None:
+    key = {"model": ["m"], "tier": "T0", "oid": "p", "iteration_id": "1"}
+    # Both write `a b c d e`, which is in the file already; only the fix goes on with `f`.
+    files = pl.LazyFrame({"oid": ["p"], "text": ["a b c d e"], "reference_diff": ["@@ @@\n+a b c d e"]})
+    problems = pl.LazyFrame({"oid": ["p"], "cluster": [None]}, schema_overrides={"cluster": pl.String})
+    fixes, outcomes = pl.LazyFrame({**key, "diff": "@@ @@\n+a b c d e f"}), pl.LazyFrame({**key, "passed": False})
+    [row] = reference_overlap(fixes, files, outcomes, problems, SETTINGS).collect().iter_rows(named=True)
+    assert (row["overlap_failed"], row["overlap_passed"], row["difference"]) == (0.0, None, None)
+
+
 def test_through_a_run(tmp_path_factory: pytest.TempPathFactory, touchstone: Command) -> None:
     """Dates in the problems file, fixes that copy the reference, and the tables in SQL."""
     tests = "from calc import add\n\n\ndef test_add():\n    assert add(2, 1) == 3\n"
