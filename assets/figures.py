@@ -77,6 +77,15 @@ def _cases(regression_counts: "pl.LazyFrame") -> Figures:
     return regression_counts.select(pl.col(_CASES).sum()).collect().row(0, named=True)
 
 
+def _kill_rate(test_strength: "pl.LazyFrame") -> Figures:
+    import polars as pl
+
+    totals = test_strength.select(pl.col("mutants", "killed", "survived", "undecided", "weak").sum()).collect()
+    row = totals.row(0, named=True)
+    decided = row["killed"] + row["survived"]
+    return row | {"kill_rate": row["killed"] / decided if decided else None}
+
+
 FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "sources": _files,
     "quarantine": _kinds,
@@ -97,6 +106,9 @@ FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "regression_counts": _cases,
     "problem_audit": _counted_verdicts(PROBLEM_VERDICTS),
     "audited_leaderboard": _without_suspects,
+    "test_strength": _kill_rate,
+    "contamination": plotted(["model", "tier", "column"], ["difference"]),
+    "reference_overlap": plotted(["model", "tier"], ["overlap_passed", "overlap_failed"]),
 }
 
 

@@ -968,7 +968,7 @@ _FIGURES = [
             diff=text("Unified diff from the reference fix to the mutant.", nullable=False),
         ),
         ("oid", "mutant"),
-        code=("touchstone.audit.strength", "touchstone.validation.stage", "touchstone.validation"),
+        code=("touchstone.audit.strength", "touchstone.audit.mutants", "touchstone.validation"),
         reads=("baselines", "validator_noise"),
         step=True,
         in_snapshots=False,

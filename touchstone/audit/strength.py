@@ -2,15 +2,13 @@
 
 A mutant that the tests reject is killed, one that they pass survives: a wrong fix of that kind would count as a pass.
 Some survivors mean the same as the reference fix, which no tool can decide, so a kill rate below 1 is a reason to look
-and not a proof. How mutants are made belongs in `mutations`.
+and not a proof. How mutants are made belongs in `mutations`, their validation in `mutants`.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
-from touchstone.audit.mutations import Mutant, choose_mutants
 from touchstone.checks import CheckResult
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import wilson
@@ -18,34 +16,13 @@ from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, digest
 from touchstone.tables import TABLES
 from touchstone.text import counted, counted_of, some_of, visible
-from touchstone.validation.fixes.apply_fix import AppliedFix
-from touchstone.validation.fixes.line_diff import diff_lines
-from touchstone.validation.outcomes import (
-    ExcludedTests,
-    Row,
-    ValidatedProblem,
-    is_final,
-    judge_fix,
-    reference_verdict,
-    validate_problems,
-)
-from touchstone.validation.protocol import SETTLED, NoTarget
-from touchstone.validation.session import Request, ValidationSession
+from touchstone.validation.protocol import SETTLED
 from touchstone.validation.stage import ValidationStage, content_digest
-from touchstone.validation.targets import Target
 
+Row = dict[str, Any]
 # More survivors than this, and the tests of the problem are weak.
 MAX_SURVIVING = 1 / 3
 _MOST_NAMED = 5
-
-
-@dataclass(frozen=True)
-class _Planned:
-    problem: ValidatedProblem
-    reference: AppliedFix
-    mutant: Mutant
-    applied: AppliedFix
-    request: Request
 
 
 def write_mutants(stage: ValidationStage) -> Part:
@@ -58,55 +35,14 @@ def write_mutants(stage: ValidationStage) -> Part:
     current = store.current("mutants", made_from)
     if current is not None and current.settled:
         return current
-    rows = list(_mutant_rows(targets, stage.session, excluded, most)) if targets else []
+    rows: list[Row] = []
+    if targets:
+        from touchstone.audit.mutants import mutant_rows
+
+        rows = list(mutant_rows(targets, stage.session, excluded, most))
     frame = pl.DataFrame(rows, schema={**TABLES["mutants"].dtypes, SETTLED: pl.Boolean()})
     settled, frame = bool(frame[SETTLED].all()), frame.drop(SETTLED)
     return store.write("mutants", frame.lazy(), made_from, fingerprint=content_digest(frame), settled=settled)
-
-
-def _mutant_rows(
-    targets: Mapping[str, Target | NoTarget], validation: ValidationSession, excluded: ExcludedTests, most: int
-) -> Iterator[Row]:
-    problems = validate_problems(targets, validation, excluded)
-    planned = [plan for known in problems.values() for plan in _plan(known, validation, most)]
-    reports = validation.reports([plan.request for plan in planned], "validating mutants of the reference fixes")
-    numbers: dict[str, int] = {}
-    for plan in planned:
-        report, verdict = judge_fix(reports[plan.request.key].report, plan.applied, plan.problem, validation)
-        oid, mutant, status = plan.problem.target.problem.oid, plan.mutant, verdict.status
-        final = is_final(status, report)
-        numbers[oid] = numbers.get(oid, 0) + 1
-        diff = diff_lines(mutant.path, plan.reference.changes[mutant.path], mutant.content)
-        yield {
-            "oid": oid,
-            "mutant": numbers[oid],
-            "path": mutant.path,
-            "line": mutant.line,
-            "change": mutant.change,
-            "status": status,
-            "result": "survived" if status == "passed" else "killed" if final else "undecided",
-            "diff": "\n".join(diff),
-            # What is undecided is tried again by the next run, as for any other fix.
-            SETTLED: final,
-        }
-
-
-def _plan(known: ValidatedProblem | NoTarget, validation: ValidationSession, most: int) -> Iterator[_Planned]:
-    """The mutants of a problem whose reference fix passes, each as a fix of its own."""
-    if isinstance(known, NoTarget) or not isinstance(known.applied, AppliedFix):
-        return
-    verdict = reference_verdict(known, validation.settings.success)
-    if verdict is None or verdict.status != "passed":
-        return
-    reference, tree, tests = known.applied, known.target.tree, set(known.target.problem.judge_files)
-    files = [
-        (path, tree.read(path) if path in tree.files else None, content)
-        for path, content in sorted(reference.changes.items())
-        if content is not None and path.endswith(".py") and path not in tests
-    ]
-    for mutant in choose_mutants(files, most):
-        applied = replace(reference, changes={**reference.changes, mutant.path: mutant.content})
-        yield _Planned(known, reference, mutant, applied, validation.request(known.target, applied))
 
 
 def test_strength(

@@ -735,6 +735,84 @@ def flaky_tests(run: ReportedRun) -> ResultTable:
     )
 
 
+def test_strength(run: ReportedRun) -> ResultTable:
+    """The kill rate of every problem's tests, the weakest first."""
+    columns = [
+        name("problem", "oid"),
+        estimate("kill rate", "kill_rate"),
+        count("killed"),
+        count("survived"),
+        count("undecided"),
+        Column(
+            "more than a third survive",
+            lambda row: Cell({True: "yes", False: "no"}.get(row["weak"], "-")),
+            "label",
+        ),
+        prose("not judged because", "reason"),
+    ]
+    rows = run.table("test_strength").sort("kill_rate", "oid", nulls_last=True)
+    title = f"mutants of the reference fix that the tests kill {_level(run)}"
+    return ResultTable("strength-table", title, columns, rows, "test_strength")
+
+
+def surviving_mutants(run: ReportedRun) -> ResultTable:
+    """The mistakes that no test noticed."""
+
+    def lines(sign: str) -> Callable[[Row], Cell]:
+        def cell(row: Row) -> Cell:
+            changed = (line[1:].strip() for line in row["diff"].split("\n")[2:] if line.startswith(sign))
+            return text(" ".join(changed))
+
+        return cell
+
+    columns = [
+        name("problem", "oid"),
+        Column("file", lambda row: text(f"{row['path']}:{row['line']}"), "name"),
+        prose("mistake", "change"),
+        Column("reference fix", lines("-"), "text"),
+        Column("mutant that passes", lines("+"), "text"),
+    ]
+    rows = run.scan("mutants").filter(pl.col("result") == "survived").sort("oid", "mutant").collect()
+    return ResultTable(
+        "survivors-table", "Mutants that pass: read them before you trust a pass", columns, rows, "mutants"
+    )
+
+
+def contamination(run: ReportedRun) -> ResultTable:
+    """pass@1 before and after each model's training cutoff."""
+    columns = [
+        *_sides(run),
+        name("column"),
+        verdict("finding"),
+        figure("before", "pass_at_1_before"),
+        figure("after", "pass_at_1_after"),
+        figure("before less after", "difference", signed),
+        Column("CI", lambda row: Cell(interval(row, ""))),
+        figure("adjusted p", "p_adjusted", p_value),
+        count("problems before", "problems_before"),
+        count("problems after", "problems_after"),
+    ]
+    title = f"pass@1 before and after the cutoff, with {run.confidence} confidence intervals"
+    return ResultTable("cutoff-table", title, columns, _ranked(run, run.table("contamination")), "contamination")
+
+
+def reference_overlap(run: ReportedRun) -> ResultTable:
+    """How much of what fixes add is in the reference fix too."""
+    columns = [
+        *_sides(run),
+        figure("passing fixes", "overlap_passed"),
+        figure("failing fixes", "overlap_failed"),
+        figure("difference", "difference", signed),
+        Column("CI", lambda row: Cell(interval(row, ""))),
+        count("passing", "fixes_passed"),
+        count("failing", "fixes_failed"),
+        count("problems"),
+    ]
+    title = f"share of the added 5-grams that the reference fix adds too, with {run.confidence} confidence intervals"
+    rows = _ranked(run, run.table("reference_overlap"))
+    return ResultTable("overlap-table", title, columns, rows, "reference_overlap")
+
+
 def outcomes(run: ReportedRun) -> ResultTable:
     """How attempts ended, per model, and what decided it."""
     rows = run.outcome_counts

@@ -124,6 +124,20 @@ SECTIONS = (
         (tables.rulings, tables.readings, tables.verdict_readings),
     ),
     Section(
+        "test-strength",
+        "Would the tests notice a wrong fix?",
+        "Each mutant is the reference fix with one mistake, which the tests should reject. One that passes shows a "
+        "mistake that no test notices, or means the same as the reference fix, which only a reader can tell.",
+        (tables.test_strength, tables.surviving_mutants),
+    ),
+    Section(
+        "contamination",
+        "Had the model seen the answer?",
+        "A model that has seen the answers does better on problems from before its training cutoff, and its fixes "
+        "resemble the reference fix. Neither is a proof: older problems may be easier, and all right fixes are alike.",
+        (tables.contamination, tables.reference_overlap),
+    ),
+    Section(
         "checks",
         "Checks, gates and quarantine",
         "A failed gate keeps a run from being published; any other check warns or fails the run.",

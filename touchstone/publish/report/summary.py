@@ -386,6 +386,7 @@ def caveats(run: ReportedRun) -> list[str]:
             _refused,
             _flaky,
             _suspects,
+            _seen_before,
             _costs,
             _fidelity,
             _controls,
@@ -539,6 +540,16 @@ def _flaky(run: ReportedRun) -> Iterator[str]:
     if tests.height:
         where = counted(tests["oid"].n_unique(), "problem")
         yield f"{counted(tests.height, 'test')} of {where} {'is' if tests.height == 1 else 'are'} flaky."
+
+
+def _seen_before(run: ReportedRun) -> Iterator[str]:
+    rows = run.table("contamination").filter(pl.col("finding") == "higher before")
+    if rows.height:
+        models = rows["model"].unique().sort().to_list()
+        yield (
+            f"{counted(len(models), 'model does', 'models do')} significantly better on problems from before the "
+            f"training cutoff: {some_of(models, _MOST_NAMED)}."
+        )
 
 
 def _costs(run: ReportedRun) -> Iterator[str]:
