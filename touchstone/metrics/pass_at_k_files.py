@@ -86,10 +86,12 @@ def calculate_inputs(
     attempts = pl.concat([frame.select(*_COUNTED) for frame in rows.attempts.values()]).lazy()
     counts = count_outcomes(attempts)
     histogram = outcome_histogram(counts, rows.problems.lazy()).collect(engine="streaming")
-    groups = sorted(set(attempts.select("model", "tier").unique().collect().iter_rows()))
+    groups = set(attempts.select("model", "tier").unique().collect().iter_rows())
+    # A model of which every row is refused does not disappear.
+    groups |= {(model, DEFAULT_TIER) for model, frame in rows.attempts.items() if frame.is_empty()}
     most = attempts.group_by("model", "tier", "oid").len().select(pl.col("len").max()).collect().item()
-    ks = list(k_values) if k_values is not None else fitting_ks(int(most))
-    table = summarise(histogram, groups, rows.problems.height, ks, intervals)
+    ks = list(k_values) if k_values is not None else fitting_ks(int(most or 1))
+    table = summarise(histogram, sorted(groups), rows.problems.height, ks, intervals)
     notes = [*dict.fromkeys(rows.notes), *_notes_on_suites(counts, rows.problems.lazy())]
     done = Calculation(table.sort("model", "tier", "k"), rows.quarantine, rows.unreadable, notes)
     return done, ks

@@ -95,6 +95,27 @@ def test_figures_only_where_every_task_has_k_samples(tmp_path: Path) -> None:
     assert figures(table) == {(None, "pass@1"): (None, 0.75)}
 
 
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_file_that_was_appended_to_itself_counts_once(tmp_path: Path, times: int) -> None:
+    lines = HUMAN_EVAL.read_text().splitlines()
+    table = read(tmp_path, *(lines * times))
+    once = read_adapted(HUMAN_EVAL)
+    accepted = table.frame.filter(pl.col("__kind").is_null())
+    assert accepted.drop("llm_name", "__model").equals(once.frame.drop("llm_name", "__model"))
+    assert figures(table) == figures(once)
+    refused_rows = table.frame.drop_nulls("__kind").select("__line", "__kind", "__broken").rows()
+    assert len(refused_rows) == (times - 1) * len(lines)
+    assert refused_rows[0] == (len(lines) + 1, "duplicate", "repeats line 1: the file was appended to itself")
+
+
+def test_equal_samples_are_further_attempts(tmp_path: Path) -> None:
+    """A model may answer the same way twice, and without answers equal verdicts say nothing."""
+    same_task = [result(), result()]
+    assert refused(read(tmp_path, *same_task)) == []
+    unknown = [result(task_id=f"a/{place}", completion=None) for place in (1, 2)] * 2
+    assert refused(read(tmp_path, *unknown)) == []
+
+
 def test_other_keys_are_carried_unless_they_are_long(tmp_path: Path) -> None:
     long = "x" * (MAX_CARRIED_LENGTH + 1)
     table = read(tmp_path, result(temperature=0.80, prompt=long), result(prompt=long))

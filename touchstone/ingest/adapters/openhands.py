@@ -61,6 +61,7 @@ from touchstone.ingest.adapters.table import (
     ReportedFigure,
     fill_records,
     number_attempts,
+    refuse_repetition,
     table_from_records,
 )
 from touchstone.ingest.adapters.tool_figures import tokens_without_cache
@@ -98,6 +99,7 @@ def read_openhands(path: Path) -> AdapterTable:
     place = hashlib.blake2b(os.fsencode(path.absolute().with_name(_output_name(path))), digest_size=8).hexdigest()
     verdicts, evaluated = _verdicts_beside(path)
     records = line_records(path, "instance", partial(_fill, verdicts), {"llm_name": model})
+    refuse_repetition(records, "model_patch")
     number_attempts(record for record in records if record.cells.get("iteration_id") is None)
     for record in records:
         if record.kind is None:

@@ -55,6 +55,7 @@ from touchstone.ingest.adapters.table import (
     ReportedFigure,
     encodable,
     number_attempts,
+    refuse_repetition,
     table_from_records,
     undecide_failures,
     words,
@@ -424,6 +425,7 @@ def read_predictions(path: Path) -> AdapterTable:
     records = line_records(path, "prediction", fill) if by_line else object_records(_elements(path), "prediction", fill)
     if not records:
         raise InputFileError(f"{path}: there is no prediction in the file")
+    refuse_repetition(records, _PATCH)
     several = sum(count > 1 for count in number_attempts(records).values())
     which = counted(several, "instance has", "instances have")
     notes = undecide_unless_judged(records)
