@@ -215,3 +215,18 @@ def test_inspect_files_counts_what_is_accepted_and_says_why_the_rest_is_not(
     native.write_text("oid,iteration_id,passed\na,1,true\na,2,perhaps\n")
     (found,) = json.loads(touchstone("inspect-files", native, "--json").stdout)["files"]
     assert (found["attempts"], found["refused"]) == (1, 1)
+
+
+def test_tasks_that_differ_in_their_dashes_get_a_hint(touchstone: Command, tmp_path: Path) -> None:
+    """Versions of Inspect differ in how they write the name of a task."""
+    logs = []
+    for place, task in enumerate(("fix_it", "fix-it")):
+        spec = SPEC | {"task": task, "run_id": task}
+        logs.append(write_eval(tmp_path / f"{place}.eval", [sample(uuid=task)], header("tests", eval=spec)))
+    hint = "'fix-it' and 'fix_it' differ only in dashes and underscores: if they are one, give it one name"
+    assert f"note: the suites {hint}\n" in touchstone("pass-at-k", *logs).stderr
+    compared = touchstone("compare", *logs)
+    hint = (
+        "'fix_it/a' (baseline) and 'fix-it/a' (current) differ only in dashes and underscores, so they are not compared"
+    )
+    assert f"note: {hint}; 1 such pair\n" in compared.stderr

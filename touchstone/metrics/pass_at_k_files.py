@@ -20,7 +20,7 @@ from touchstone.ingest.unchanged import read_unchanged
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
 from touchstone.names import check_model_name
 from touchstone.progress import report_step
-from touchstone.text import some_of
+from touchstone.text import some_of, without_dashes
 from touchstone.vocabulary import DEFAULT_TIER
 
 _COUNTED = ("model", "tier", "oid", "iteration_id", "passed")
@@ -93,8 +93,20 @@ def calculate_inputs(
     ks = list(k_values) if k_values is not None else fitting_ks(int(most or 1))
     table = summarise(histogram, sorted(groups), rows.problems.height, ks, intervals)
     notes = [*dict.fromkeys(rows.notes), *_notes_on_suites(counts, rows.problems.lazy())]
+    notes += _alike(rows.problems["suite"].unique().sort().to_list())
     done = Calculation(table.sort("model", "tier", "k"), rows.quarantine, rows.unreadable, notes)
     return done, ks
+
+
+def _alike(suites: Sequence[str]) -> list[str]:
+    """A hint if two suites may be the same one: versions of a tool differ in how they write its name."""
+    first: dict[str, str] = {}
+    pairs = [(first.setdefault(without_dashes(suite), suite), suite) for suite in suites]
+    return [
+        f"the suites {one!r} and {other!r} differ only in dashes and underscores: if they are one, give it one name"
+        for one, other in pairs
+        if one != other
+    ]
 
 
 def _notes_on_suites(counts: pl.LazyFrame, problems: pl.LazyFrame) -> list[str]:
