@@ -211,6 +211,7 @@ def test_inspect_files_counts_what_is_accepted_and_says_why_the_rest_is_not(
     (found,) = json.loads(touchstone("inspect-files", copy, "--json").stdout)["files"]
     assert (found["problems"], found["attempts"], found["refused"]) == (4, 4, 4)
     assert "4 rows are refused; line 9: repeats line 1" in found["notes"]
+    assert "left out: doc, target, arguments, resps, filtered_resps" in found["notes"]
     native = tmp_path / "m_fixes.csv"
     native.write_text("oid,iteration_id,passed\na,1,true\na,2,perhaps\n")
     (found,) = json.loads(touchstone("inspect-files", native, "--json").stdout)["files"]

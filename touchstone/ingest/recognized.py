@@ -37,9 +37,9 @@ class RecognizedSource:
     problems: int
     attempts: int
     most_attempts: int
-    refused: int | None = None
     notes: tuple[str, ...] = ()
     unreadable: str | None = None
+    refused: int | None = None
 
 
 def recognized_sources(
