@@ -84,6 +84,15 @@ def counted_of(count: int, total: int, noun: str, plural: str | None = None) -> 
     return f"{count:,} of {counted(total, noun, plural)}"
 
 
+def without_dashes(name: str) -> str:
+    """A name in which dashes and underscores are the same.
+
+    >>> without_dashes("fix-it") == without_dashes("fix_it")
+    True
+    """
+    return name.replace("-", "_")
+
+
 def some_of(names: Sequence[str], most: int = 5) -> str:
     """The first names of a list, and how many more there are.
 

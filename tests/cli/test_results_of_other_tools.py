@@ -188,3 +188,46 @@ def test_a_figure_of_a_few_problems_says_so(touchstone: Command, tmp_path: Path)
     done = touchstone("pass-at-k", write_eval(tmp_path / "log.eval", samples))
     figure = "note: acme/model T0: the figure is of 2 of 5 problems; no attempt at the others is decided\n"
     assert figure in done.stderr
+
+
+def test_a_file_of_which_every_row_is_refused_has_no_figure(touchstone: Command, tmp_path: Path) -> None:
+    path = tmp_path / "m_results.jsonl"
+    path.write_text('{"task_id": "a/1", "passed": "maybe", "result": "x"}\n' * 2)
+    done = touchstone("pass-at-k", path)
+    assert done.returncode == 0 and done.stdout.splitlines()[1].split() == ["0", "m", "-"]
+    reason = "passed: 'maybe' is not a boolean (expected true/false, 1/0, yes/no, t/f, y/n or pass/fail)"
+    assert f"note: m_results.jsonl: 2 rows were refused; line 1: {reason}\n" in done.stderr
+    looked = touchstone("inspect-files", path, columns=300).stdout
+    assert "│ m      │        0 │        0 │" in looked
+    assert f"m_results.jsonl: 2 rows are refused; line 1: {reason}" in looked
+
+
+def test_inspect_files_counts_what_is_accepted_and_says_why_the_rest_is_not(
+    touchstone: Command, tmp_path: Path
+) -> None:
+    samples = FILES / "lm-eval" / "acme__fixer-7b" / "samples_fix_gen_2026-11-15T13-40-50.650094.jsonl"
+    copy = tmp_path / samples.name
+    copy.write_text(samples.read_text() * 2)
+    (found,) = json.loads(touchstone("inspect-files", copy, "--json").stdout)["files"]
+    assert (found["problems"], found["attempts"], found["refused"]) == (4, 4, 4)
+    assert "4 rows are refused; line 9: repeats line 1" in found["notes"]
+    assert "left out: doc, target, arguments, resps, filtered_resps" in found["notes"]
+    native = tmp_path / "m_fixes.csv"
+    native.write_text("oid,iteration_id,passed\na,1,true\na,2,perhaps\n")
+    (found,) = json.loads(touchstone("inspect-files", native, "--json").stdout)["files"]
+    assert (found["attempts"], found["refused"]) == (1, 1)
+
+
+def test_tasks_that_differ_in_their_dashes_get_a_hint(touchstone: Command, tmp_path: Path) -> None:
+    """Versions of Inspect differ in how they write the name of a task."""
+    logs = []
+    for place, task in enumerate(("fix_it", "fix-it")):
+        spec = SPEC | {"task": task, "run_id": task}
+        logs.append(write_eval(tmp_path / f"{place}.eval", [sample(uuid=task)], header("tests", eval=spec)))
+    hint = "'fix-it' and 'fix_it' differ only in dashes and underscores: if they are one, give it one name"
+    assert f"note: the suites {hint}\n" in touchstone("pass-at-k", *logs).stderr
+    compared = touchstone("compare", *logs)
+    hint = (
+        "'fix_it/a' (baseline) and 'fix-it/a' (current) differ only in dashes and underscores, so they are not compared"
+    )
+    assert f"note: {hint}; 1 such pair\n" in compared.stderr

@@ -57,7 +57,7 @@ def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
         (HEADER.encode() + b"a,1,\xc3", "not UTF-8"),
         (HEADER.encode() + b"\xc3\xbc\xe9,1,true\n", "not UTF-8"),
         (HEADER.encode() + b"\x81,1,true\n", "not UTF-8"),
-        ((HEADER + "a,1,true\n").encode("utf-16"), "not UTF-8"),
+        ((HEADER + "a,1,true\n").encode("utf-16"), "the file is UTF-16; save it as UTF-8"),
         (HEADER.encode() + b'a,1,true\nb,"1,true\na,3,true\n', "the quote opened at line 3 is never closed"),
     ],
 )

@@ -1,5 +1,6 @@
 """`touchstone inspect-files`: what the files are, how many problems and attempts they hold, and what is left out."""
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,7 +47,8 @@ def inspect_files(
     with show_progress("reading files", quiet=quiet):
         config = implied_config(paths, score)
         discovery = discover(config)
-        found = recognized_sources(discovery, config)
+        with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
+            found = recognized_sources(discovery, config, Path(scratch))
     if as_json:
         print_json(files_document(found, discovery))
     elif not quiet:

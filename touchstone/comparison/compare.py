@@ -28,7 +28,7 @@ from touchstone.metrics.pass_at_k import outcome_histogram, summarise
 from touchstone.storage.output_folders import find_snapshot, is_of_snapshot_list, results_folder
 from touchstone.storage.snapshots import explain_unreadable
 from touchstone.tables import TABLES
-from touchstone.text import some_of
+from touchstone.text import counted, some_of, without_dashes
 from touchstone.validation.validators_used import SCHEMA
 from touchstone.vocabulary import REQUIRED_DIMENSIONS, VERDICTS
 
@@ -131,10 +131,23 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     notes = [*_unread_snapshots(baseline, current, options), *explain_refusals([*before.quarantine, *after.quarantine])]
     if single is not None:
         notes.append(f"different models: {single[0]} (current) is compared with {single[1]} (baseline)")
+    notes += _alike_problems(cases)
     notes += dict.fromkeys((*before.notes, *after.notes))
     if not results and not unjudged:
         notes.append("the inputs have no model and tier in common; the model of a file is its name without _fixes.csv")
     return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes)
+
+
+def _alike_problems(cases: pl.DataFrame) -> list[str]:
+    """A hint if problems of the two sides may be the same: versions of a tool differ in how they write a task."""
+    removed, new = (set(cases.filter(pl.col("kind") == kind)["oid"]) for kind in ("removed", "new"))
+    known = {without_dashes(oid): oid for oid in sorted(removed - new)}
+    pairs = [(known[without_dashes(oid)], oid) for oid in sorted(new - removed) if without_dashes(oid) in known]
+    if not pairs:
+        return []
+    (old, current), count = pairs[0], counted(len(pairs), "such pair")
+    why = "differ only in dashes and underscores, so they are not compared"
+    return [f"{old!r} (baseline) and {current!r} (current) {why}; {count}"]
 
 
 def _in_both(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> list[ModelTier]:

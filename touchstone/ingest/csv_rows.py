@@ -23,7 +23,16 @@ from polars.io.plugins import register_io_source
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.compressed import STILL_WRITTEN, open_input, open_text
-from touchstone.ingest.dialect import COMMA, UTF8, dialect_notes, encoding_of, separator_of, usual_names
+from touchstone.ingest.dialect import (
+    COMMA,
+    UTF8,
+    UTF_16,
+    dialect_notes,
+    encoding_of,
+    is_utf_16,
+    separator_of,
+    usual_names,
+)
 from touchstone.ingest.limits import MAX_COLUMNS, TOO_LARGE, limits, too_long
 from touchstone.regular_files import require_regular
 
@@ -221,6 +230,8 @@ def decoded(path: Path, data: bytes, offset: int = 0) -> str:
     try:
         return data.decode("utf-8-sig" if offset == 0 else "utf-8")
     except UnicodeDecodeError as error:
+        if offset == 0 and is_utf_16(data):
+            raise InputFileError(f"{path}: {UTF_16}") from None
         raise InputFileError(f"{path}: not UTF-8 (at byte {offset + error.start}); save it as UTF-8") from None
 
 

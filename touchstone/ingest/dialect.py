@@ -14,6 +14,7 @@ from touchstone.ingest.compressed import STILL_WRITTEN, data_suffix, open_input
 
 UTF8 = "utf-8-sig"
 WINDOWS = "cp1252"
+UTF_16 = "the file is UTF-16; save it as UTF-8"
 COMMA = ","
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "'|'"}
 # Names that other tools give to the problem; read as its id if a file has just one of them and no id.
@@ -39,6 +40,11 @@ def separator_of(path: Path, header: str) -> str:
     return others[0] if COMMA not in unquoted and len(others) == 1 else COMMA
 
 
+def is_utf_16(data: bytes) -> bool:
+    """Whether text starts with a byte order mark of UTF-16, or with half a character of it."""
+    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in data[:2]
+
+
 def encoding_of(path: Path) -> str:
     """UTF-8, or Windows-1252 for a text that cannot be UTF-8; raises `InputFileError` if it may be damaged UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -46,6 +52,8 @@ def encoding_of(path: Path) -> str:
     has_characters = is_no_text = False
     with open_input(path) as file:
         while data := file.read(_CHUNK):
+            if place == 0 and is_utf_16(data):
+                raise InputFileError(f"{path}: {UTF_16}")
             if wrong_at < 0:
                 pending = len(decoder.getstate()[0])
                 try:

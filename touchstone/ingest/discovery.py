@@ -15,7 +15,6 @@ from pathlib import Path
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import (
-    NOT_KNOWN,
     AdapterTable,
     ReadOptions,
     adapter_of,
@@ -292,7 +291,7 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
             "unknown", f"of {path.suffix} files, those named .csv{path.suffix} and .jsonl{path.suffix} are read"
         )
     if suffix in _READ_IF_KNOWN:
-        return _Classified("unknown", why_not_plain(path, read_options(config)) or NOT_KNOWN)
+        return _Classified("unknown", why_not_plain(path, read_options(config)) or why_unknown(path))
     if _looks_like_fixes(path, config):
         return _Classified("unknown", "it looks like a fixes file, but its name does not end in .csv")
     return _Classified("ignored", "not a data file")

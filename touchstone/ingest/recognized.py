@@ -1,17 +1,21 @@
 """The recognized inputs: each file or folder with its format, models, problems and attempts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import polars as pl
 
 from touchstone.config import EvaluationConfig
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, adapter_of
-from touchstone.ingest.attempts import file_notes, open_fixes
+from touchstone.ingest.attempts import file_notes, open_fixes, read_attempts
 from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
 from touchstone.ingest.discovery import Discovery, NotEvaluated
+from touchstone.ingest.problems import derived_problems
+from touchstone.ingest.quarantine import rows_without_model
 from touchstone.ingest.sources import NATIVE, Source
+from touchstone.text import counted
 from touchstone.vocabulary import DEFAULT_TIER
 
 NATIVE_TITLE = "a fixes CSV"
@@ -20,7 +24,7 @@ _KEY = ("llm_name", "tier", "oid")
 
 @dataclass(frozen=True)
 class RecognizedSource:
-    """A file or folder with results, before any rule is applied to its rows: how many are refused, reading says.
+    """A file or folder with results. Rows that only reading it refuses are counted where `refused` is known.
 
     `most_attempts` is the largest number at one problem by one model.
 
@@ -35,15 +39,18 @@ class RecognizedSource:
     most_attempts: int
     notes: tuple[str, ...] = ()
     unreadable: str | None = None
+    refused: int | None = None
 
 
-def recognized_sources(discovery: Discovery, config: EvaluationConfig) -> list[RecognizedSource]:
-    """Every file or folder with results, by name."""
+def recognized_sources(
+    discovery: Discovery, config: EvaluationConfig, scratch: Path | None = None
+) -> list[RecognizedSource]:
+    """Every file or folder with results, by name; rows are read in full, and refused ones counted, with `scratch`."""
     by_path: dict[str, list[Source]] = {}
     for sources in discovery.sources.values():
         for source in sources:
             by_path.setdefault(source.name, []).append(source)
-    return [_readable(name, sources, discovery, config) for name, sources in sorted(by_path.items())]
+    return [_readable(name, sources, discovery, config, scratch) for name, sources in sorted(by_path.items())]
 
 
 def left_out(discovery: Discovery) -> Iterator[NotEvaluated]:
@@ -52,9 +59,12 @@ def left_out(discovery: Discovery) -> Iterator[NotEvaluated]:
     return (each for each in discovery.not_evaluated if each.format is not None or each.status not in quiet)
 
 
-def _readable(name: str, sources: list[Source], discovery: Discovery, config: EvaluationConfig) -> RecognizedSource:
+def _readable(
+    name: str, sources: list[Source], discovery: Discovery, config: EvaluationConfig, scratch: Path | None
+) -> RecognizedSource:
     try:
-        return _recognized(name, sources, discovery, config)
+        found = _recognized(name, sources, discovery, config)
+        return found if scratch is None else _without_refused(found, sources, discovery, config, scratch)
     except InputFileError as error:
         reason = str(error).removeprefix(f"{sources[0].path}: ")
         return RecognizedSource(name, "", (), 0, 0, 0, unreadable=reason)
@@ -70,6 +80,29 @@ def _recognized(name: str, sources: list[Source], discovery: Discovery, config: 
     problems, attempts, most = _counts(good, _given(table))
     title = adapter_of(first.format).title
     return RecognizedSource(name, title, models, problems, attempts, most, (*table.notes, *file_notes(table)))
+
+
+def _without_refused(
+    found: RecognizedSource, sources: list[Source], discovery: Discovery, config: EvaluationConfig, scratch: Path
+) -> RecognizedSource:
+    """The source by the rows that are accepted, with a note on the others. Problems need not be listed here."""
+    key, problems, accepted, quarantine = config.problem_key, set[str](), 0, []
+    for source in sources:
+        adapted = discovery.adapter_tables.get(source.path)
+        table = adapted.for_model(source.model) if adapted else open_fixes(source.path, key, config.columns)
+        named = derived_problems([table], key).lazy()
+        read = read_attempts(table, source.model, named, scratch / "rows.parquet", "oid" if adapted else key)
+        problems |= set(read.attempts.select(pl.col("oid").unique()).collect()["oid"])
+        accepted += read.accepted
+        quarantine.append(read.quarantine)
+    if adapted := discovery.adapter_tables.get(sources[0].path):
+        quarantine.append(rows_without_model(adapted))
+    refused = pl.concat(quarantine).sort("line")
+    notes = found.notes
+    if not refused.is_empty():
+        line, reason = refused.select("line", "reason").row(0)
+        notes = (*notes, f"{counted(refused.height, 'row is', 'rows are')} refused; line {line}: {reason}")
+    return replace(found, problems=len(problems), attempts=accepted, refused=refused.height, notes=notes)
 
 
 def _native(name: str, models: tuple[str, ...], source: Source, config: EvaluationConfig) -> RecognizedSource:

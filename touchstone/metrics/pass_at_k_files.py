@@ -20,7 +20,7 @@ from touchstone.ingest.unchanged import read_unchanged
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
 from touchstone.names import check_model_name
 from touchstone.progress import report_step
-from touchstone.text import some_of
+from touchstone.text import some_of, without_dashes
 from touchstone.vocabulary import DEFAULT_TIER
 
 _COUNTED = ("model", "tier", "oid", "iteration_id", "passed")
@@ -86,13 +86,27 @@ def calculate_inputs(
     attempts = pl.concat([frame.select(*_COUNTED) for frame in rows.attempts.values()]).lazy()
     counts = count_outcomes(attempts)
     histogram = outcome_histogram(counts, rows.problems.lazy()).collect(engine="streaming")
-    groups = sorted(set(attempts.select("model", "tier").unique().collect().iter_rows()))
+    groups = set(attempts.select("model", "tier").unique().collect().iter_rows())
+    # A model of which every row is refused does not disappear.
+    groups |= {(model, DEFAULT_TIER) for model, frame in rows.attempts.items() if frame.is_empty()}
     most = attempts.group_by("model", "tier", "oid").len().select(pl.col("len").max()).collect().item()
-    ks = list(k_values) if k_values is not None else fitting_ks(int(most))
-    table = summarise(histogram, groups, rows.problems.height, ks, intervals)
+    ks = list(k_values) if k_values is not None else fitting_ks(int(most or 1))
+    table = summarise(histogram, sorted(groups), rows.problems.height, ks, intervals)
     notes = [*dict.fromkeys(rows.notes), *_notes_on_suites(counts, rows.problems.lazy())]
+    notes += _alike(rows.problems["suite"].unique().sort().to_list())
     done = Calculation(table.sort("model", "tier", "k"), rows.quarantine, rows.unreadable, notes)
     return done, ks
+
+
+def _alike(suites: Sequence[str]) -> list[str]:
+    """A hint if two suites may be the same one: versions of a tool differ in how they write its name."""
+    first: dict[str, str] = {}
+    pairs = [(first.setdefault(without_dashes(suite), suite), suite) for suite in suites]
+    return [
+        f"the suites {one!r} and {other!r} differ only in dashes and underscores: if they are one, give it one name"
+        for one, other in pairs
+        if one != other
+    ]
 
 
 def _notes_on_suites(counts: pl.LazyFrame, problems: pl.LazyFrame) -> list[str]:

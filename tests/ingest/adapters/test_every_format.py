@@ -77,6 +77,15 @@ def test_a_good_file_gives_its_golden_rows(tmp_path: Path, name: str) -> None:
     assert found == json.loads(golden(name).read_text())
 
 
+@pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if sample.is_json and not sample.source])
+def test_a_file_in_utf_16_is_called_that(tmp_path: Path, name: str) -> None:
+    """As PowerShell redirects output; in a folder, only its own files are refused."""
+    sample = SAMPLES[name]
+    path = sample.copy(tmp_path, sample.content.decode().encode("utf-16"))
+    with pytest.raises(InputFileError, match=r": the file is UTF-16; save it as UTF-8$"):
+        read_adapted(path)
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_figures_that_a_file_states_are_reproduced(tmp_path: Path, name: str) -> None:
     for figure in read_good(SAMPLES[name], tmp_path).figures:

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from tests.ingest.adapters.code_generation import HUMAN_EVAL, figures, python_of, refused, rows
+from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.json_files import MAX_CARRIED_LENGTH
@@ -93,6 +94,35 @@ def test_verdicts_without_a_result(tmp_path: Path) -> None:
 def test_figures_only_where_every_task_has_k_samples(tmp_path: Path) -> None:
     table = read(tmp_path, result(), result(passed=False, result="failed: "), result(task_id="HumanEval/1"))
     assert figures(table) == {(None, "pass@1"): (None, 0.75)}
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_file_that_was_appended_to_itself_counts_once(tmp_path: Path, times: int) -> None:
+    lines = HUMAN_EVAL.read_text().splitlines()
+    table = read(tmp_path, *(lines * times))
+    once = read_adapted(HUMAN_EVAL)
+    accepted = table.frame.filter(pl.col("__kind").is_null())
+    assert accepted.drop("llm_name", "__model").equals(once.frame.drop("llm_name", "__model"))
+    assert figures(table) == figures(once)
+    refused_rows = table.frame.drop_nulls("__kind").select("__line", "__kind", "__broken").rows()
+    assert len(refused_rows) == (times - 1) * len(lines)
+    assert refused_rows[0] == (len(lines) + 1, "duplicate", "repeats line 1: the file was appended to itself")
+
+
+def test_equal_samples_are_further_attempts(tmp_path: Path) -> None:
+    """A model may answer the same way twice, and without answers equal verdicts say nothing."""
+    same_task = [result(), result()]
+    assert refused(read(tmp_path, *same_task)) == []
+    unknown = [result(task_id=f"a/{place}", completion=None) for place in (1, 2)] * 2
+    assert refused(read(tmp_path, *unknown)) == []
+
+
+def test_utf_16_is_named(tmp_path: Path) -> None:
+    """As PowerShell redirects output."""
+    path = tmp_path / "m_results.jsonl"
+    path.write_text(HUMAN_EVAL.read_text(), "utf-16")
+    with pytest.raises(InputFileError, match="the file is UTF-16; save it as UTF-8"):
+        read_adapted(path)
 
 
 def test_other_keys_are_carried_unless_they_are_long(tmp_path: Path) -> None:

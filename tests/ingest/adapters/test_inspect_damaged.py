@@ -50,10 +50,7 @@ def test_not_a_log(tmp_path: Path, content: bytes, expected: str) -> None:
         ('{"status": "success", "eval": {"task": "t", "model": "m"}', "broken JSON (it ends early)"),
         ('{"eval": {"task": "t"}, "samples": [{}]}', "not an Inspect log: in `eval`, the model is missing"),
         ('{"eval": [], "samples": [{}]}', "not an Inspect log: in `eval`, the model is missing"),
-        (
-            '{"eval": {"task": "t", "model": "m"}}',
-            "the log has no samples; was it written with --no-log-samples?",
-        ),
+        ('{"eval": {"task": "t", "model": "m"}}', "the log has no samples"),
         ('{"eval": {"task": 1x}}', "the header of the log: broken JSON at column 20 (Expecting ',' delimiter)"),
     ],
 )
@@ -61,6 +58,41 @@ def test_broken_json(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "log.json"
     path.write_text(text)
     assert message(path) == expected
+
+
+COUNTED = {"scores": [], "total_samples": 2340, "completed_samples": 2340}
+
+
+@pytest.mark.parametrize("write", [write_json, write_eval])
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"status": "cancelled", "results": None}, "the run was cancelled before it finished a sample"),
+        (
+            {"status": "error", "error": {"message": "no API key"}, "results": None},
+            "the run ended with an error before it finished a sample: no API key",
+        ),
+        ({"status": "started"}, "the run did not end, and finished no sample: it was killed or is still going on"),
+        ({"results": COUNTED}, "the log has none of its 2,340 samples: somebody removed them; use the whole log"),
+        (
+            {"eval": SPEC | {"config": {"log_samples": False}}, "results": COUNTED},
+            "the log has no samples: it was written with --no-log-samples",
+        ),
+    ],
+)
+def test_why_a_log_has_no_samples(
+    tmp_path: Path, write: Callable[..., Path], changes: dict[str, object], expected: str
+) -> None:
+    assert message(write(tmp_path / "log.eval", [], header(**changes))) == expected
+
+
+def test_the_figures_of_a_trimmed_log_are_not_recomputed_from_what_is_left(tmp_path: Path) -> None:
+    results = header()["results"] | {"total_samples": 2340, "completed_samples": 2340}  # type: ignore[operator]
+    table = read_inspect(write_json(tmp_path / "log.json", [sample()], header(results=results)))
+    assert "1 of 2,340 attempts are in the file" in table.notes
+    (figure,) = table.figures
+    assert (figure.reported, figure.recomputed) == (0.5, None)
+    assert figure.note == "the file has 1 of 2,340 attempts, so the figure cannot be computed from it"
 
 
 def test_an_archive_of_something_else(tmp_path: Path) -> None:

@@ -244,6 +244,15 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, text:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_other_encodings_of_unicode(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "report.xml"
+    name = "utf-16" if encoding == "utf-16" else "utf-8"
+    path.write_text(f"<?xml version='1.0' encoding='{name}'?><testsuite>{case(name='é')}</testsuite>", encoding)
+    assert detect_format(path) == "junit"
+    assert verdicts(read_adapted(path)) == {"c.é": "true"}
+
+
 PYTEST_FILE = """
 import pytest
 def test_ok(): pass

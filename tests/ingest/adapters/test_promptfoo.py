@@ -49,6 +49,16 @@ def column(table: AdapterTable, name: str) -> list[str | None]:
     return table.frame[name].to_list()
 
 
+def test_the_names_of_figures_do_not_hold_the_prompt(tmp_path: Path) -> None:
+    """A prompt without a label has its whole text as one."""
+    long = {"raw": "fix", "label": "You are an engineer. " * 200}
+    metrics = {"testPassCount": 1, "testFailCount": 0, "testErrorCount": 0, "score": 1}
+    path = tmp_path / "output.json"
+    path.write_text(json.dumps(document(row(prompt=long), prompts=[{"metrics": metrics}])))
+    names = [figure.name for figure in read_adapted(path).figures]
+    assert names == ["testPassCount", "testFailCount", "testErrorCount", "pass rate", "score"]
+
+
 @pytest.mark.parametrize(
     "error",
     [

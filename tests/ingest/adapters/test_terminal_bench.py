@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Command
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
 
@@ -141,6 +142,24 @@ def test_runs_of_one_model_are_attempts_in_the_order_of_time(run: Path) -> None:
     ]
     assert table.frame.height == 8
     assert "2 runs: the trials of a model at a task are numbered in the order of time" in table.notes
+
+
+@pytest.mark.parametrize("dated", [True, False], ids=["the run is in the trials' names", "the run is the file's name"])
+def test_dated_results_of_one_submission_are_further_attempts(tmp_path: Path, touchstone: Command, dated: bool) -> None:
+    """Files of several runs in one folder, without metadata."""
+    folder = tmp_path / "20260501_agent_model"
+    folder.mkdir()
+    for day in range(1, 6):
+        run = f".2026-05-0{day}__09-00-00" if dated else ""
+        rows = json.loads(json.dumps(ROWS).replace(f".{NAME}", run))
+        for row in rows:
+            row["id"] = f"{row['id']}-{day}"
+        (folder / f"{day}.json").write_text(json.dumps(RESULTS | {"results": rows}))
+    done = touchstone("pass-at-k", folder, "--k-values", "1", "10", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = {row["k"]: row for row in json.loads(done.stdout)}
+    # Ten attempts at each of two tasks, of which half pass; the third was never judged.
+    assert (figures[1]["pass_at_k"], figures[10]["eligible"]) == (0.5, 2)
 
 
 def test_several_agents_of_one_model_are_tiers(run: Path) -> None:

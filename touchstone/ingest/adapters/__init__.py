@@ -5,6 +5,7 @@ text cells. Parsing numbers and booleans does not: the rules in `cells` apply to
 files are read is decided in `discovery`.
 """
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -14,6 +15,7 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import read_document
 from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError
+from touchstone.ingest.dialect import UTF_16, is_utf_16
 
 __all__ = [
     "NOT_KNOWN",
@@ -64,6 +66,8 @@ _IN_ORDER = (
     ("plain", "JSON_LINES", {"json"}),
     ("forgetest", "ADAPTER", {"json"}),
 )
+# What may stand before the first element of XML.
+_PROLOG = re.compile(r"<\?.*?\?>|<!--.*?-->", re.DOTALL)
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
 
 
@@ -107,8 +111,11 @@ def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable
 
 def read_as(name: str, path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a results file or folder in a format that was detected."""
+    adapter = adapter_of(name)
+    if not adapter.reads_utf_16 and is_utf_16(Head(path).data):
+        raise InputFileError(f"{path}: {UTF_16}")
     try:
-        return adapter_of(name).read(path, options or ReadOptions())
+        return adapter.read(path, options or ReadOptions())
     except RefusedRecordError as refusal:
         # Raised outside of any record, it is an error of the file.
         raise InputFileError(f"{path}: {refusal.reason}") from None
@@ -123,11 +130,16 @@ def why_unpack(path: Path) -> str:
 
 def why_unknown(path: Path) -> str:
     """Why no adapter recognizes a file: it cannot be read, is empty or broken, or has another format."""
+    head = Head(path)
+    if head.text.startswith("<") and not _PROLOG.sub("", head.text).strip():
+        return "the XML has no element"
+    if is_utf_16(head.data) and not head.is_compressed:
+        return UTF_16
     try:
-        if Head(path).text[:1] in ("{", "[", ""):
+        if head.text[:1] in ("{", "[", ""):
             read_document(path)
     except InputFileError as error:
         reason = str(error).removeprefix(f"{path}: ")
         # The first line may be a record of a file with one record a line.
-        return reason if Head(path).first_line is None else NOT_KNOWN
+        return reason if head.first_line is None else NOT_KNOWN
     return NOT_KNOWN

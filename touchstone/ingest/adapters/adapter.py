@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -88,7 +89,8 @@ class Head:
     @cached_property
     def text(self) -> str:
         """The first characters of a file, without leading space."""
-        return self.data.decode("utf-8-sig", errors="replace").lstrip()
+        encoding = "utf-16" if self.data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
+        return self.data.decode(encoding, errors="replace").lstrip()
 
     @cached_property
     def first_line(self) -> object:
@@ -175,6 +177,8 @@ class Adapter:
     reads_compressed: bool = False
     # What the model did, for the audit: the steps of each record that has a transcript, by the line of the record.
     transcripts: Callable[[AdapterTable], Iterator[tuple[int, Iterable[Step]]]] | None = None
+    # As XML can be.
+    reads_utf_16: bool = False
 
 
 def not_evaluated(

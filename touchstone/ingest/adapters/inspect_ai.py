@@ -26,7 +26,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -102,6 +102,7 @@ _OPERATOR = "operator"
 LEFT_OUT = "transcripts, inputs and targets of samples are left out"
 _KNOWN_VERSIONS = ("1", "2", "3")
 _FINE = ("success", None)
+NO_SAMPLES = "the log has no samples"
 # The values of one score: for each sample, those of its epochs.
 Epochs = Mapping[str, Sequence[object]]
 Reducer = Callable[[Sequence[object]], float | None]
@@ -413,6 +414,24 @@ def _undecided_reason(attempt: Attempt, name: ScoreName | None, value: object) -
     return f"the score {name} is {short(text_of(value))!r}, which is no verdict"
 
 
+def why_no_samples(header: Object, *, finished: bool) -> str:
+    """Why a log has no samples: the run ended too early, or they were not written or removed."""
+    status, none = text_of(header.get("status")), "before it finished a sample"
+    if section(header, "eval", "config").get("log_samples") is False:
+        return "the log has no samples: it was written with --no-log-samples"
+    if not finished or status == "started":
+        return "the run did not end, and finished no sample: it was killed or is still going on"
+    if status == "error":
+        message = short(text_of(section(header, "error").get("message")))
+        return f"the run ended with an error {none}" + (f": {message}" if message else "")
+    if status not in _FINE:
+        return f"the run was {status} {none}"
+    count = _count(section(header, "results").get("completed_samples")) or _planned(header)
+    return (
+        f"the log has none of its {count:,} samples: somebody removed them; use the whole log" if count else NO_SAMPLES
+    )
+
+
 def run_notes(header: Object, attempts: int, *, finished: bool) -> Iterator[str]:
     """How the run ended, and whether the file has all of it."""
     version = text_of(header.get("version"))
@@ -598,7 +617,7 @@ def _read(path: Path, options: ReadOptions) -> AdapterTable:
         reading.take(opened)
     log = _Log(path, opened.header, reading.attempts.values(), options.score)
     if not reading.attempts and not reading.refused:
-        raise InputFileError(f"{path}: the log has no samples; was it written with --no-log-samples?")
+        raise InputFileError(f"{path}: {why_no_samples(log.header, finished=opened.finished)}")
     is_graded = log.is_graded()
     records = [log.record(position, attempt, is_graded=is_graded) for position, attempt in reading.attempts.items()]
     records = sorted((*records, *reading.refused), key=lambda record: record.line)
@@ -823,4 +842,9 @@ class _Log:
             for name, value in attempt.values.items():
                 epochs.setdefault(name, {}).setdefault(attempt.key[0], []).append(value)
         unreduced = section(self.header, "eval", "config").get("epochs_reducer") == []
-        return list(reported_figures(self.model, self.task, self.entries, epochs, unreduced=unreduced))
+        figures = reported_figures(self.model, self.task, self.entries, epochs, unreduced=unreduced)
+        finished = _count(section(self.header, "results").get("completed_samples"))
+        if finished <= len(self.attempts):
+            return list(figures)
+        note = f"the file has {len(self.attempts):,} of {finished:,} attempts, so the figure cannot be computed from it"
+        return [replace(figure, recomputed=None, note=note) for figure in figures]

@@ -238,7 +238,7 @@ def _recognizes(head: Head) -> bool:
     return head.text[:1] == "<" and _ROOT.match(head.text) is not None
 
 
-ADAPTER = Adapter(FORMAT, "JUnit XML", _recognizes, read_junit)
+ADAPTER = Adapter(FORMAT, "JUnit XML", _recognizes, read_junit, reads_utf_16=True)
 
 
 def _merge_reruns(cases: list[Case]) -> list[Case]:

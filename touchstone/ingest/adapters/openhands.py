@@ -66,6 +66,7 @@ from touchstone.ingest.adapters.table import (
     StatedSetting,
     fill_records,
     number_attempts,
+    refuse_repetition,
     table_from_records,
 )
 from touchstone.ingest.adapters.tool_figures import tokens_without_cache
@@ -104,6 +105,7 @@ def read_openhands(path: Path) -> AdapterTable:
     verdicts, evaluated = _verdicts_beside(path)
     settings: dict[StatedSetting, None] = {}
     records = line_records(path, "instance", partial(_fill, verdicts, settings), {"llm_name": model})
+    refuse_repetition(records, "model_patch")
     number_attempts(record for record in records if record.cells.get("iteration_id") is None)
     for record in records:
         if record.kind is None:

@@ -148,10 +148,10 @@ def _ordered(value: object) -> object:
 
 @dataclass
 class Counts:
-    """The rows of one column, or of all of them. The name is that of the column in reports."""
+    """The rows of one column, or of all of them. With several prompts, `tier` is the label of its prompt."""
 
     model: str
-    prompt: str | None
+    tier: str | None
     passed: int = 0
     failed: int = 0
     errors: int = 0
@@ -171,7 +171,7 @@ def counts_of(rows: Iterable[tuple[str, Cells]]) -> dict[str, Counts]:
     """The counts by column, and those of all rows under `ALL`."""
     counts = {ALL: Counts(ALL, None)}
     for column, cells in rows:
-        counts.setdefault(column, Counts(cells["llm_name"] or "", cells["tier"] or cells["prompt_label"])).add(cells)
+        counts.setdefault(column, Counts(cells["llm_name"] or "", cells["tier"])).add(cells)
         counts[ALL].add(cells)
     return counts
 
@@ -211,7 +211,7 @@ def _rate(metrics: Mapping[str, object], counts: Counts) -> list[ReportedFigure]
 
 
 def _named(key: str, counts: Counts) -> str:
-    return key if counts.prompt is None else f"{key} ({counts.prompt})"
+    return key if counts.tier is None else f"{key} ({counts.tier})"
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ from touchstone.ingest.adapters.table import (
     StatedSetting,
     encodable,
     number_attempts,
+    refuse_repetition,
     table_from_records,
     undecide_failures,
     words,
@@ -430,6 +431,7 @@ def read_predictions(path: Path) -> AdapterTable:
     records = line_records(path, "prediction", fill) if by_line else object_records(_elements(path), "prediction", fill)
     if not records:
         raise InputFileError(f"{path}: there is no prediction in the file")
+    refuse_repetition(records, _PATCH)
     several = sum(count > 1 for count in number_attempts(records).values())
     which = counted(several, "instance has", "instances have")
     notes = undecide_unless_judged(records)

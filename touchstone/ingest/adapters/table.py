@@ -172,6 +172,32 @@ def number_attempts(records: Iterable[Record]) -> Counter[tuple[str | None, ...]
     return counts
 
 
+def refuse_repetition(records: Sequence[Record], answer: str) -> None:
+    """Refuse what repeats the start of a file that was appended to itself: equal rows in the same order.
+
+    For files whose attempts are numbered in their order. Equal rows of one problem may be attempts, and so may rows
+    without an `answer`, the name of its column.
+    """
+    if len({record.cells.get("oid") for record in records}) < 2:
+        return
+
+    def content(record: Record) -> object:
+        cells = record.cells
+        return record.kind, record.reason, {name: cells[name] for name in cells if name != "iteration_id"}
+
+    size, first = len(records), content(records[0])
+    for block in (each for each in range(2, size // 2 + 1) if size % each == 0 and content(records[each]) == first):
+        pairs = ((records[place], records[place % block]) for place in range(block, size))
+        if all(content(one) == content(other) for one, other in pairs):
+            if any(record.cells.get(answer) for record in records[:block]):
+                for place, record in enumerate(records[block:]):
+                    line = records[place % block].line
+                    record.refuse(
+                        RefusedRecordError("duplicate", f"repeats line {line}: the file was appended to itself")
+                    )
+            return
+
+
 def undecide_failures(
     records: Iterable[Record], judged: Callable[[Cells], bool], waiting: Callable[[Cells], bool]
 ) -> list[str]:

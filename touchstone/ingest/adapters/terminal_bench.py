@@ -1,8 +1,9 @@
 """Adapter for Terminal-Bench: the `results.json` of a run, or a folder with one or more runs.
 
 A trial is an attempt, numbered as in its name (`task.2-of-5.run`); if a folder has several runs of a model, its trials
-are numbered in the order of time. The model, agent and dataset are in `run_metadata.json` beside the results; a task is
-unique within its dataset. Folders of trials repeat the rows of the run, and add those of a run that was interrupted.
+are numbered in the order of time. The model, agent, dataset and run are in `run_metadata.json` beside the results;
+without it, the run is in the names of its trials. A task is unique within its dataset. Folders of trials repeat the
+rows of the run, and add those of a run that was interrupted.
 
 Terminal-Bench counts a trial without a verdict (`is_resolved` is null) as a failure. Here the failure mode decides:
 timeouts and limits of the agent are failures, as are tests that time out, because they run what the agent left. A
@@ -13,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from touchstone.errors import InputFileError
@@ -65,7 +66,7 @@ COLUMNS = words(
 )
 _RESULTS, _METADATA = "results.json", "run_metadata.json"
 _COMMANDS, _LOGS, _ANSWERS = "commands.txt", "agent-logs", ("response.json", "response.txt")
-_NAME = re.compile(r".*\.(\d+)-of-\d+(?:\..*)?", re.DOTALL)
+_NAME = re.compile(r".*\.(\d+)-of-\d+(?:\.(.*))?", re.DOTALL)
 # A folder of runs, a run, and a run inside it.
 _MAX_NESTING = 3
 _FAILURES = {
@@ -116,9 +117,16 @@ class _Run:
         name = scalar_of(self.metadata.get("dataset_name")) or scalar_of(self.metadata.get("dataset_path"))
         return name.rstrip("/").rpartition("/")[2] if name else None
 
-    @property
+    @cached_property
     def run_id(self) -> str:
-        return scalar_of(self.metadata.get("run_id")) or self.folder.name
+        """The run in the metadata, else in the names of all trials, else the name of the file or its folder."""
+        if named := scalar_of(self.metadata.get("run_id")):
+            return named
+        trials = [scalar_of(row.get("trial_name")) or "" for row in self.all_rows if isinstance(row, dict)]
+        runs = {match[2] if (match := _NAME.fullmatch(trial)) else None for trial in trials}
+        run = runs.pop() if len(runs) == 1 else None
+        file = next((file.stem for file in self.files if file.name not in (_RESULTS, _METADATA)), None)
+        return run or file or self.folder.name
 
 
 def read_terminal_bench(path: Path) -> AdapterTable:
