@@ -63,6 +63,11 @@ def _cases(regression_counts: "pl.LazyFrame") -> Figures:
     return regression_counts.select(pl.col(_CASES).sum()).collect().row(0, named=True)
 
 
+def _flags(audit_flags: "pl.LazyFrame") -> Figures:
+    counts = audit_flags.group_by("rule").len().sort("rule").collect()
+    return {f"rule_{rule}": flags for rule, flags in counts.iter_rows()}
+
+
 FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "sources": _files,
     "quarantine": _kinds,
@@ -81,6 +86,8 @@ FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "routing_policies": plotted(["policy"], ["saving"]),
     "model_comparison": _verdicts,
     "regression_counts": _cases,
+    "audit_flags": _flags,
+    "pass_audit": plotted(["model", "tier"], ["flagged", "worth_a_look"]),
 }
 
 

@@ -97,9 +97,10 @@ def test_unique_keys_over_several_files(tmp_path: Path, iterations: list[str], r
 
 
 def test_all_decided() -> None:
-    assert validation_checks.all_decided(pl.LazyFrame({"passed": [True, False]})).passed
-    found = validation_checks.all_decided(pl.LazyFrame({"passed": [True, None]}))
+    assert validation_checks.all_decided(outcomes({"passed": True}, {"passed": False})).passed
+    found = validation_checks.all_decided(outcomes({"passed": True}, {"passed": None}))
     assert (found.passed, found.figures["undecided"]) == (False, 1)
+    assert validation_checks.all_decided(outcomes({"passed": None, "ruling": "exclude"})).passed
 
 
 def test_coverage() -> None:
@@ -206,7 +207,7 @@ def test_unknown_classes_are_reported_with_their_counts() -> None:
 def test_classes_that_a_validator_here_contradicts_are_reported() -> None:
     key = {"model": ["m", "n", "n", "n"], "tier": "T0", "oid": "a", "iteration_id": ["1", "2", "3", "4"]}
     attempts = pl.LazyFrame({**key, "classification": ["pass", "refusal", "pass", None]})
-    outcomes = pl.LazyFrame({**key, "passed": [False, True, None, True]})
+    outcomes = pl.LazyFrame({**key, "measured": [False, True, None, True]})
     found = metric_checks.classes_match_outcomes(attempts, outcomes)
     assert (found.passed, found.error) == (False, False)
     assert found.message == (
@@ -269,7 +270,8 @@ def test_chance_alone_rarely_looks_like_missing_with_failing() -> None:
 
 
 def test_no_empty_suite() -> None:
-    problems, scored = pl.LazyFrame({"suite": ["full", "lonely"]}), pl.LazyFrame({"suite": ["full"]})
+    problems = pl.LazyFrame({"suite": ["full", "lonely"], "excluded": False})
+    scored = pl.LazyFrame({"suite": ["full"], "excluded": False})
     assert metric_checks.no_empty_suite(scored, scored).passed
     found = metric_checks.no_empty_suite(problems, scored)
     assert not found.passed and "lonely" in found.message
@@ -290,8 +292,9 @@ def outcomes(*rows: dict[str, object]) -> pl.LazyFrame:
         "consistent": True,
     }
     types = {"passed": pl.Boolean, "diagnostics": pl.String, "sandbox": pl.String}
-    types |= {"consistent": pl.Boolean, "compiled": pl.Boolean}
-    return pl.LazyFrame([filler | row for row in rows], schema_overrides=types)
+    types |= {"consistent": pl.Boolean, "compiled": pl.Boolean, "measured": pl.Boolean, "ruling": pl.String}
+    ruled = [{"ruling": None, "measured": (filler | row)["passed"], **filler, **row} for row in rows]
+    return pl.LazyFrame(ruled, schema_overrides=types)
 
 
 UNDECIDED: dict[str, object] = {"status": "sandbox_error", "passed": None, "sandbox": None, "diagnostics": "no room"}
@@ -314,7 +317,10 @@ def test_undecided_share() -> None:
     assert validation_checks.undecided_share(outcomes(warning, {}), LIMITS).passed, "a warning closes no gate"
 
 
-def baselines(*rows: tuple[bool | None, str | None]) -> pl.DataFrame:
+COUNTING = pl.LazyFrame(schema={"oid": pl.String, "excluded": pl.Boolean})
+
+
+def baselines(*rows: tuple[bool | None, str | None]) -> pl.LazyFrame:
     types = {"fails_as_recorded": pl.Boolean, "reference_status": pl.String, "diagnostics": pl.String}
     return pl.DataFrame(
         [
@@ -322,18 +328,20 @@ def baselines(*rows: tuple[bool | None, str | None]) -> pl.DataFrame:
             for place, (fails, reference) in enumerate(rows)
         ],
         schema={"oid": pl.String, **types},
-    )
+    ).lazy()
 
 
 def test_baselines_fail_as_recorded() -> None:
     good = baselines((True, "passed"), (None, None))
-    assert validation_checks.baselines_fail_as_recorded(good, LIMITS).passed
-    assert validation_checks.baselines_fail_as_recorded(baselines(), LIMITS).passed
-    found = validation_checks.baselines_fail_as_recorded(baselines((True, None), (False, None)), LIMITS)
+    assert validation_checks.baselines_fail_as_recorded(good, COUNTING, LIMITS).passed
+    assert validation_checks.baselines_fail_as_recorded(baselines(), COUNTING, LIMITS).passed
+    found = validation_checks.baselines_fail_as_recorded(baselines((True, None), (False, None)), COUNTING, LIMITS)
     assert (found.passed, found.error) == (False, True)
     assert "1 of 2 problems" in found.message and "p1: said" in found.message
     allowed = CheckLimits(max_untrusted_share=0.5)
-    assert validation_checks.baselines_fail_as_recorded(baselines((True, None), (False, None)), allowed).passed
+    assert validation_checks.baselines_fail_as_recorded(
+        baselines((True, None), (False, None)), COUNTING, allowed
+    ).passed
 
 
 @pytest.mark.parametrize("status", [status for status in STATUSES if status != "passed"])
@@ -341,8 +349,8 @@ def test_every_gate_names_its_remedy(status: str) -> None:
     """In its one line: what to change, and that a run later may find it right."""
     undecided = outcomes({**UNDECIDED, "status": status}, {**UNDECIDED, "status": status})
     findings = [
-        validation_checks.baselines_fail_as_recorded(baselines((False, None)), LIMITS),
-        validation_checks.reference_fixes_pass(baselines((True, status)), LIMITS),
+        validation_checks.baselines_fail_as_recorded(baselines((False, None)), COUNTING, LIMITS),
+        validation_checks.reference_fixes_pass(baselines((True, status)), COUNTING, LIMITS),
         validation_checks.undecided_share(undecided, LIMITS),
     ]
     for found, setting in zip(findings, ("untrusted", "untrusted", "undecided"), strict=True):
@@ -354,9 +362,39 @@ def test_every_gate_names_its_remedy(status: str) -> None:
     assert "its own config" in validation_checks.one_fidelity(outcomes({}, {"fidelity": "static"})).message
 
 
+def test_an_excluded_problem_closes_no_gate() -> None:
+    excluded = pl.LazyFrame({"oid": ["p0", "p1"], "excluded": [False, True]})
+    rows = baselines((True, "passed"), (False, "failed"))
+    assert validation_checks.baselines_fail_as_recorded(rows, excluded, LIMITS).passed
+    assert validation_checks.reference_fixes_pass(rows, excluded, LIMITS).passed
+
+
+def test_what_a_person_ruled_is_not_held_against_validators() -> None:
+    ruled = {"passed": True, "measured": False, "ruling": "passed", "compiled": False}
+    assert validation_checks.funnel_is_monotone(outcomes(ruled)).passed
+    decided = UNDECIDED | {"passed": True, "measured": None, "ruling": "passed"}
+    assert validation_checks.undecided_share(outcomes(decided), LIMITS).figures["undecided"] == 0
+    doubted = {"passed": None, "measured": True, "ruling": "undecided", "diagnostics": "said"}
+    assert validation_checks.undecided_share(outcomes(doubted), LIMITS).figures["undecided"] == 0
+
+
+def test_rulings_that_are_not_applied_are_named() -> None:
+    row = {"line": 1, "model": "m", "tier": "T0", "oid": "a", "iteration_id": "1", "applied": True, "why_not": None}
+    assert validation_checks.rulings_applied(pl.LazyFrame([row])).passed
+    refused = dict.fromkeys(row) | {"line": 7, "applied": False, "why_not": "it is not JSON"}
+    changed = row | {"line": 2, "applied": False, "why_not": "the attempt has changed since"}
+    found = validation_checks.rulings_applied(pl.LazyFrame([refused, row, changed]))
+    assert not found.passed and not found.error
+    assert found.message == (
+        "2 of 3 rulings are not applied: line 2 (m T0 a 1): the attempt has changed since; line 7: it is not JSON"
+    )
+
+
 def test_reference_fixes_pass() -> None:
-    assert validation_checks.reference_fixes_pass(baselines((True, "passed"), (True, None)), LIMITS).passed
-    assert not validation_checks.reference_fixes_pass(baselines((True, "passed"), (True, "timeout")), LIMITS).passed
+    assert validation_checks.reference_fixes_pass(baselines((True, "passed"), (True, None)), COUNTING, LIMITS).passed
+    assert not validation_checks.reference_fixes_pass(
+        baselines((True, "passed"), (True, "timeout")), COUNTING, LIMITS
+    ).passed
 
 
 def test_reports_consistent() -> None:

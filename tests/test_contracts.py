@@ -12,7 +12,7 @@ from touchstone.publish.data_dictionary import main
 from touchstone.storage.store import Store
 from touchstone.tables import TABLES, Table, conform, violations
 
-PROBLEM = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None], "only_tier": [None]}
+PROBLEM = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None], "only_tier": [None], "excluded": [False]}
 
 
 def test_every_column_is_described_in_one_line() -> None:
@@ -48,6 +48,7 @@ def test_extra_columns_stand_behind_the_contracts_own() -> None:
         "suite",
         "cluster",
         "only_tier",
+        "excluded",
         "note",
     ]
 

@@ -4,6 +4,7 @@ It brings the tables declared in `tables` up to date, each by its stage or funct
 `checks`. The Dagster assets call `materialize` table by table; `run` does all of it without Dagster.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -152,6 +153,7 @@ class Evaluation:
             "validator_noise": lambda: self.validation.validator_noise(),
             "baselines": lambda: self.validation.baselines(),
             "outcomes": lambda: self.validation.outcomes(),
+            "rulings": lambda: self.validation.rulings(),
             "problem_files": lambda: self.validation.problem_files(),
             "validated_fixes": lambda: self.validation.validated_fixes(),
             "history": lambda: self.publish.history(),
@@ -189,6 +191,7 @@ class Evaluation:
         from touchstone.publish.up_to_date import RunRecorder
 
         self._recorder = RunRecorder(self.config, self.store, self.inputs.hashes)
+        self.store.rulings_place.write_text(os.path.relpath(self.config.rulings_file, self.store.root))
         if self.fresh:
             self.store.discard_draft()
 

@@ -172,6 +172,11 @@ FIELDS: dict[str, Field] = {
     "passed": count("Attempts with accuracy 1."),
     "measured": flag("The outcome before any ruling; null if undecided."),
     "ruling": one_of("What a person ruled; null if nobody did.", RULINGS, nullable=True),
+    "at": text("When the ruling was made, in UTC."),
+    "by": text("Who made it."),
+    "was": text("The outcome that the person saw: passed, failed or undecided."),
+    "attempt_sha": text("Hash of the attempt that the ruling is about; null if it is about whatever the attempt is."),
+    "why_not": text("Why the ruling is not applied; null if it is."),
     "compiled": flag("Whether the fixed code compiled."),
     "tests_passed": count("Tests that passed.", nullable=True),
     "tests_failed": count("Tests that failed.", nullable=True),
@@ -515,6 +520,10 @@ FIELDS: dict[str, Field] = {
     "lost": count("Cases scored in the baseline that have no decided attempt in this run."),
     "unscored": count("Cases without a score in the baseline."),
     "compared_by_pass_rate": count("Cases compared by pass rate because attempts lack the configured score."),
+    "holds_if_undecided": flag(
+        "Whether the verdict concludes the same if undecided attempts passed on one side and failed on the other, both "
+        "ways; null if there are none."
+    ),
     # audit
     "pass_at_k_low": share("pass@k if every undecided attempt had failed: mean over the problems with k attempts."),
     "pass_at_k_high": share("pass@k if every undecided attempt had passed."),

@@ -71,6 +71,7 @@ CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
     "undecided_share": validation_checks.undecided_share,
     "funnel_is_monotone": validation_checks.funnel_is_monotone,
     "one_fidelity": validation_checks.one_fidelity,
+    "rulings_applied": validation_checks.rulings_applied,
     "all_decided": validation_checks.all_decided,
     "reports_consistent": validation_checks.reports_consistent,
     "coverage": metric_checks.coverage,

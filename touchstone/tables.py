@@ -33,6 +33,7 @@ from touchstone.vocabulary import (
     FILE_STATUSES,
     MEDIAN_CI_METHODS,
     RATIO_CI_METHODS,
+    RULINGS,
     SHARE_CI_METHODS,
     STATUSES,
     VERDICTS,
@@ -201,8 +202,9 @@ _FIGURES = [
         "The problems to be solved: the denominator of every figure.",
         "problem",
         _fields(
-            "oid filename suite cluster only_tier",
+            "oid filename suite cluster only_tier excluded",
             oid="Unique identifier of the problem.",
+            excluded=flag("Whether a ruling leaves the problem out of every figure.", nullable=False),
             suite=text(f"Suite of the problem; `{DEFAULT_SUITE}` if not given.", nullable=False),
         ),
         ("oid",),
@@ -328,6 +330,26 @@ _FIGURES = [
         unique=False,
         per_model=True,
         in_snapshots=False,
+    ),
+    _validation(
+        "rulings",
+        "Every ruling of a person, whether it is applied, and why not; and every line that was refused.",
+        "line of the rulings file and attempt that it is about",
+        _fields(
+            "line at by model tier oid iteration_id ruling reason was measured attempt_sha applied why_not",
+            line=count("Line of the rulings file, counted from 1."),
+            model=text("Model; null if the ruling is about a problem, or was refused."),
+            tier=text("Tier; null as above."),
+            oid=text("Problem; null if the line was refused."),
+            iteration_id=text("Attempt; null as above."),
+            ruling=one_of("What the person ruled; null if the line was refused.", RULINGS, nullable=True),
+            reason=text("The person's reason."),
+            applied=flag("Whether the ruling is applied.", nullable=False),
+        ),
+        ("line", "model", "tier", "oid", "iteration_id"),
+        reads=("outcomes",),
+        unique=False,
+        written_with="outcomes",
     ),
     _validation(
         "problem_files",
@@ -739,7 +761,9 @@ _FIGURES = [
         "model and tier that the pinned baseline has too",
         _fields(
             "model tier baseline problems only_baseline only_current rate_baseline rate_baseline_ci_low "
-            "rate_baseline_ci_high rate_current rate_current_ci_low rate_current_ci_high" + _COMPARISON,
+            "rate_baseline_ci_high rate_current rate_current_ci_low rate_current_ci_high"
+            + _COMPARISON
+            + " holds_if_undecided",
             **_COMPARISON_FIELDS,
             interval_of="difference",
             difference="Mean over shared problems of this run minus the baseline.",

@@ -4,9 +4,10 @@ Foreign text comes from fixes, data files and names. `visible` and `visible_line
 `without_commands` for the log of a CI job, `markdown_text` for Markdown.
 """
 
+import difflib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 _SIGNIFICANT_DIGITS = 5
 _NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -91,6 +92,17 @@ def some_of(names: Sequence[str], most: int = 5) -> str:
     """
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that does not exist: the nearest one, else the first ones there are.
+
+    >>> near("atals", ["atlas", "cedar"]), near("x", ["atlas", "cedar"])
+    ("did you mean 'atlas'?", 'there are: atlas, cedar')
+    """
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"there are: {some_of(names, 10)}"
 
 
 def visible(text: str) -> str:

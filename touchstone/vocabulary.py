@@ -109,6 +109,8 @@ TESTS = (
 
 # Verdicts on one side compared with another, most urgent first.
 VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpowered")
+# Those that conclude nothing.
+OPEN_VERDICTS = ("no evidence", "underpowered")
 
 # What a person may rule about an attempt; see `ingest.rulings`.
 RULINGS = ("passed", "failed", "undecided", "exclude")

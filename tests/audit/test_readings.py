@@ -28,7 +28,7 @@ def scores(**models: list[Counts]) -> pl.DataFrame:
 
 def problems_of(rows: pl.DataFrame) -> pl.LazyFrame:
     none = pl.lit(None, pl.String)
-    return rows.lazy().select("oid").unique().with_columns(cluster=none, only_tier=none)
+    return rows.lazy().select("oid").unique().with_columns(cluster=none, only_tier=none, excluded=False)
 
 
 def readings_of(rows: pl.DataFrame, ks: list[int], outcomes: pl.LazyFrame = NO_OUTCOMES) -> pl.DataFrame:

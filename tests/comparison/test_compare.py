@@ -100,3 +100,19 @@ def test_snapshots_by_name(evaluated: Folder) -> None:
     assert done.verdicts == {("m", "T0"): "underpowered"}
     same = compare("latest", "latest", options, ComparisonSettings())
     assert same.report.counts["unchanged"] == 2
+
+
+def test_a_verdict_says_whether_it_holds_under_both_bounds_of_undecided_attempts(
+    tmp_path: Path, touchstone: Command
+) -> None:
+    """The drop of 15 of 20 problems stays whatever two more were; with ten more it may be none."""
+    for undecided, words in ((2, "holds under both bounds of"), (20, "depends on")):
+        for name, passing in (("before", 18), ("after", 3)):
+            rows = [f"p{place},1,{place < passing}" for place in range(20)]
+            rows += [f"u{place},1,{'' if name == 'after' else 'false'}" for place in range(undecided)]
+            folder = tmp_path / f"{name}-{undecided}"
+            folder.mkdir()
+            (folder / "m_fixes.csv").write_text("oid,iteration_id,passed\n" + "\n".join(rows) + "\n")
+        sides = [tmp_path / f"{name}-{undecided}" / "m_fixes.csv" for name in ("before", "after")]
+        done = touchstone("compare", *sides, "--format", "markdown")
+        assert f"the verdict {words} the undecided attempts" in done.stdout, done.stdout + done.stderr

@@ -230,3 +230,19 @@ def test_another_snapshot_that_cannot_be_read_is_a_warning(held: Folder) -> None
     passed, error, message = gate_of(outcome)
     assert outcome.exit_code == 0 and not passed and not error
     assert f"{broken / 'manifest.json'}: cannot be read (not a JSON object)" in message
+
+
+def test_the_gate_says_what_rulings_and_undecided_attempts_do_to_its_verdict(held: Folder) -> None:
+    """m falls from 25 to 18 of 30; a person calls its old failures undecided, and passes n on ten more problems."""
+    undecided = [{"model": "m", "problem": f"p{place:02}", "ruling": "undecided"} for place in range(25, 30)]
+    passed = [{"model": "n", "problem": f"p{place:02}", "ruling": "passed"} for place in range(20, 30)]
+    lines = [json.dumps(row | {"reason": "r", "by": "me"}) for row in (*undecided, *passed)]
+    (held.root / "fixes" / "rulings.jsonl").write_text("\n".join(lines))
+    held.fixes("m", fixes(18))
+    outcome = evaluate(held)
+    assert outcome.exit_code == 1
+    message = failed(outcome)[GATE]
+    assert "the verdict depends on the undecided attempts" in message
+    assert "15 outcomes are as people ruled; without rulings n T0 would be" in message and "and not better" in message
+    rows = pl.read_parquet(held.output / ".store/unpublished/tables/baseline_verdicts/*.parquet")
+    assert dict(rows.select("model", "holds_if_undecided").iter_rows()) == {"m": False, "n": None}

@@ -109,7 +109,7 @@ def test_a_case_without_a_class_counts_in_the_denominator_and_the_decided_score_
 def test_a_suite_without_a_decided_case_is_left_out_and_reported() -> None:
     suites = suites_of(pl.concat([cases(("s", 2, 1)), cases(("t", 2, 0)).with_columns(accuracy=pl.lit(None, float))]))
     assert suites.collect()["suite"].to_list() == ["s"]
-    problems = pl.LazyFrame({"suite": ["s", "t"]})
+    problems = pl.LazyFrame({"suite": ["s", "t", "u"], "excluded": [False, False, True]})
     assert metric.empty_suites(problems, suites).collect()["suite"].to_list() == ["t"]
 
 

@@ -14,7 +14,9 @@ from touchstone.errors import TouchstoneError
 from touchstone.storage.store import SUMMARY, Store
 from touchstone.tables import TABLES
 
-PROBLEM = pl.LazyFrame({"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": ["c"], "only_tier": [None]})
+PROBLEM = pl.LazyFrame(
+    {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": ["c"], "only_tier": [None], "excluded": [False]}
+)
 
 
 @pytest.fixture
@@ -143,7 +145,7 @@ def test_another_process_is_refused_while_the_lock_is_held(store: Store) -> None
 
 def test_a_part_with_the_columns_of_another_version_is_not_there(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    row = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None], "only_tier": [None]}
+    row = {"oid": ["a"], "filename": ["f"], "suite": ["s"], "cluster": [None], "only_tier": [None], "excluded": [False]}
     store.write("problems", pl.LazyFrame(row), "made from this")
     (stamp,) = (store.draft / "stamps" / "problems").glob("*.json")
     (stored,) = (store.draft / "tables" / "problems").glob("*.parquet")

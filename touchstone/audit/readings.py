@@ -16,9 +16,10 @@ import polars as pl
 
 from touchstone.comparison.families import ComparisonSettings
 from touchstone.comparison.pairs import compare_counts
-from touchstone.metrics.keys import PROBLEM_KEY
+from touchstone.metrics.keys import PROBLEM_KEY, ModelTier
 from touchstone.metrics.pass_at_k import outcome_histogram, problems_by_tier, summarise
 from touchstone.tables import TABLES
+from touchstone.vocabulary import OPEN_VERDICTS
 
 # Each comparison of two models: the reading of the counts of a, and of b.
 _COMPARED = {
@@ -27,8 +28,6 @@ _COMPARED = {
     "measured": ("measured", "measured"),
     "unflagged": ("unflagged", "unflagged"),
 }
-# Verdicts that claim nothing.
-_OPEN = ("no evidence", "underpowered")
 
 
 def readings(
@@ -84,16 +83,23 @@ def pass_at_k_readings(
     found = readings(problem_scores, outcomes, audit_flags)
     names = [name for name in TABLES["pass_at_k_readings"].dtypes if name.startswith("pass_at_k_")]
     groups = sorted(set(table.select("model", "tier").iter_rows())) if found else []
-    totals = problems_by_tier(problems, {tier for _, tier in groups}) if found else {}
     for name in names:
         counts = found.get(name.removeprefix("pass_at_k_"))
         if counts is None:
             table = table.with_columns(pl.col("pass_at_k").alias(name))
             continue
-        histogram = outcome_histogram(counts, problems).collect()
-        other = summarise(histogram, groups, totals, k_values, None).select(*key, pl.col("pass_at_k").alias(name))
+        other = pass_at_k_of_reading(counts, problems, groups, k_values).rename({"pass_at_k": name})
         table = table.join(other, on=key, how="left", maintain_order="left")
     return table.lazy()
+
+
+def pass_at_k_of_reading(
+    counts: pl.LazyFrame, problems: pl.LazyFrame, groups: Sequence[ModelTier], k_values: Sequence[int]
+) -> pl.DataFrame:
+    """pass@k per model, tier and k from the counts of a reading."""
+    totals = problems_by_tier(problems, {tier for _, tier in groups})
+    rows = summarise(outcome_histogram(counts, problems).collect(), groups, totals, k_values, None)
+    return rows.select("model", "tier", "k", "pass_at_k")
 
 
 def verdict_readings(
@@ -114,13 +120,12 @@ def verdict_readings(
             then = compare_counts(found[of_a], problems, ComparisonSettings(*settings), found[of_b])
             own = then.select(*pair, "difference", "p_adjusted", pl.col("verdict").alias("verdict_then"))
             rows = published.join(own, on=pair, how="left", maintain_order="left")
-            rows = rows.with_columns(reading=pl.lit(reading), holds=same_conclusion("verdict", "verdict_then"))
+            rows = rows.with_columns(reading=pl.lit(reading), holds=_same_conclusion("verdict", "verdict_then"))
             parts.append(rows.select(parts[0].columns))
     return pl.concat(parts).lazy()
 
 
-def same_conclusion(verdict: str, then: str) -> pl.Expr:
-    """Whether two columns of verdicts conclude the same: no evidence and too little data both conclude nothing."""
-    words = (pl.when(pl.col(name).is_in(_OPEN)).then(pl.lit("open")).otherwise(name) for name in (verdict, then))
-    first, second = words
-    return first == second
+def _same_conclusion(verdict: str, then: str) -> pl.Expr:
+    """Whether two columns of verdicts conclude the same."""
+    nothing = pl.col(verdict).is_in(OPEN_VERDICTS) & pl.col(then).is_in(OPEN_VERDICTS)
+    return (pl.col(verdict) == pl.col(then)) | nothing

@@ -41,7 +41,7 @@ def explore(
     if not is_loopback(host):
         print(
             f"warning: everyone who can reach {host} and has the address with its token can read these results "
-            "and comment on attempts",
+            "and comment and rule on attempts",
             file=sys.stderr,
         )
 

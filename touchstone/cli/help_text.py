@@ -2,7 +2,7 @@
 
 PANELS = {
     "Evaluate": ("run", "pass-at-k", "inspect-files", "import", "init", "synth"),
-    "Look at results": ("report", "explore", "show", "sql", "tables", "chart", "export"),
+    "Look at results": ("report", "explore", "show", "rule", "sql", "tables", "chart", "export"),
     "Compare": ("compare", "snapshots", "plan"),
     "Validate fixes": ("validate", "validators", "environments", "cache"),
     "Operate": ("ui", "workers", "doctor"),
@@ -28,6 +28,10 @@ EXAMPLES = {
     "report": ("touchstone report --open", "touchstone report --save-to results.md"),
     "explore": ("touchstone explore", "touchstone explore --data results --no-open"),
     "show": ("touchstone show atlas-large tf-014", "touchstone show atlas-large tf-014 3 --tier T1"),
+    "rule": (
+        'touchstone rule atlas-large tf-014 3 failed --by "R. Li" \\\n      --reason "deletes the resource"',
+        'touchstone rule tf-014 exclude --by "R. Li" --reason "its test is wrong"',
+    ),
     "sql": ('touchstone sql "SELECT model, k, pass_at_k FROM pass_at_k"',),
     "tables": ("touchstone tables",),
     "chart": ("touchstone chart leaderboard --save-to leaderboard.svg", "touchstone chart --list"),

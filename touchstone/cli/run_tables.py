@@ -17,7 +17,7 @@ from touchstone.cli.options import output_folder_here
 from touchstone.cli.terminal_tables import show_table, terminal
 from touchstone.locations import address_of
 from touchstone.publish import result_tables as tables
-from touchstone.publish.report.summary import best
+from touchstone.publish.report.summary import best, rulings
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import ResultTable
 from touchstone.storage.store import REPORT_PAGE, Store
@@ -82,6 +82,7 @@ def conclusion(run: ReportedRun, checks: Sequence["CheckOutcome"]) -> str:
     refused = run.scan("quarantine").select(pl.len()).collect().item()
     parts = [next(best(run)).removesuffix(".")]
     parts += [f"{counted(refused, 'row was', 'rows were')} refused"] if refused else []
+    parts += [sentence.removesuffix(".") for sentence in rulings(run)]
     return "; ".join([*parts, *([_passed(checks)] if checks else [])])
 
 

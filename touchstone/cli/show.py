@@ -1,10 +1,10 @@
 """`touchstone show`: the attempts of a model at a problem, or one attempt in full."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -82,7 +82,8 @@ def show_attempts(attempts: "pl.DataFrame") -> None:
     for row in attempts.iter_rows(named=True):
         ran, failed = row["tests_passed"], row["tests_failed"]
         tests = "-" if ran is None or failed is None else f"{ran}/{ran + failed}"
-        cells = (row["tier"], row["iteration_id"], _outcome(row["status"]), tests, dollars(row["cost_usd"]))
+        outcome = _outcome(f"{row['ruling']} (ruled)" if row["ruling"] else row["status"])
+        cells = (row["tier"], row["iteration_id"], outcome, tests, dollars(row["cost_usd"]))
         table.add_row(*cells, number(row["duration_seconds"]), row["message"] or "")
     table.print(screen)
 
@@ -92,6 +93,7 @@ def show_attempt(detail: "AttemptDetail") -> None:
     from rich.text import Text
 
     from touchstone.cli.terminal_tables import terminal
+    from touchstone.publish.attempt_detail import flag_words
 
     screen = terminal()
     screen.print(
@@ -100,7 +102,8 @@ def show_attempt(detail: "AttemptDetail") -> None:
             _outcome(detail.status),
         )
     )
-    for line in _facts(detail):
+    flags = (f"flagged: {flag_words(row)}" for row in detail.flags)
+    for line in (*_facts(detail), *map(_ruling, detail.rulings), *flags):
         screen.print(Text(visible(line)))
     if detail.diff is not None:
         _show_code(screen, "diff", detail.diff, "diff")
@@ -129,6 +132,12 @@ def _facts(detail: "AttemptDetail") -> Iterator[str]:
         sandbox = f", sandbox {detail.sandbox}" if detail.sandbox else ""
         version = f" {detail.validator_version}" if detail.validator_version else ""
         yield f"validator {detail.validator}{version}, fidelity {detail.fidelity or '-'}{sandbox}"
+
+
+def _ruling(row: Mapping[str, Any]) -> str:
+    when = f", {row['at']}" if row["at"] else ""
+    left_out = "" if row["applied"] else f" (not applied: {row['why_not']})"
+    return f"ruled {row['ruling']} by {row['by']}{when}: {row['reason']}{left_out}"
 
 
 def _tokens(detail: "AttemptDetail") -> Sequence[tuple[int | None, str]]:

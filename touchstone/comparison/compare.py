@@ -15,13 +15,13 @@ from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
 from touchstone.comparison.regressions import ScoreMethod, compare_cases
 from touchstone.comparison.report import ComparisonReport
-from touchstone.comparison.verdicts import Ends
+from touchstone.comparison.verdicts import Ends, same_conclusion
 from touchstone.config import IntervalSettings
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.quarantine import explain_refusals
 from touchstone.locations import address
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY, ModelTier
-from touchstone.metrics.pass_at_k import outcome_histogram, summarise
+from touchstone.metrics.pass_at_k import counting_problems, outcome_histogram, summarise
 from touchstone.storage.output_folders import find_snapshot, is_of_snapshot_list, results_folder
 from touchstone.storage.snapshots import explain_unreadable
 from touchstone.tables import TABLES
@@ -115,7 +115,8 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
 def changed_cases(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> pl.DataFrame:
     """Every case of either input with the kind of change; see `regressions`."""
     old, new = (_selected_scores(each, options) for each in (before, after))
-    return compare_cases(old, new, options.score, options.threshold, listed=after.problems)
+    listed = after.problems if after.problems is None else counting_problems(after.problems)
+    return compare_cases(old, new, options.score, options.threshold, listed)
 
 
 def validation_remarks(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> list[str]:
@@ -137,9 +138,56 @@ def compare_models(
     old, new = (_selected_scores(each, options) for each in (before, after))
     problems = after.problems if after.problems is not None else before.problems
     pairs = _paired_counts(old, new, problems)
-    results = zip(pairs, compare_pairs(list(pairs.values()), settings), strict=True)
+    results = dict(zip(pairs, compare_pairs(list(pairs.values()), settings), strict=True))
     same, rates = _same_outcomes(old, new), _rate_intervals(pairs, problems, settings)
-    return {key: replace(result, same_attempts=key in same, rate_intervals=rates[key]) for key, result in results}
+    holds = _holds_if_undecided(pairs, old, new, results, settings)
+    return {
+        key: replace(result, same_attempts=key in same, rate_intervals=rates[key], holds_if_undecided=holds.get(key))
+        for key, result in results.items()
+    }
+
+
+def _holds_if_undecided(
+    pairs: Mapping[ModelTier, pl.DataFrame],
+    old: pl.LazyFrame,
+    new: pl.LazyFrame,
+    results: Mapping[ModelTier, PairResult],
+    settings: ComparisonSettings,
+) -> dict[ModelTier, bool]:
+    """Whether each verdict holds if undecided attempts passed on one side and failed on the other, both ways.
+
+    Of the models and tiers that have such attempts.
+    """
+    sides = [_undecided(each, side) for each, side in ((old, "a"), (new, "b"))]
+    if not any(each.height for each in sides):
+        return {}
+    frames = {}
+    for (model, tier), counts in pairs.items():
+        own = [each.filter(pl.col("model") == model, pl.col("tier") == tier).drop(MODEL_TIER) for each in sides]
+        both = own[0].join(own[1], on="oid", how="full", coalesce=True)
+        frames[model, tier] = counts.join(both, on="oid", how="full", coalesce=True).with_columns(
+            pl.col("n_a", "c_a", "n_b", "c_b", "u_a", "u_b").fill_null(0)
+        )
+    holds = {key: True for key, frame in frames.items() if frame["u_a"].sum() + frame["u_b"].sum()}
+    for passing, failing in (("a", "b"), ("b", "a")):
+        read = [
+            frame.with_columns(
+                pl.col(f"n_{passing}") + pl.col(f"u_{passing}"),
+                pl.col(f"c_{passing}") + pl.col(f"u_{passing}"),
+                pl.col(f"n_{failing}") + pl.col(f"u_{failing}"),
+            )
+            for frame in frames.values()
+        ]
+        for key, then in zip(frames, compare_pairs(read, settings), strict=True):
+            if key in holds:
+                holds[key] = holds[key] and same_conclusion(results[key].verdict, then.verdict)
+    return holds
+
+
+def _undecided(scores: pl.LazyFrame, side: str) -> pl.DataFrame:
+    """Undecided attempts per model, tier and problem."""
+    attempts = scores.filter(pl.col("pass_rate").is_null()).group_by(PROBLEM_KEY)
+    return attempts.agg(pl.len().cast(pl.Int64).alias(f"u_{side}")).collect()
 
 
 def verdict_row(model: str, tier: str, result: PairResult) -> dict[str, object]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -25,6 +26,7 @@ from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.comparison.regressions import KINDS, ScoreMethod
 from touchstone.comparison.report import ComparisonReport, format_report
+from touchstone.comparison.verdicts import same_conclusion
 from touchstone.config import ComparisonConfig
 from touchstone.errors import shown
 from touchstone.inference.exact import exact_sum
@@ -102,14 +104,17 @@ class Gate:
         counts: pl.LazyFrame,
         outcomes: pl.LazyFrame,
         wanted: ComparisonConfig,
+        *settings: Any,
     ) -> GateResult:
         """No model is worse than in the pinned baseline, and no case; the configuration says if that warns or stops."""
+        statistics = ComparisonSettings(*settings)
         unreadable = explain_unreadable(self.store.root)
         if self.baseline is None:
             self.report.unlink(missing_ok=True)
             return _with_remarks(self._nothing_pinned(), unreadable)
         judged = verdicts.sort("model", "tier").collect()
         remarks = validation_differences(_frozen(self.baseline).validators, validators_used(outcomes), _THIS_RUN)
+        remarks += self._without_rulings(self.baseline, scores, problems, outcomes, judged, statistics)
         cases = self._cases(self.baseline, scores, problems, CompareOptions(wanted.threshold, wanted.score))
         self._write_report(self.baseline, judged, cases, remarks)
         lenient = {name: "warn" for name in ("on_worse", "on_regression") if getattr(wanted, name) == "fail"}
@@ -140,6 +145,32 @@ class Gate:
                 key: changed_cases(_frozen(baseline), ComparisonInput(_THIS_RUN, scores, problems), options)
             }
         return self._compared[key]
+
+    def _without_rulings(
+        self,
+        baseline: Snapshot,
+        scores: pl.LazyFrame,
+        problems: pl.LazyFrame,
+        outcomes: pl.LazyFrame,
+        judged: pl.DataFrame,
+        settings: ComparisonSettings,
+    ) -> list[str]:
+        """A line if rulings of people count in this run: whether a verdict would be another without them."""
+        key, rate = list(TABLES["attempts"].key), pl.col("measured").cast(pl.Float64).alias("pass_rate")
+        ruled = outcomes.filter(pl.col("ruling").is_not_null()).select(*key, rate).collect().lazy()
+        count = ruled.select(pl.len()).collect().item()
+        if not count:
+            return []
+        measured = pl.concat([scores.join(ruled, on=key, how="anti").select(*key, "pass_rate"), ruled])
+        after = ComparisonInput(_THIS_RUN, measured, problems)
+        then = compare_models(_frozen(baseline), after, CompareOptions(), settings)
+        other = [
+            f"{model} {tier} would be {then[model, tier].verdict} and not {verdict}"
+            for model, tier, verdict in judged.select("model", "tier", "verdict").iter_rows()
+            if (model, tier) in then and not same_conclusion(verdict, then[model, tier].verdict)
+        ]
+        rulings = counted(count, "outcome is as a person ruled", "outcomes are as people ruled")
+        return [f"{rulings}; without rulings {', '.join(other) or 'every verdict would be the same'}"]
 
     def _write_report(
         self, baseline: Snapshot, verdicts: pl.DataFrame, cases: pl.DataFrame, remarks: list[str]

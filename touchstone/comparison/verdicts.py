@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from touchstone.text import counted
+from touchstone.vocabulary import OPEN_VERDICTS
 
 if TYPE_CHECKING:
     from touchstone.inference.arrays import Floats, Texts
@@ -59,6 +60,9 @@ class PairResult:
     relevant: float = 0.05
     verdict: str = "underpowered"
     same_attempts: bool = False
+    # Whether the verdict concludes the same if undecided attempts passed on one side and failed on the other, both
+    # ways; null if there are none.
+    holds_if_undecided: bool | None = None
     # Confidence intervals of rate_a and rate_b.
     rate_intervals: tuple[Ends, Ends] = ((None, None), (None, None))
 
@@ -98,6 +102,15 @@ def verdicts(
     return np.asarray(known[np.select(conditions, range(4), 4)], dtype=object)
 
 
+def same_conclusion(first: str, second: str) -> bool:
+    """Whether two verdicts conclude the same.
+
+    >>> same_conclusion("no evidence", "underpowered"), same_conclusion("better", "underpowered")
+    (True, False)
+    """
+    return first == second or {first, second} == set(OPEN_VERDICTS)
+
+
 def describe_shortage(units: int, needed: int, *, pairs: int, alpha: float, clustered: bool) -> str:
     """A sentence saying that there are too few units for significance and how many are needed.
 
@@ -110,7 +123,7 @@ def describe_shortage(units: int, needed: int, *, pairs: int, alpha: float, clus
 
 
 def sentence(result: PairResult, name_a: str, name_b: str) -> str:
-    """The result in one line. Rates and differences are in percentage points.
+    """The result in one line, and whether it depends on undecided attempts. Differences are in percentage points.
 
     >>> result = PairResult(40, 0, 0, difference=-0.121, ci_low=-0.203, ci_high=-0.04, p_value=0.0015, p_adjusted=0.004,
     ...                     pairs=3, adjusted_ci_low=-0.222, adjusted_ci_high=-0.021, units=40, verdict="worse")
@@ -119,6 +132,14 @@ def sentence(result: PairResult, name_a: str, name_b: str) -> str:
     adjusted for 3 pairs: 95% CI 2.1 to 22.2, p = 0.004;
     40 problems)
     """
+    words = _sentence(result, name_a, name_b)
+    if result.holds_if_undecided is None:
+        return words
+    holds = "holds under both bounds of" if result.holds_if_undecided else "depends on"
+    return f"{words}; the verdict {holds} the undecided attempts"
+
+
+def _sentence(result: PairResult, name_a: str, name_b: str) -> str:
     if result.difference is None or result.ci_low is None or result.ci_high is None:
         return f"{name_b} and {name_a} cannot be compared: no problem was decided for both"
     if result.same_attempts:

@@ -197,6 +197,9 @@ class EvaluationConfig(_Section):
     columns: dict[str, str] = {}
     """Renames columns of CSV, JSON Lines and Parquet inputs, theirs to ours: `{"task": "oid", "ok": "passed"}`.
     Other names become further columns."""
+    rulings: Path | None = None
+    """File with [rulings by people](defending.md#rulings-by-people), which `touchstone rule` writes. By default
+    `rulings.jsonl` in `fixes_dir`."""
     clones_dir: Path | None = None
     """Folder with the broken files; without it no fix is validated. `touchstone run PATH…` takes `clones` beside the
     files."""
@@ -225,6 +228,11 @@ class EvaluationConfig(_Section):
     _notes: tuple[str, ...] = PrivateAttr(())
 
     @property
+    def rulings_file(self) -> Path:
+        """The file with rulings by people, which need not exist."""
+        return self.rulings or self.fixes_dir / "rulings.jsonl"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know about how the file was read."""
         return self._notes
@@ -237,6 +245,13 @@ class EvaluationConfig(_Section):
             if path.is_absolute() or ".." in path.parts:
                 raise ValueError(f"'{text}' is not below fixes_dir; give a path relative to it")
         return inputs
+
+    @field_validator("rulings")
+    @classmethod
+    def _lines_of_json(cls, rulings: Path | None) -> Path | None:
+        if rulings is not None and rulings.suffix != ".jsonl":
+            raise ValueError("the name of the file must end with .jsonl")
+        return rulings
 
     @field_validator("columns")
     @classmethod
@@ -331,7 +346,7 @@ def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None
     try:
         absolute = {
             name: resolved(name, base / expanded(value))
-            for name in ("fixes_dir", "output_dir", "problems_csv", "clones_dir")
+            for name in ("fixes_dir", "output_dir", "problems_csv", "rulings", "clones_dir")
             if (value := getattr(config, name)) is not None
         }
         refuse_addresses(config)

@@ -27,7 +27,8 @@ def fetch_inputs(config: EvaluationConfig) -> None:
         from touchstone.storage.input_mirror import fetch
 
         named = [root / name for name in config.inputs] or [root]
-        fetch([*named, *([problems] if problems is not None else [])], [root / "problems.csv"], config.output_dir)
+        optional = [root / "problems.csv", *([config.rulings_file] if is_mirror(config.rulings_file) else [])]
+        fetch([*named, *([problems] if problems is not None else [])], optional, config.output_dir)
 
 
 def fetch_problems_csv(config: EvaluationConfig) -> None:
@@ -42,7 +43,7 @@ def fetch_problems_csv(config: EvaluationConfig) -> None:
 def input_paths(config: EvaluationConfig) -> list[Path]:
     """The files to look at, and the folders that are read as one source or not at all, sorted.
 
-    What a run writes itself is left out: it would make a second run differ from the first.
+    What a run writes itself is left out: it would make a second run differ from the first. So are people's rulings.
     """
     root = config.fixes_dir
     if not root.is_dir():
@@ -60,7 +61,8 @@ def input_paths(config: EvaluationConfig) -> list[Path]:
                     f"{place}: more than {_MAX_ENTRIES:,} files; name the folder that has the results"
                 )
     output = config.output_dir.resolve()
-    return sorted(path for path in found if not _is_own_output(path, output))
+    rulings = config.rulings_file
+    return sorted(path for path in found if path != rulings and not _is_own_output(path, output))
 
 
 def _is_own_output(path: Path, output: Path) -> bool:

@@ -13,6 +13,7 @@ from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.discovery import Discovery, candidates, discover, files_with_problems
 from touchstone.ingest.input_paths import files_of_source, input_files, label_of
 from touchstone.ingest.limits import use_limits
+from touchstone.ingest.rulings import RulingsFile, read_rulings
 from touchstone.ingest.sources import ContentHashes
 from touchstone.ingest.unchanged import ChangedWhileReadError, mark_of
 from touchstone.progress import report_step
@@ -73,6 +74,11 @@ class Inputs:
         return find_problems_csv(self.config)
 
     @cached_property
+    def rulings(self) -> RulingsFile:
+        """What people ruled."""
+        return read_rulings(self.config.rulings_file)
+
+    @cached_property
     def files_with_problems(self) -> list[Path]:
         """The results whose problems are added to those of the problems file."""
         return files_with_problems(self.discovery, self.config)
@@ -130,6 +136,8 @@ class Inputs:
         problems = self.config.problems_csv or first_problems_csv(self.config)
         if problems is not None:
             files["problems"] = problems
+        if self.config.rulings_file.exists():
+            files["rulings"] = self.config.rulings_file
         return {name: self.hash_or_none(path) or "unreadable" for name, path in sorted(files.items())}
 
     def require_models(self) -> list[str]:

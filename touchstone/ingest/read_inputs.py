@@ -92,7 +92,7 @@ def _problems(
     place = config.problems_csv or first_problems_csv(config)
     if place is not None:
         read = read_problems(place, scratch / "problems.parquet", config.problem_key, config.columns)
-        listed = read.problems.select(list(TABLES["problems"].dtypes))
+        listed = read.problems.select(name for name in TABLES["problems"].dtypes if name != "excluded")
         notes = [f"{place.name}: {note}" for note in read.notes]
         return with_derived(listed, problems.lazy()).collect(), [read.quarantine], notes
     every = (source for sources in discovery.sources.values() for source in sources)

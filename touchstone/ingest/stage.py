@@ -81,9 +81,9 @@ class IngestStage:
 
     def problems(self) -> Part:
         """The problems to be solved: the denominator of every figure."""
-        code = table_code_version("problems")
-        fingerprint = digest(["problems", self.inputs.problems_version(), asdict(read_options(self.config)), code])
-        current = self.store.current("problems", fingerprint)
+        excluded, fingerprint = self.inputs.rulings.excluded_problems, self._problems_fingerprint()
+        made_from = digest([fingerprint, excluded]) if excluded else fingerprint
+        current = self.store.current("problems", made_from)
         notes = ("quarantine", "sources") if self.inputs.problems_csv is not None else ()
         if current is not None and all(self.store.current(table, fingerprint, PROBLEMS_PART) for table in notes):
             return current
@@ -100,9 +100,15 @@ class IngestStage:
             inputs["problems"] = self.inputs.file_hash(self.inputs.problems_csv)
             listed = self._read_problems(self.inputs.problems_csv, inputs["problems"], fingerprint)
             problems = with_derived(listed, problems)
-        part = self.store.write("problems", problems, fingerprint, inputs=inputs)
+        problems = problems.with_columns(excluded=pl.col("oid").is_in(excluded))
+        part = self.store.write("problems", problems, made_from, inputs=inputs)
         self.store.clear_scratch()
         return part
+
+    def _problems_fingerprint(self) -> str:
+        """A hash of what the problems are made from but for rulings, which change no attempt."""
+        made_from = [self.inputs.problems_version(), asdict(read_options(self.config))]
+        return digest(["problems", *made_from, table_code_version("problems")])
 
     def _derived_problems(self, files: Sequence[Path]) -> pl.DataFrame:
         """The problems that these results name."""
@@ -164,7 +170,7 @@ class IngestStage:
         limits = self.config.input_limits.model_dump()
         settings = [self.config.problem_key, self.config.score, self.config.junit_pattern, limits]
         settings += [rule.model_dump() for rule in self._transcript_rules]
-        made_from = [self.store.fingerprint("problems"), settings, table_code_version("attempts")]
+        made_from = [self._problems_fingerprint(), settings, table_code_version("attempts")]
         changed = {model: self._files_of(model, made_from) for model in models if not self._is_kept(model)}
         parts = {model: self.store.current("attempts", files.fingerprint, model) for model, files in changed.items()}
         recorded = self._recorded(changed)

@@ -32,15 +32,15 @@ _GIVEN = (
     "duration_seconds",
     "latency_ms",
 )
-_VERDICT = ("status", "passed", "compiled", "tests_passed", "tests_failed", "lint_warnings")
+_VERDICT = ("status", "passed", "ruling", "compiled", "tests_passed", "tests_failed", "lint_warnings")
 
 
 def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
     """The table `attempt_scores`: composite, code score, accuracy, grade, cost and cost of pass of every attempt.
 
-    The rows are in the order of the attempts.
+    The rows are in the order of the attempts, without those that a ruling excludes.
     """
-    rows = _with_verdicts(attempts, outcomes)
+    rows = _with_verdicts(attempts, outcomes).filter(pl.col("__ruling").ne_missing(pl.lit("exclude")))
     models = attempts.select(pl.col("model").unique()).collect(engine="streaming")["model"]
     priced_as, by_tokens = _prices_by_model(models, scoring)
     with_parts = rows.select(

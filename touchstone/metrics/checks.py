@@ -211,8 +211,8 @@ def _contradicted(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> tuple[int, 
     """The attempts of class `pass` that failed, and those of another class that passed. The join is in memory."""
     key = TABLES["attempts"].key
     classed = attempts.filter(pl.col("classification").is_not_null()).select(*key, "classification")
-    said_pass, passed = pl.col("classification") == PASS_CLASS, pl.col("passed")
-    joined = classed.join(outcomes.select(*key, "passed"), on=key)
+    said_pass, passed = pl.col("classification") == PASS_CLASS, pl.col("measured")
+    joined = classed.join(outcomes.select(*key, "measured"), on=key)
     counts = joined.select(lost=(said_pass & ~passed).sum(), won=(~said_pass & passed).sum())
     lost, won = counts.collect(engine="streaming").row(0)
     return lost, won

@@ -62,6 +62,18 @@ def count_outcomes(outcomes: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
+def without_excluded(outcomes: pl.LazyFrame) -> pl.LazyFrame:
+    """The outcomes without those that a person's ruling excludes, as if there had been no such attempts."""
+    return outcomes.filter(pl.col("ruling").ne_missing(pl.lit("exclude")))
+
+
+def counting_problems(problems: pl.LazyFrame) -> pl.LazyFrame:
+    """The problems that no ruling excludes; all of them in tables of an earlier version."""
+    if "excluded" not in problems.collect_schema():
+        return problems
+    return problems.filter(~pl.col("excluded").fill_null(False))
+
+
 def problem_counts(problem_pass_at_k: pl.LazyFrame) -> pl.LazyFrame:
     """n and c per model, tier and problem, read back from the table `problem_pass_at_k`."""
     first = pl.col("k") == pl.col("k").min()
@@ -70,7 +82,7 @@ def problem_counts(problem_pass_at_k: pl.LazyFrame) -> pl.LazyFrame:
 
 def problem_pass_at_k(outcomes: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
     """The table `problem_pass_at_k`: pass@k and pass^k per model, tier, problem and k."""
-    return pass_at_k_of_problems(count_outcomes(outcomes), k_values)
+    return pass_at_k_of_problems(count_outcomes(without_excluded(outcomes)), k_values)
 
 
 def pass_at_k_of_problems(counts: pl.LazyFrame, k_values: Sequence[int]) -> pl.LazyFrame:
@@ -180,12 +192,14 @@ def pass_at_k(
 
 
 def problems_by_tier(problems: pl.LazyFrame, tiers: Iterable[str]) -> dict[str, int]:
-    """The number of problems of each tier: those of all tiers, and its own.
+    """The number of problems of each tier that count: those of all tiers, and its own.
 
-    >>> problems_by_tier(pl.LazyFrame({"oid": ["a", "b", "c"], "only_tier": [None, "T1", "T1"]}), ["T0", "T1"])
+    >>> tiers = [None, "T1", "T1", None]
+    >>> problems = {"oid": list("abcd"), "only_tier": tiers, "excluded": [False, False, False, True]}
+    >>> problems_by_tier(pl.LazyFrame(problems), ["T0", "T1"])
     {'T0': 1, 'T1': 3}
     """
-    counts = dict(problems.group_by("only_tier").len().collect().iter_rows())
+    counts = dict(counting_problems(problems).group_by("only_tier").len().collect().iter_rows())
     return {tier: counts.get(None, 0) + counts.get(tier, 0) for tier in sorted(tiers)}
 
 

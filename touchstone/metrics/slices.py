@@ -16,6 +16,7 @@ from touchstone.inference.units import GroupKey
 from touchstone.metrics.keys import MODEL_TIER
 from touchstone.metrics.pass_at_k import (
     OutcomeCounts,
+    counting_problems,
     estimates,
     mean_figures,
     outcome_counts,
@@ -61,7 +62,8 @@ def _by_cutoff(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _problems(members: pl.DataFrame, problems: pl.LazyFrame, groups: pl.DataFrame) -> dict[GroupKey, int]:
     """The number of problems in every value, for each model and tier; sorted."""
-    bound = members.join(problems.select("oid", "only_tier").collect(), on="oid", how="left")
+    counting = counting_problems(problems).select("oid", "only_tier").collect()
+    bound = members.join(counting, on="oid")
     of_all, of_one = _by_cutoff(bound.group_by("cutoff_model", "only_tier", *_SLICE).len("problems"))
     each = [groups.join(of_all, how="cross"), groups.join(of_one, on="model")]
     columns = [*_GROUP, "only_tier", "problems"]

@@ -34,6 +34,7 @@ from touchstone.inference.exact import exact_mean, exact_sum, from_fixed_point, 
 from touchstone.inference.uncertainty import Interval, score_interval, unit_interval
 from touchstone.inference.units import UNIT, group_intervals, join_intervals, mean_intervals, sums_by_unit
 from touchstone.metrics.keys import RUN_KEY, SUITE_KEY
+from touchstone.metrics.pass_at_k import counting_problems
 from touchstone.vocabulary import CLASSES, PASS_CLASS
 
 # Smaller standard errors are rounding errors.
@@ -243,8 +244,14 @@ def _runs(suite_scores: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def empty_suites(problems: pl.LazyFrame, suite_scores: pl.LazyFrame) -> pl.LazyFrame:
-    """The suites of the problems file without a decided case of any model, which `suite_scores` leaves out."""
-    return problems.select("suite").unique().join(suite_scores.select("suite"), on="suite", how="anti").sort("suite")
+    """The suites of the problems that count without a decided case of any model, which `suite_scores` leaves out."""
+    return (
+        counting_problems(problems)
+        .select("suite")
+        .unique()
+        .join(suite_scores.select("suite"), on="suite", how="anti")
+        .sort("suite")
+    )
 
 
 def credit(settings: SuiteSettings) -> pl.Expr:

@@ -4,9 +4,8 @@ Everything comes from the output folder, so results that were moved, or whose in
 not at hand is null and says why in `missing`. Texts are bounded; nothing of a fix is run or parsed.
 """
 
-import difflib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.sources import NATIVE
 from touchstone.names import PROBLEMS_PART, file_key, name_of_key
 from touchstone.storage.files import parquet_files, refuse_links_out, table_file
-from touchstone.text import some_of
+from touchstone.text import near
 
 # Longer texts are cut, with a last line that says so.
 MAX_CHARACTERS = 200_000
@@ -61,7 +60,8 @@ class AttemptDetail:
     """One attempt. A field that is None (or empty, for `tests`) is explained in `missing`, by its name.
 
     `fix` is the fix as the model wrote it, `fixed` the problem's file with the fix applied. `duration_seconds` is the
-    model's time, `validation_seconds` the validator's.
+    model's time, `validation_seconds` the validator's. `rulings` are the rows of that table about the attempt,
+    `flags` those of `audit_flags`.
     """
 
     model: str
@@ -71,6 +71,10 @@ class AttemptDetail:
     suite: str
     status: str
     passed: bool | None
+    measured: bool | None = None
+    ruling: str | None = None
+    rulings: tuple[dict[str, Any], ...] = ()
+    flags: tuple[dict[str, Any], ...] = ()
     classification: str | None = None
     run_id: str | None = None
     fix: str | None = None
@@ -98,7 +102,7 @@ class AttemptDetail:
 def attempts_of(folder: Path, model: str, tier: str | None, oid: str) -> pl.DataFrame:
     """The attempts of a model at a problem, one row each, in order; `tier=None` is every tier.
 
-    Columns: the key, run_id, suite, status, passed, classification, tests_passed, tests_failed, input_tokens,
+    Columns: the key, run_id, suite, status, passed, ruling, classification, tests_passed, tests_failed, input_tokens,
     output_tokens, cost_usd, duration_seconds, latency_ms, has_fix, and message, the first line of the diagnostics.
     """
     tables = _Tables(folder, model)
@@ -116,14 +120,14 @@ def attempts_of(folder: Path, model: str, tier: str | None, oid: str) -> pl.Data
             has_fix=pl.col("fix_sha").is_not_null(),
         )
         .join(
-            outcomes.select(*_KEY, "status", "passed", "tests_passed", "tests_failed", message=message),
+            outcomes.select(*_KEY, "status", "passed", "ruling", "tests_passed", "tests_failed", message=message),
             on=_KEY,
             how="left",
         )
         .join(scores.select(*_KEY, "classification", "cost_usd"), on=_KEY, how="left")
     )
     order = (
-        *(*_KEY, "run_id", "suite", "status", "passed", "classification", "tests_passed", "tests_failed"),
+        *(*_KEY, "run_id", "suite", "status", "passed", "ruling", "classification", "tests_passed", "tests_failed"),
         *("input_tokens", "output_tokens", "cost_usd", "duration_seconds", "latency_ms", "has_fix", "message"),
     )
     found = _collected(sort_attempts(rows).select(order))
@@ -155,6 +159,10 @@ def attempt_detail(folder: Path, model: str, tier: str, oid: str, iteration_id: 
         run_id=attempt["run_id"],
         status=outcome.get("status", "validator_unavailable"),
         passed=outcome.get("passed"),
+        measured=outcome.get("measured", outcome.get("passed")),
+        ruling=outcome.get("ruling"),
+        rulings=tables.rulings(key),
+        flags=tables.flags(key),
         classification=scores.get("classification") or attempt["classification"],
         fix=texts.fix(),
         fix_sha=attempt["fix_sha"],
@@ -178,13 +186,19 @@ def _unmeasured(figures: dict[str, Any]) -> dict[str, str]:
     return {name: reasons.get(name, "not in the input") for name, value in figures.items() if value is None}
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that does not exist: the nearest one, else the first ones there are."""
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f"did you mean '{close[0]}'?"
-    return f"there are: {some_of(names, 10)}"
+def outcome_words(row: Mapping[str, Any]) -> str:
+    """How an attempt counts, and what was measured if a person ruled; else its status if that says more.
+
+    >>> outcome_words({"passed": False, "status": "passed", "ruling": "failed", "measured": True})
+    'failed by ruling (measured: passed)'
+    >>> outcome_words({"passed": False, "status": "timeout", "ruling": None, "measured": False})
+    'failed (timeout)'
+    """
+    counts, status = VERDICTS[row["passed"]], row["status"]
+    if row.get("ruling"):
+        counts = "excluded" if row["ruling"] == "exclude" else counts
+        return f"{counts} by ruling (measured: {VERDICTS[row['measured']]})"
+    return counts if status in (None, counts) else f"{counts} ({status.replace('_', ' ')})"
 
 
 def bounded(text: str | None, limit: int = MAX_CHARACTERS) -> str | None:
@@ -230,6 +244,22 @@ class _Tables:
         files = [table_file(self.folder / table / f"{part}.parquet") for part in (table, PROBLEMS_PART)]
         file = next((file for file in files if file.is_file()), None)
         return None if file is None else _first(pl.scan_parquet(file, glob=False), {"oid": oid})
+
+    def rulings(self, key: dict[str, str]) -> tuple[dict[str, Any], ...]:
+        """The rulings about an attempt or its problem."""
+        about = pl.all_horizontal(pl.col(name).is_null() | (pl.col(name) == value) for name, value in key.items())
+        files = [self._part("rulings"), table_file(self.folder / "rulings" / f"{PROBLEMS_PART}.parquet")]
+        of_model = pl.col("oid").is_not_null() & (pl.col("model").is_null() | (pl.col("model") == self.model))
+        found = [pl.scan_parquet(file, glob=False).filter(of_model, about) for file in files if file.is_file()]
+        return tuple(_collected(pl.concat(found).sort("line")).to_dicts()) if found else ()
+
+    def flags(self, key: dict[str, str]) -> tuple[dict[str, Any], ...]:
+        """What the audit found in an attempt."""
+        file = table_file(self.folder / "audit_flags" / "audit_flags.parquet")
+        if not file.is_file():
+            return ()
+        own = pl.all_horizontal(pl.col(name) == value for name, value in {"model": self.model, **key}.items())
+        return tuple(_collected(pl.scan_parquet(file, glob=False).filter(own)).to_dicts())
 
     def unread(self, what: str) -> str | None:
         """Why a text is missing if the attempts come from files of other tools, of which not every text is read."""

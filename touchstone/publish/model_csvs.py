@@ -11,6 +11,7 @@ from typing import Literal
 
 import polars as pl
 
+from touchstone.metrics.pass_at_k import without_excluded
 from touchstone.names import file_key
 from touchstone.publish.csv_files import write_csv
 from touchstone.publish.summary import summaries
@@ -70,8 +71,8 @@ def _known(stamps: Path) -> dict[str, list[object]]:
 
 
 def outcomes_table(outcomes: pl.LazyFrame) -> pl.LazyFrame:
-    """Outcomes with the column names of a fixes file."""
-    return outcomes.rename({"passed": "plausible_fix"}).select(OUTCOMES_CSV_COLUMNS)
+    """Outcomes that count, with the column names of a fixes file."""
+    return without_excluded(outcomes).rename({"passed": "plausible_fix"}).select(OUTCOMES_CSV_COLUMNS)
 
 
 def _is_current(path: Path, content: dict[str, str], known: dict[str, list[object]]) -> bool:

@@ -12,6 +12,7 @@ import polars as pl
 from touchstone.checks import CheckOutcome
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of
+from touchstone.metrics.pass_at_k import without_excluded
 from touchstone.names import file_key
 from touchstone.publish.figures import percent
 from touchstone.storage.check_results import kept_outcomes
@@ -113,9 +114,9 @@ class ReportedRun:
 
     @cached_property
     def outcome_counts(self) -> pl.DataFrame:
-        """How many attempts ended how, per model and tier: status, passed, validator, fidelity and `len`."""
+        """How many attempts that count ended how, per model and tier: status, passed, validator, fidelity and `len`."""
         keys = ("model", "tier", "status", "passed", "validator", "fidelity")
-        return self.scan("outcomes").group_by(keys).len().sort(keys).collect(engine="streaming")
+        return without_excluded(self.scan("outcomes")).group_by(keys).len().sort(keys).collect(engine="streaming")
 
     @cached_property
     def has_tiers(self) -> bool:

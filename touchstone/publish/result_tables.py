@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.comparison.verdicts import describe_shortage
+from touchstone.publish.attempt_detail import VERDICTS
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import (
@@ -32,13 +33,20 @@ from touchstone.publish.table_columns import (
     text,
     verdict,
 )
+from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
 from touchstone.vocabulary import VERSION
 
 _MAX_SUITES = 6
 _MAX_QUARANTINE = 200
+_MAX_FLAGS = 200
 _MAX_SHORTAGES = 3
 _LATE = REDUNDANT - 10
+# Of 100 points.
+HALF_A_POINT = 0.005
+_KEY = ("model", "tier", "oid", "iteration_id")
+_SIDE_K = ["model", "tier", "k"]
+_BOUNDS = ["pass_at_k_low", "pass_at_k_high"]
 
 CODE_FIGURES = {
     "avg_compilation_rate": "compile rate",
@@ -88,13 +96,17 @@ def leaderboard(run: ReportedRun) -> ResultTable:
         run.table("pass_at_k"),
         f"pass@k: mean over problems {_level(run)}",
         lambda model, tier: f"#model-{places[model, tier]}",
+        run.table("pass_at_k_readings"),
     )
 
 
 def leaderboard_of(
-    pass_at_k: pl.DataFrame, title: str = "", link: Callable[[str, str], str] = lambda model, tier: ""
+    pass_at_k: pl.DataFrame,
+    title: str = "",
+    link: Callable[[str, str], str] = lambda model, tier: "",
+    readings: pl.DataFrame | None = None,
 ) -> ResultTable:
-    """The same from the table alone.
+    """The same from the table alone, with the bounds of undecided attempts where they matter in `readings`.
 
     >>> row = {"model": "m", "tier": "T0", "k": 1, "pass_at_k": 2 / 3, "ci_low": .5, "ci_high": .75,
     ...        "attempted": 9, "problems": 10, "ci_method": "wilson"}
@@ -115,6 +127,11 @@ def leaderboard_of(
         label("CI method", "ci_method", rank=_LATE + 2),
     ]
     columns.insert(3, Column("", lambda row: Cell(bar(row["at"][ks[0]]["pass_at_k"])), "bar", rank=_LATE))
+    bounds = [] if readings is None else _bounds(readings)
+    columns[-2:-2] = [replace(column, rank=_LATE - 1) for column in bounds]
+    notes = (
+        ["if undecided: pass@k if every undecided attempt had failed, and if every one had passed"] if bounds else []
+    )
     by_side: dict[Any, list[dict[str, Any]]] = pass_at_k.sort("k").rows_by_key(
         ["model", "tier"], named=True, include_key=True
     )
@@ -125,7 +142,22 @@ def leaderboard_of(
         by_side[side][0] | {"at": {row["k"]: row for row in by_side[side]}}
         for side in best_first.select("model", "tier").iter_rows()
     ]
-    return ResultTable("leaderboard-table", title, columns, rows, "pass_at_k")
+    return ResultTable("leaderboard-table", title, columns, rows, "pass_at_k", notes)
+
+
+def _bounds(readings: pl.DataFrame) -> list[Column]:
+    """A column per k for which undecided attempts could move the pass@k of some model by more than half a point."""
+    apart = readings.filter((pl.col("pass_at_k_high") - pl.col("pass_at_k_low")).fill_null(0) > HALF_A_POINT)
+    ends = {row[:3]: row[3:] for row in readings.select(_SIDE_K + _BOUNDS).iter_rows()}
+
+    def at(k: int) -> Callable[[Row], Cell]:
+        def cell(row: Row) -> Cell:
+            low, high = ends.get((row["model"], row["tier"], k), (None, None))
+            return Cell("-" if low is None else f"{number(low)} to {number(high)}", low)
+
+        return cell
+
+    return [Column(f"pass@{k} if undecided", at(k)) for k in apart["k"].unique().sort()]
 
 
 def reliability(run: ReportedRun) -> ResultTable:
@@ -397,16 +429,38 @@ def pairs(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
     effect = figure("min. detectable effect", "minimum_detectable_effect")
     further = [*(adjusted if many > 1 else own), effect, *(own if many > 1 else [])]
     further += [count("wins"), count("losses"), count("problems")]
+    depends = _what_verdicts_depend_on(run)
     columns = [
         Column("model", _side_of_pair(run, "b"), "name"),
         Column("baseline", _side_of_pair(run, "a"), "name"),
         verdict("verdict"),
+        *([Column("depends on", lambda row: Cell(depends.get(_pair(row), "-")), "label")] if depends else []),
         figure("difference", "difference", signed),
         *(Column(each.header, each.cell, rank=rank) for rank, each in enumerate(further, 1)),
     ]
     title = "paired comparison by problem: difference in pass@1"
     notes = _pair_notes(run, many) if total else []
     return ResultTable("comparison-table", title, columns, rows, "model_comparison", notes, total)
+
+
+READING_WORDS = {
+    "undecided_favour_a": "undecided attempts",
+    "undecided_favour_b": "undecided attempts",
+    "measured": "rulings",
+    "unflagged": "flagged passes",
+}
+
+
+def _pair(row: Row) -> tuple[str, ...]:
+    return row["model_a"], row["tier_a"], row["model_b"], row["tier_b"]
+
+
+def _what_verdicts_depend_on(run: ReportedRun) -> dict[tuple[str, ...], str]:
+    """For each pair whose verdict does not hold in every reading, what it depends on."""
+    found: dict[tuple[str, ...], dict[str, None]] = {}
+    for row in run.table("verdict_readings").filter(~pl.col("holds")).iter_rows(named=True):
+        found.setdefault(_pair(row), {})[READING_WORDS.get(row["reading"], row["reading"])] = None
+    return {pair: ", ".join(words) for pair, words in found.items()}
 
 
 def _side_of_pair(run: ReportedRun, end: str) -> Callable[[Row], Cell]:
@@ -484,6 +538,117 @@ def _problem(run: ReportedRun) -> Callable[[Row], Cell]:
 
 
 # What the figures rest on
+
+
+def rulings(run: ReportedRun) -> ResultTable:
+    """Every ruling of a person."""
+    what = {"model": "every model", "tier": "every tier", "oid": "-", "iteration_id": "every attempt"}
+
+    def measured(row: Row) -> Cell:
+        return Cell("-" if row["model"] is None or not row["tier"] else VERDICTS[row["measured"]])
+
+    columns = [
+        count("line"),
+        *(
+            Column(header, lambda row, key=key: text(row[key] or (what[key] if row["oid"] else "-")), "name")
+            for header, key in (("model", "model"), ("tier", "tier"), ("problem", "oid"), ("attempt", "iteration_id"))
+        ),
+        label("ruling"),
+        Column("measured", measured, "label"),
+        Column(
+            "applied", lambda row: Cell("yes" if row["applied"] else f"no: {visible(row['why_not'] or '')}"), "text"
+        ),
+        prose("reason"),
+        name("by"),
+        label("at"),
+    ]
+    rows = run.table("rulings").sort("line", *_KEY, nulls_last=False)
+    return ResultTable("rulings-table", "Rulings by people", columns, rows, "rulings")
+
+
+def pass_audit(run: ReportedRun) -> ResultTable:
+    """How many passes were audited and flagged, beside pass@k with and without the flagged ones."""
+    table = run.table("pass_at_k_readings")
+    first = table.filter(pl.col("k") == pl.col("k").min()).select(
+        "model", "tier", "k", "pass_at_k", "pass_at_k_unflagged"
+    )
+    rows = run.table("pass_audit").filter(pl.col("passes") > pl.col("not_audited")).join(first, on=["model", "tier"])
+    k = rows["k"][0] if rows.height else 1
+    columns = [
+        *_sides(run),
+        count("passes"),
+        count("fixes read"),
+        count("transcripts read"),
+        count("not audited"),
+        count("flagged"),
+        count("worth a look"),
+        figure(f"pass@{k}", "pass_at_k"),
+        figure("if flagged passes failed", "pass_at_k_unflagged"),
+    ]
+    return ResultTable("pass-audit-table", "Audited passes", columns, _ranked(run, rows), "pass_audit")
+
+
+def audit_flags(run: ReportedRun) -> ResultTable:
+    """What the audit found, passes and high severity first."""
+    flags = run.scan("audit_flags")
+    order = flags.sort(~pl.col("passed").fill_null(False), "severity", *_KEY, maintain_order=True).head(_MAX_FLAGS)
+    rows, total = pl.collect_all([order, flags.select(pl.len())])
+    columns = [
+        *_sides(run),
+        Column("problem", _problem(run), "name"),
+        name("attempt", "iteration_id"),
+        Column("verdict", lambda row: Cell(VERDICTS[row["passed"]]), "label"),
+        name("rule"),
+        label("severity"),
+        name("place"),
+        prose("evidence"),
+    ]
+    return ResultTable("audit-flags-table", "Flags", columns, rows, "audit_flags", full_height=total.item())
+
+
+def readings(run: ReportedRun) -> ResultTable:
+    """pass@k of the models for which outcomes could be read otherwise, in every reading."""
+    read = [name for name in TABLES["pass_at_k_readings"].dtypes if name.startswith("pass_at_k_")]
+    table = run.table("pass_at_k_readings")
+    differ = pl.any_horizontal(pl.col(each).ne_missing(pl.col("pass_at_k")) for each in read)
+    words = {
+        "pass_at_k_low": "if undecided failed",
+        "pass_at_k_high": "if undecided passed",
+        "pass_at_k_measured": "without rulings",
+        "pass_at_k_unflagged": "if flagged passes failed",
+    }
+    changed = table.filter(differ)
+    used = [each for each in read if changed[each].ne_missing(changed["pass_at_k"]).any()]
+    columns = [
+        *_sides(run),
+        count("k"),
+        figure("pass@k", "pass_at_k"),
+        *(figure(words.get(each, each), each) for each in used),
+    ]
+    title = "pass@k if outcomes are read otherwise"
+    return ResultTable("readings-table", title, columns, _ranked(run, changed), "pass_at_k_readings")
+
+
+def verdict_readings(run: ReportedRun) -> ResultTable:
+    """The pairs whose verdict does not hold in some reading."""
+    words = {
+        "undecided_favour_a": "undecided attempts passed for the baseline and failed for the model",
+        "undecided_favour_b": "undecided attempts failed for the baseline and passed for the model",
+        "measured": "no ruling counted",
+        "unflagged": "flagged passes had failed",
+    }
+    columns = [
+        Column("model", _side_of_pair(run, "b"), "name"),
+        Column("baseline", _side_of_pair(run, "a"), "name"),
+        verdict("verdict"),
+        Column("if", lambda row: Cell(words.get(row["reading"], row["reading"])), "text"),
+        verdict("then", "verdict_then"),
+        figure("difference", "difference", signed),
+        figure("adjusted p", "p_adjusted", p_value),
+    ]
+    rows = _best_pairs_first(run, run.table("verdict_readings").filter(~pl.col("holds")).lazy()).collect()
+    title = "Verdicts that do not hold if outcomes are read otherwise"
+    return ResultTable("verdict-readings-table", title, columns, rows, "verdict_readings")
 
 
 def problems(run: ReportedRun) -> ResultTable:

@@ -90,7 +90,8 @@ def _input_files(config: EvaluationConfig, hashes: ContentHashes) -> list[object
     files = {*input_paths(config), *input_files(config)}
     listed = {label_of(file, config.fixes_dir): _entry(file, hashes) for file in sorted(files)}
     problems = config.problems_csv or first_problems_csv(config)
-    return [listed, str(problems), None if problems is None else _entry(problems, hashes)]
+    rulings = _entry(config.rulings_file, hashes)
+    return [listed, str(problems), None if problems is None else _entry(problems, hashes), rulings]
 
 
 def _entry(path: Path, hashes: ContentHashes) -> str:
@@ -238,8 +239,8 @@ class RunRecorder:
             return False
         # A file may have changed and changed back, so what was read counts too.
         problems = self.config.problems_csv or first_problems_csv(self.config)
-        places = {} if problems is None else {"problems": problems}
-        read = self.store.inputs("problems", "attempts")
+        places = {"rulings": self.config.rulings_file} | ({} if problems is None else {"problems": problems})
+        read = self.store.inputs("problems", "attempts", "rulings")
         return read == {name: self.hashes.of(places.get(name, self.config.fixes_dir / name)) for name in read}
 
     def _is_final(self) -> bool:

@@ -41,7 +41,7 @@ RESERVED = ("latest", "previous")
 PINS = "pins.json"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 # Tables whose parts are made from input files.
-_READ_FROM_FILES = ("problems", "attempts")
+_READ_FROM_FILES = ("problems", "attempts", "rulings")
 
 
 @dataclass(frozen=True)

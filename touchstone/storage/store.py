@@ -8,6 +8,7 @@ tables/ summary_pass_at_k.csv csv/ warehouse.duckdb report.html    links into .s
 .store/current                                    link to the published run; publishing replaces it
 .store/unpublished/tables                         tables of a run that a gate stopped, for `--draft`
 .store/run.json                                   what the published run depends on, if it can be skipped next time
+.store/rulings_file                               where people's rulings are, seen from the output folder
 ```
 
 A killed run leaves an incomplete draft in `.store/draft` and the last published results in place. A part is written to
@@ -116,6 +117,7 @@ class Store:
         self.unpublished = self._home / "unpublished"
         self.current_link = self._home / "current"
         self.run_record = self._home / "run.json"
+        self.rulings_place = self._home / "rulings_file"
         self.run_log = self._home / "run_log.parquet"
         # Of an output folder in object storage, which several machines write to.
         self.published_log = self._home / "published_run_log.parquet"

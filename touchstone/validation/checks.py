@@ -10,10 +10,13 @@ from touchstone.inference.units import mean_intervals, unit_sums
 from touchstone.text import counted, counted_of, visible
 from touchstone.vocabulary import WARNING_NOT_SHOWN
 
+_MOST_RULINGS = 5
+
 
 def all_decided(outcomes: pl.LazyFrame) -> CheckResult:
     """Every attempt has an outcome."""
-    total, decided = outcomes.select(pl.len(), pl.col("passed").count()).collect().row(0)
+    counted_rows = outcomes.filter(pl.col("ruling").ne_missing(pl.lit("exclude")))
+    total, decided = counted_rows.select(pl.len(), pl.col("passed").count()).collect().row(0)
     missing = total - decided
     have = "has no outcome and is" if missing == 1 else "have no outcome and are"
     message = f"{counted_of(missing, total, 'attempt')} {have} counted neither as passed nor as failed"
@@ -22,7 +25,11 @@ def all_decided(outcomes: pl.LazyFrame) -> CheckResult:
 
 def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
     """Validation decided nearly all fixes: undecided ones are not missing at random."""
-    left_out = pl.col("passed").is_null() & pl.col("diagnostics").is_not_null()
+    # What a person decided is not missing.
+    open_still = (
+        pl.col("measured").is_null() & pl.col("passed").is_null() & pl.col("ruling").ne_missing(pl.lit("exclude"))
+    )
+    left_out = open_still & pl.col("diagnostics").is_not_null()
     # A whole problem that a validator cannot show is out of its scope, whatever the fix: no fix is missing.
     in_scope = outcomes.filter(pl.col("diagnostics").ne_missing(WARNING_NOT_SHOWN))
     given = in_scope.filter(left_out | pl.col("sandbox").is_not_null())
@@ -44,17 +51,43 @@ def undecided_share(outcomes: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
     return CheckResult(share <= limits.max_undecided_share, message, error=True, figures=figures)
 
 
-def baselines_fail_as_recorded(baselines: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
+def rulings_applied(rulings: pl.LazyFrame) -> CheckResult:
+    """Every ruling of a person is applied."""
+    rows = rulings.sort("line").collect()
+    left_out = rows.filter(~pl.col("applied"))
+    figures = {"applied": rows.height - left_out.height, "not_applied": left_out.height}
+    if left_out.is_empty():
+        return CheckResult(True, f"{counted(rows.height, 'ruling is', 'rulings are')} applied", figures=figures)
+    named = [
+        visible(f"line {row['line']}{_about(row)}: {row['why_not']}")
+        for row in left_out.head(_MOST_RULINGS).iter_rows(named=True)
+    ]
+    more = [f"{left_out.height - _MOST_RULINGS:,} more"] if left_out.height > _MOST_RULINGS else []
+    message = f"{counted_of(left_out.height, rows.height, 'ruling is', 'rulings are')} not applied"
+    return CheckResult(False, f"{message}: {'; '.join([*named, *more])}", figures=figures)
+
+
+def _about(row: Mapping[str, str | None]) -> str:
+    names = [row[name] for name in ("model", "tier", "oid", "iteration_id")]
+    return f" ({' '.join(name for name in names if name)})" if any(names) else ""
+
+
+def _counting(baselines: pl.LazyFrame, problems: pl.LazyFrame) -> pl.DataFrame:
+    """The baselines of the problems that no ruling excludes."""
+    return baselines.join(problems.filter("excluded"), on="oid", how="anti").collect()
+
+
+def baselines_fail_as_recorded(baselines: pl.LazyFrame, problems: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
     """The unmodified problems show their recorded errors, so that a fix can be distinguished from no fix."""
-    found = baselines.lazy().collect()
+    found = _counting(baselines, problems)
     wrong = found.filter(pl.col("fails_as_recorded").not_().fill_null(False))
     remedy = "correct line_start, line_end and summary of these problems or the files in clones_dir"
     return _trusted(found, wrong, "does not show the recorded error", remedy, limits)
 
 
-def reference_fixes_pass(baselines: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
+def reference_fixes_pass(baselines: pl.LazyFrame, problems: pl.LazyFrame, limits: CheckLimits) -> CheckResult:
     """Every reference fix passes: a validator that rejects one correct fix may reject others."""
-    found = baselines.lazy().collect()
+    found = _counting(baselines, problems)
     wrong = found.filter(pl.col("reference_status") != "passed")
     return _trusted(found, wrong, "rejects the reference fix", _remedies(wrong["reference_status"]), limits)
 
@@ -106,8 +139,8 @@ def reports_consistent(outcomes: pl.LazyFrame) -> CheckResult:
 
 def funnel_is_monotone(outcomes: pl.LazyFrame) -> CheckResult:
     """Attempted >= applied >= compiled >= passed among the attempts that were validated here."""
-    validated = outcomes.filter(pl.col("applied").is_not_null() & pl.col("passed").is_not_null())
-    passed = pl.col("passed")
+    passed = pl.col("measured")
+    validated = outcomes.filter(pl.col("applied").is_not_null() & passed.is_not_null())
     counts = validated.select(
         attempted=pl.len(),
         applied=pl.col("applied").sum(),
@@ -130,7 +163,7 @@ def funnel_is_monotone(outcomes: pl.LazyFrame) -> CheckResult:
 
 def one_fidelity(outcomes: pl.LazyFrame) -> CheckResult:
     """No figure mixes verdicts of different fidelity."""
-    decided = outcomes.filter(pl.col("passed").is_not_null())
+    decided = outcomes.filter(pl.col("measured").is_not_null())
     mixed = _mixed_fidelities(decided)
     message = "every figure is based on verdicts of one fidelity"
     if mixed:

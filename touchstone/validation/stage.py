@@ -19,6 +19,7 @@ from touchstone.config import EvaluationConfig
 from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.inputs import Inputs
+from touchstone.ingest.rulings import Ruling, plain
 from touchstone.names import PROBLEMS_PART
 from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version
@@ -27,6 +28,7 @@ from touchstone.tables import TABLES
 from touchstone.validation.files.file_identity import identified_since
 from touchstone.validation.protocol import SETTLED, NoTarget
 from touchstone.validation.recorded import recorded_outcomes
+from touchstone.validation.ruled_outcomes import apply_rulings, rows_without_model, rulings_frame
 from touchstone.vocabulary import VALIDATION_COLUMNS
 
 if TYPE_CHECKING:
@@ -127,6 +129,7 @@ class ValidationStage:
 
     def outcomes(self) -> dict[str, Part]:
         """The verdict on every attempt: passed, failed, or not decided."""
+        self._write_rulings_without_model()
         no_texts = digest(["validated_fixes", table_code_version("validated_fixes")])
         if self.store.current("validated_fixes", no_texts, PROBLEMS_PART) is None:
             self._keep_texts(None, no_texts, ())
@@ -136,7 +139,7 @@ class ValidationStage:
     def _recorded_outcomes(self, models: Sequence[str]) -> dict[str, Part]:
         """The outcomes of models without fixes to validate, made many at once."""
         attempts = {model: self.store.require_part("attempts", model) for model in models}
-        made_from = {model: _fingerprint(part, None, {}) for model, part in attempts.items()}
+        made_from = {model: self._fingerprint(model, part, None, {}) for model, part in attempts.items()}
         parts = {model: self._current_outcomes(model, made_from[model]) for model in models}
         stale = {model: part.rows for model, part in attempts.items() if parts[model] is None}
         written: dict[str, Part] = {}
@@ -144,14 +147,49 @@ class ValidationStage:
             outcomes = recorded_outcomes(self.store.scan("attempts", batch)).collect()
             for model in batch:
                 self.store.remove("validated_fixes", model)
+            outcomes = self._ruled(outcomes, {model: made_from[model] for model in batch})
             written |= self.store.write_models("outcomes", outcomes, {model: made_from[model] for model in batch})
         return written | {model: part for model, part in parts.items() if part is not None}
 
     def _current_outcomes(self, model: str, made_from: str) -> Part | None:
         """A model's outcomes unless they must be made again."""
         current = self.store.current("outcomes", made_from, model)
+        if self._rulings_about(model) and self.store.current("rulings", made_from, model) is None:
+            return None
         keep = current is not None and (current.settled or bool(self.only)) and model not in self.only
         return current if keep else None
+
+    def _rulings_about(self, model: str) -> dict[int, Ruling]:
+        return self.inputs.rulings.about(model)
+
+    def _ruled(self, outcomes: pl.DataFrame, made_from: Mapping[str, str]) -> pl.DataFrame:
+        """The outcomes of some models with what people ruled, of which the table `rulings` is written."""
+        concerning = {model: rulings for model in made_from if (rulings := self._rulings_about(model))}
+        for model in made_from.keys() - concerning.keys():
+            self.store.remove("rulings", model)
+        if not concerning:
+            return outcomes
+        outcomes, rows = apply_rulings(outcomes, self.store.scan("attempts", list(concerning)), concerning)
+        for model, found in rows.items():
+            self.store.write("rulings", rulings_frame(found), made_from[model], model)
+        return outcomes
+
+    def _write_rulings_without_model(self) -> None:
+        """Write the rulings about no model, and the lines that were refused; empty if there are none."""
+        found = self.inputs.rulings
+        rows: list[dict[str, Any]] = []
+        if found.sha256 is not None:
+            problems = self.store.scan("problems").select("oid").collect()["oid"]
+            rows = rows_without_model(found, self.inputs.models, problems)
+        made_from = digest(["rulings", rows, found.sha256, table_code_version("rulings")])
+        if self.store.current("rulings", made_from, PROBLEMS_PART) is None:
+            read = {} if found.sha256 is None else {"rulings": found.sha256}
+            content = digest(rows)
+            self.store.write("rulings", rulings_frame(rows), made_from, PROBLEMS_PART, read, fingerprint=content)
+
+    def rulings(self) -> dict[str, Part]:
+        """Every ruling of a person, whether it is applied, and why not; and every line that was refused."""
+        return self.store.all_parts("rulings")
 
     def outcomes_of(self, model: str) -> Part:
         """One model's outcomes."""
@@ -161,14 +199,15 @@ class ValidationStage:
         targets = self.targets(rows["oid"].unique().to_list()) if rows.height else {}
         validated_by = self.session.fingerprint(targets) if targets else None
         excluded = {oid: tests for oid, tests in self._excluded().items() if oid in targets}
-        fingerprint = _fingerprint(attempts, validated_by, excluded)
+        fingerprint = self._fingerprint(model, attempts, validated_by, excluded)
         current = self._current_outcomes(model, fingerprint)
         if current is not None:
             return current
         recorded = recorded_outcomes(self.store.scan("attempts", [model]))
         if not targets:
             self.store.remove("validated_fixes", model)
-            return self.store.write("outcomes", recorded, fingerprint, model)
+            ruled = self._ruled(recorded.collect(), {model: fingerprint})
+            return self.store.write("outcomes", ruled.lazy(), fingerprint, model)
         from touchstone.validation.outcomes import KEPT, outcome_rows
 
         table = TABLES["outcomes"]
@@ -178,7 +217,14 @@ class ValidationStage:
         validated = judged_rows.with_columns(measured="passed")
         rest = recorded.select(list(table.dtypes)).join(validated, on=table.key, how="anti")
         every = sort_attempts(pl.concat([rest, validated], how="diagonal"))
-        return self._write("outcomes", every.collect(), fingerprint, model)
+        return self._write("outcomes", self._ruled(every.collect(), {model: fingerprint}), fingerprint, model)
+
+    def _fingerprint(
+        self, model: str, attempts: Part, validated_by: object, excluded: Mapping[str, frozenset[str]]
+    ) -> str:
+        """A hash of what a model's outcomes are made from."""
+        made_from = [attempts.fingerprint, validated_by, _plain(excluded), plain(self._rulings_about(model))]
+        return digest(["outcomes", made_from, table_code_version("outcomes")])
 
     def _keep_texts(self, model: str | None, fingerprint: str, rows: Iterable[dict[str, Any]]) -> None:
         """Write what `validated_fixes` has of a model. Without one, an empty part, so that the table always exists."""
@@ -249,12 +295,6 @@ class ValidationStage:
 
         clones = self.config.clones_dir
         return Targets(clones, choose_terraform_validator(self._problem_rows(pl.lit(True)), clones, self.session))
-
-
-def _fingerprint(attempts: Part, validated_by: object, excluded: Mapping[str, frozenset[str]]) -> str:
-    """A hash of what a model's outcomes are made from."""
-    made_from = [attempts.fingerprint, validated_by, _plain(excluded)]
-    return digest(["outcomes", made_from, table_code_version("outcomes")])
 
 
 def _plain(excluded: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:

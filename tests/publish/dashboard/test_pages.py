@@ -204,6 +204,32 @@ def test_only_a_form_of_the_dashboard_may_comment_and_only_on_an_attempt(own: Fo
     assert nowhere.status == 409 and not (own.output / comments.FILE).exists()
 
 
+def test_a_ruling_is_written_beside_the_inputs_and_the_next_run_counts_it(own: Folder) -> None:
+    client, file = Client(dashboard(own.output, TOKEN)), own.root / "fixes" / "rulings.jsonl"
+    before = opened(client, "/attempt", **ATTEMPT)
+    assert "Nobody ruled on this attempt" in before.text
+    sha = next(str(each["value"]) for each in before.all("input") if each.get("name") == "fix_sha")
+    form = {"token": TOKEN, "ruling": "undecided", "reason": "<b>odd</b>", "by": "R. Li", "fix_sha": sha}
+    assert client.post("/rule", ATTEMPT, **form | {"token": "guess"}).status == 403
+    assert client.post("/rule", ATTEMPT, **form | {"reason": " "}).status == 409
+    assert client.post("/rule", ATTEMPT, **form | {"ruling": "maybe"}).status == 409
+    assert client.post("/rule", ATTEMPT, **form | {"fix_sha": "another"}).status == 409
+    assert client.get("/rule", **form).status == 405 and not file.exists()
+    answer = client.post("/rule", ATTEMPT, **form)
+    assert answer.status == 303 and answer.headers["location"].endswith("#rule")
+    pending = opened(client, "/attempt", **ATTEMPT)
+    assert "undecided: <b>odd</b>" in pending.text and "the next run applies it" in pending.text
+    assert evaluate(own).failures == []
+    page = opened(client, "/attempt", **ATTEMPT)
+    assert "undecided by ruling (measured: " in page.text and "the next run applies it" not in page.text
+
+
+def test_where_rulings_cannot_be_written_there_is_no_form(own: Folder) -> None:
+    (own.output / ".store" / "rulings_file").write_text("../nowhere/rulings.jsonl")
+    page = opened(Client(dashboard(own.output, TOKEN)), "/attempt", **ATTEMPT)
+    assert "Rule on this attempt" not in page.text
+
+
 @pytest.mark.parametrize(
     ("damage", "message"), [("[{", "cannot be read .*; correct it or move it away"), (None, "by a link")]
 )

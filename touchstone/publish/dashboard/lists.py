@@ -6,11 +6,13 @@ from functools import lru_cache
 
 import polars as pl
 
+from touchstone.audit.readings import pass_at_k_of_reading, readings
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.aggregates import pass_column
 from touchstone.metrics.keys import ATTEMPT_KEY, MODEL_TIER
 from touchstone.publish.attempt_detail import AttemptDetail, attempt_detail, attempts_of
 from touchstone.publish.dashboard.selection import RunTables, Selection, leaderboard_figures
+from touchstone.publish.result_tables import HALF_A_POINT
 from touchstone.tables import TABLES
 from touchstone.text import counted
 
@@ -32,12 +34,29 @@ def leaderboard(selection: Selection) -> pl.DataFrame:
         rows = rows.join(of(k), on=MODEL_TIER, how="left")
     order = [*MODEL_TIER, pass_column(first), *_INTERVAL[:2], *map(pass_column, others), "eligible", "attempts"]
     order += ["cost_of_pass", "total_cost_usd", "avg_latency_ms", "problems", *_INTERVAL[2:]]
+    bounds = _bounds(selection, first)
+    if bounds is not None:
+        rows, order = rows.join(bounds, on=MODEL_TIER, how="left"), [*order[:5], *bounds.columns[2:], *order[5:]]
     return (
         rows.join(costs, on=MODEL_TIER, how="left")
         .with_columns(pl.col("attempts").fill_null(0))
         .select(order)
         .sort(pass_column(first), *MODEL_TIER, descending=[True, False, False], nulls_last=True)
     )
+
+
+def _bounds(selection: Selection, k: int) -> pl.DataFrame | None:
+    """pass@k if undecided attempts failed or passed; None if that moves no model by more than half a point."""
+    problems = selection.frame("problems")
+    no_rulings, no_flags = (pl.LazyFrame(schema=TABLES[name].dtypes) for name in ("outcomes", "audit_flags"))
+    counts = readings(selection.frame("problem_scores"), no_rulings, no_flags)
+    if not counts:
+        return None
+    low, high = (pass_at_k_of_reading(counts[name], problems, selection.run.groups, [k]) for name in ("low", "high"))
+    found = low.drop("k").rename({"pass_at_k": "if_undecided_failed"})
+    found = found.with_columns(high["pass_at_k"].alias("if_undecided_passed"))
+    widths = found["if_undecided_passed"] - found["if_undecided_failed"]
+    return found if (widths.fill_null(0) > HALF_A_POINT).any() else None
 
 
 def problem_list(selection: Selection, model: str, tier: str) -> pl.DataFrame:

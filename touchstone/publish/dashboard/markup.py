@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from touchstone.publish.attempt_detail import TEXTS, VERDICTS, AttemptDetail
+from touchstone.publish.attempt_detail import TEXTS, AttemptDetail, outcome_words
 from touchstone.publish.dashboard.address import Address
 from touchstone.publish.dashboard.lists import descriptions, in_words
 from touchstone.publish.figures import decimals, in_column
@@ -211,14 +211,17 @@ _MEASURED = (
 
 def attempt_title(detail: AttemptDetail) -> str:
     """Problem, attempt and verdict in words."""
-    status = "" if detail.status == VERDICTS[detail.passed] else f" ({detail.status})"
-    return f"{detail.oid}, attempt {detail.iteration_id}: {VERDICTS[detail.passed]}{status}"
+    return f"{detail.oid}, attempt {detail.iteration_id}: {outcome_words(vars(detail))}"
 
 
 def attempt_page(detail: AttemptDetail) -> str:
     """The page of an `AttemptDetail`. What is not at hand says why."""
     measured = {in_words(name): getattr(detail, name) for name in _MEASURED}
     parts = [paragraph(f"{detail.model}, tier {detail.tier}"), facts(measured)]
+    if detail.flags:
+        columns = ("rule", "severity", "place", "evidence")
+        rows = [tuple(row[name] for name in columns) for row in detail.flags]
+        parts += [heading("Flags of the audit"), table(columns, rows, "No flag changes the verdict")]
     for name, words in TEXTS.items():
         parts += [heading(words), _text(detail, name, words)]
         if name == "diagnostics_after":

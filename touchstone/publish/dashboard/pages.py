@@ -2,7 +2,7 @@
 
 `/` the leaderboard, `/problems` of one of its rows, `/attempts` at one of those or of all models, `/attempt` one of
 them or two side by side, `/charts`, `/compare` two runs or models, `/sql`. `/save/NAME.FORMAT` has the rows of a page
-as a file, and `/comment` takes a comment.
+as a file, and `/comment` and `/rule` take what somebody says about an attempt.
 """
 
 import hmac
@@ -28,7 +28,9 @@ from starlette.routing import Route
 
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.attempts import sort_attempts
+from touchstone.ingest.rulings import MOST_CHARACTERS, read_rulings
 from touchstone.locations import queries_page
+from touchstone.publish.attempt_detail import AttemptDetail
 from touchstone.publish.charts import CHARTS, spec
 from touchstone.publish.charts.rendering import svg
 from touchstone.publish.charts.theme import dark_style
@@ -47,9 +49,11 @@ from touchstone.publish.dashboard.selection import RunTables, Selection, open_ru
 from touchstone.publish.dashboard.side_by_side import Side, SideBySide, side_by_side
 from touchstone.publish.query import QueryLimits, run_query
 from touchstone.publish.result_formats import format_result, terminal_cells
+from touchstone.publish.ruling import is_writable, rule_on_attempts, rulings_file
 from touchstone.publish.views import table_files
 from touchstone.tables import TABLES
 from touchstone.text import counted, counted_of, visible, visible_lines
+from touchstone.vocabulary import RULINGS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -226,9 +230,8 @@ def _attempts(view: View) -> dict[str, Any]:
 
 
 def _attempt(view: View) -> dict[str, Any]:
-    (model, tier), oid, attempt = view.entry, view.address.get("problem"), view.address.get("attempt")
-    detail = lists.opened_attempt(view.selection, model, tier, oid, attempt)
-    key = (model, tier, oid, attempt)
+    detail = _opened(view)
+    oid, key = detail.oid, (detail.model, detail.tier, detail.oid, detail.iteration_id)
     others = [
         Choice(json.dumps(each), "{}, {}, attempt {}".format(*each), json.dumps(each) == view.address.get("other"))
         for each in _others(view, oid)
@@ -239,10 +242,31 @@ def _attempt(view: View) -> dict[str, Any]:
         "attempt": Markup(attempt_page(detail)),
         "comment": comments.read_comments(view.data).get(key),
         "fix_sha": detail.fix_sha,
+        "rulings": [row | {"pending": False} for row in detail.rulings] + _pending(view.data, detail),
+        "rulings_file": rulings_file(view.data).name if is_writable(view.data) else "",
+        "ruling_words": RULINGS,
         "others": others,
         "key": key,
     }
     return found | (_diff(view, detail) if view.address.get("other") else {})
+
+
+def _opened(view: View) -> AttemptDetail:
+    address = view.address
+    return lists.opened_attempt(view.selection, *view.entry, address.get("problem"), address.get("attempt"))
+
+
+def _pending(data: Path, detail: AttemptDetail) -> list[dict[str, Any]]:
+    """The rulings about an attempt that the published run has not seen."""
+    if not is_writable(data):
+        return []
+    known = {row["line"] for row in detail.rulings}
+    key = (detail.model, detail.tier, detail.oid, detail.iteration_id)
+    return [
+        vars(ruling) | {"line": line, "pending": True}
+        for line, ruling in read_rulings(rulings_file(data)).rulings.items()
+        if line not in known and (ruling.model, ruling.tier, ruling.problem, ruling.attempt) == key
+    ]
 
 
 def _others(view: View, oid: str) -> list[tuple[str, str, str]]:
@@ -376,32 +400,50 @@ def dashboard(data: Path, form_token: str) -> Starlette:
         headers = {"content-disposition": f'attachment; filename="{name}.{form}"'}
         return Response(content, media_type=kinds[form], headers=headers)
 
-    async def comment(request: Request) -> Response:
+    async def posted(request: Request) -> Response:
         sent = b""
         async for part in request.stream():
             sent += part
             if len(sent) > _MOST_BODY:
-                return Response("error: this is too long for a comment\n", 413, media_type="text/plain")
+                return Response("error: this is too long\n", 413, media_type="text/plain")
         fields = dict(parse_qsl(sent.decode("utf-8", "replace"), keep_blank_values=True))
         if not hmac.compare_digest(fields.get("token", "").encode(), form_token.encode()):
             return Response("refused: this form is not of this dashboard\n", 403, media_type="text/plain")
-        return await run_in_threadpool(_save_comment, data, fields, tuple(request.query_params.multi_items()))
+        name, query = request.url.path.removeprefix("/"), tuple(request.query_params.multi_items())
+        return await run_in_threadpool(_save_posted, name, data, fields, query)
 
     routes = [Route(path, page) for path in _PAGES]
-    return Starlette(routes=[*routes, Route("/save/{file}", save), Route("/comment", comment, methods=["POST"])])
+    forms = [Route(f"/{name}", posted, methods=["POST"]) for name in _FORMS]
+    return Starlette(routes=[*routes, Route("/save/{file}", save), *forms])
 
 
-def _save_comment(data: Path, fields: dict[str, str], query: Sequence[tuple[str, str]]) -> Response:
+def _save_posted(name: str, data: Path, fields: dict[str, str], query: Sequence[tuple[str, str]]) -> Response:
+    """Save what a form on the page of an attempt says about it, and show that page again."""
     address = Address("/attempt", tuple(query))
     view = View(data, address)
-    (model, tier), oid, attempt = view.entry, address.get("problem"), address.get("attempt")
     try:
-        detail = lists.opened_attempt(view.selection, model, tier, oid, attempt)
-        key, before = (model, tier, oid, attempt), fields.get("before", "")
-        comments.write_comment(data, key, fields.get("text", ""), before=before, fix_sha=detail.fix_sha)
+        _FORMS[name](data, _opened(view), fields)
     except _READ_ERRORS as error:
         return Response(f"error: {_reason(error)}\n", 409, media_type="text/plain")
-    return RedirectResponse(f"{address.but()}#comment", 303)
+    return RedirectResponse(f"{address.but()}#{name}", 303)
+
+
+def _save_comment(data: Path, about: AttemptDetail, fields: dict[str, str]) -> None:
+    key, before = (about.model, about.tier, about.oid, about.iteration_id), fields.get("before", "")
+    comments.write_comment(data, key, fields.get("text", ""), before=before, fix_sha=about.fix_sha)
+
+
+def _save_ruling(data: Path, about: AttemptDetail, fields: dict[str, str]) -> None:
+    if fields.get("fix_sha", "") != (about.fix_sha or ""):
+        raise TouchstoneError("the fix of this attempt has changed meanwhile; go back, reload and read it again")
+    named = fields.get("ruling", ""), fields.get("reason", "").strip(), fields.get("by", "").strip()
+    rule_on_attempts(data, about.model, about.tier, about.oid, about.iteration_id, *named)
+
+
+_FORMS: dict[str, Callable[[Path, AttemptDetail, dict[str, str]], None]] = {
+    "comment": _save_comment,
+    "rule": _save_ruling,
+}
 
 
 def _render(template: jinja2.Template, view: View, form_token: str) -> str:
@@ -424,6 +466,7 @@ def _render(template: jinja2.Template, view: View, form_token: str) -> str:
         summary=summary,
         form_token=form_token,
         most_characters=comments.MOST_CHARACTERS,
+        most_reason=MOST_CHARACTERS,
     )
 
 

@@ -20,7 +20,13 @@ from touchstone.errors import TouchstoneError
 from touchstone.metrics.aggregates import overall
 from touchstone.metrics.economics import cost_of_pass_by_entry
 from touchstone.metrics.keys import ATTEMPT_KEY, MODEL_TIER, PROBLEM_KEY
-from touchstone.metrics.pass_at_k import outcome_histogram, pass_at_k_of_problems, problems_by_tier, summarise
+from touchstone.metrics.pass_at_k import (
+    counting_problems,
+    outcome_histogram,
+    pass_at_k_of_problems,
+    problems_by_tier,
+    summarise,
+)
 from touchstone.publish.export import scan_table
 from touchstone.publish.views import require_tables, table_files
 from touchstone.storage.files import refuse_links_out
@@ -58,8 +64,8 @@ class RunTables:
 
     @cached_property
     def problems(self) -> pl.DataFrame:
-        """The table `problems`."""
-        return self.scan("problems").collect()
+        """The problems that count."""
+        return counting_problems(self.scan("problems")).collect()
 
     @cached_property
     def problem_scores(self) -> pl.DataFrame:

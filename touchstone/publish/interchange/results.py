@@ -10,6 +10,7 @@ import polars as pl
 
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.sources import model_of
+from touchstone.metrics.pass_at_k import without_excluded
 from touchstone.names import file_key
 from touchstone.publish.export import scan_table
 from touchstone.storage.files import table_file
@@ -30,9 +31,11 @@ class Run:
     def rows(self, model: str | None = None) -> pl.LazyFrame:
         """Every attempt with the outcome that counts, which validation may have found, in order of its key."""
         attempts = self._scan("attempts", model).drop("passed")
-        outcomes = self._scan("outcomes", model).select(*KEY, "passed", pl.col("status").alias(STATUS))
+        every = self._scan("outcomes", model)
+        counted = without_excluded(every) if "ruling" in every.collect_schema() else every
+        outcomes = counted.select(*KEY, "passed", pl.col("status").alias(STATUS))
         number = pl.col("iteration_id").cast(pl.Int64, strict=False)
-        return attempts.join(outcomes, on=KEY, how="left").sort("model", "tier", "oid", number, "iteration_id")
+        return attempts.join(outcomes, on=KEY).sort("model", "tier", "oid", number, "iteration_id")
 
     def _scan(self, table: str, model: str | None) -> pl.LazyFrame:
         """A table, or only the part of one model: with a thousand models, each is looked up in its own file."""

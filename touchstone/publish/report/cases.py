@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.publish.attempt_detail import TEXTS, VERDICTS, AttemptDetail, attempt_detail
+from touchstone.publish.attempt_detail import TEXTS, AttemptDetail, attempt_detail, flag_words, outcome_words
 from touchstone.publish.figures import dollars, number
 from touchstone.publish.reported_run import ReportedRun, Row
 from touchstone.text import counted, visible, visible_lines
@@ -166,9 +166,7 @@ def _attempt(run: ReportedRun, row: Row, *, in_full: bool) -> Attempt:
         dollars(row["cost_usd"]),
         "-" if seconds is None else f"{seconds:.1f} s",
     ]
-    passed = VERDICTS[row["passed"]]
-    status = passed if row["status"] in (None, passed) else f"{passed} ({row['status'].replace('_', ' ')})"
-    short = Attempt(visible(row["iteration_id"]), status, figures)
+    short = Attempt(visible(row["iteration_id"]), outcome_words(row), figures)
     # Where the input has neither fixes nor diagnostics, there is nothing more to show.
     if not in_full or (row["fix_sha"] is None and row["diagnostics"] is None):
         return short
@@ -176,7 +174,8 @@ def _attempt(run: ReportedRun, row: Row, *, in_full: bool) -> Attempt:
 
 
 def _full(attempt: Attempt, detail: AttemptDetail) -> Attempt:
-    texts = {title: getattr(detail, name) for name, title in TEXTS.items() if name != "fix" or not detail.diff}
+    texts = {"Flags of the audit": "\n".join(map(flag_words, detail.flags))}
+    texts |= {title: getattr(detail, name) for name, title in TEXTS.items() if name != "fix" or not detail.diff}
     return replace(
         attempt,
         tests=[(visible(test.test), visible(test.status), visible(test.message)) for test in detail.tests],

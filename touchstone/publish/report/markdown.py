@@ -37,6 +37,8 @@ def _tables(run: ReportedRun) -> Iterator[str]:
         (tables.baseline_verdicts, True),
         (_changed_cases, True),
         (tables.pairs, True),
+        (tables.rulings, True),
+        (tables.readings, True),
         (tables.graded_tiers, run.has_tiers),
         (tables.cross_tier, run.has_tiers),
         (tables.suites, True),

@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from touchstone.errors import TouchstoneError
+from touchstone.metrics.pass_at_k import counting_problems
 from touchstone.progress import report_warning
 from touchstone.publish.charts import CHARTS, Chart, NothingToDraw
 from touchstone.publish.charts.rendering import svg
@@ -95,7 +96,8 @@ def _own(name: str) -> str:
 
 
 def _size(run: ReportedRun) -> str:
-    models, problems = len({model for model, _ in run.sides}), run.scan("problems").select(pl.len()).collect().item()
+    models = len({model for model, _ in run.sides})
+    problems = counting_problems(run.scan("problems")).select(pl.len()).collect().item()
     return f"{models:,} model{'s' * (models != 1)}, {problems:,} problem{'s' * (problems != 1)}"
 
 

@@ -94,6 +94,20 @@ SECTIONS = (
         ("outcome_funnel",),
     ),
     Section(
+        "pass_audit",
+        "Were the passes earned?",
+        "Fixes and transcripts are searched for signs that a pass was not earned. No flag changes a verdict: beside "
+        "pass@k is what it would be if every pass with a flag of severity high had failed.",
+        (tables.pass_audit, tables.audit_flags),
+    ),
+    Section(
+        "readings",
+        "Rulings and undecided attempts",
+        "The ruling of a person counts in place of the measured outcome. An undecided attempt counts neither way; here "
+        "is what the figures would be if all of them had failed, or passed, and without any ruling.",
+        (tables.rulings, tables.readings, tables.verdict_readings),
+    ),
+    Section(
         "checks",
         "Checks, gates and quarantine",
         "A failed gate keeps a run from being published; any other check warns or fails the run.",

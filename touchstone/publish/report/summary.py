@@ -14,14 +14,16 @@ import polars as pl
 from touchstone.comparison.verdicts import describe_shortage
 from touchstone.publish.figures import number, percent
 from touchstone.publish.reported_run import ReportedRun, Row
+from touchstone.publish.result_tables import HALF_A_POINT, READING_WORDS
 from touchstone.text import counted, counted_of, some_of, visible
-from touchstone.vocabulary import STATIC_AGREEMENT, STATIC_FIDELITIES
+from touchstone.vocabulary import OPEN_VERDICTS, STATIC_AGREEMENT, STATIC_FIDELITIES
 
 _MOST_TIERS = 3
 _MOST_NAMES = 4
 _OPPOSITE = {"better": "worse", "worse": "better"}
-_OPEN = ("no evidence", "underpowered")
+_OPEN = OPEN_VERDICTS
 _MOST_NAMED = 3
+_PAIR = ["kind", "model_a", "tier_a", "model_b", "tier_b"]
 # Below this many independent units, a textbook calls a sample small.
 _FEW_UNITS = 30
 _WHOLE = ("full", "recorded")
@@ -30,7 +32,7 @@ _WHOLE = ("full", "recorded")
 def headline(run: ReportedRun) -> list[str]:
     """The sentences of the first paragraph, in order."""
     changes = change(run) if has_baseline(run) else ()
-    return [visible(sentence) for sentence in (*winner(run), *changes, *failed_checks(run))]
+    return [visible(sentence) for sentence in (*winner(run), *_rests_on(run), *changes, *failed_checks(run))]
 
 
 def summary(run: ReportedRun) -> list[str]:
@@ -355,7 +357,20 @@ def caveats(run: ReportedRun) -> list[str]:
     """The sentences; if there is no reservation, one that says what that rests on."""
     found = [
         sentence
-        for of in (_warnings, _outcomes, _small, _intervals, _refused, _flaky, _costs, _fidelity, _controls)
+        for of in (
+            _warnings,
+            _outcomes,
+            _bounds,
+            rulings,
+            _dependent,
+            _small,
+            _intervals,
+            _refused,
+            _flaky,
+            _costs,
+            _fidelity,
+            _controls,
+        )
         for sentence in of(run)
     ]
     well = run.table("pass_at_k").height and all(check.passed for check in run.checks)
@@ -398,6 +413,69 @@ def _outcomes(run: ReportedRun) -> Iterator[str]:
         noun = "model and tier has" if run.has_tiers else "model has"
         plural = "models and tiers have" if run.has_tiers else "models have"
         yield f"{short:,} of {counted(whole, noun, plural)} problems without a decided attempt, which are left out."
+
+
+def _bounds(run: ReportedRun) -> Iterator[str]:
+    rows = run.table("pass_at_k_readings").filter(pl.col("k") == pl.col("k").min())
+    rows = rows.with_columns(width=pl.col("pass_at_k_high") - pl.col("pass_at_k_low"))
+    widest = rows.filter(pl.col("width") > HALF_A_POINT).sort("width", "model", "tier", descending=[True, False, False])
+    if widest.height:
+        row = widest.row(0, named=True)
+        ends = f"{number(row['pass_at_k_low'])} (all failed) and {number(row['pass_at_k_high'])} (all passed)"
+        others = counted(widest.height - 1, "more row")
+        more = f"; {others} of the leaderboard could move by more than half a point" if widest.height > 1 else ""
+        yield f"Undecided attempts leave pass@{row['k']} of {_side(run, row)} between {ends}{more}."
+
+
+def rulings(run: ReportedRun) -> Iterator[str]:
+    """How many rulings count, and what they change most."""
+    rows = run.table("rulings")
+    if rows.is_empty():
+        return
+    applied, left_out = rows.filter("applied").height, rows.filter(~pl.col("applied")).height
+    words = f"{counted(applied, 'ruling of a person counts', 'rulings of people count')} in place of what was measured"
+    words += f", {left_out:,} {'is' if left_out == 1 else 'are'} not applied" if left_out else ""
+    figures = run.table("pass_at_k_readings").filter(pl.col("k") == pl.col("k").min())
+    changed = figures.filter(pl.col("pass_at_k").ne_missing(pl.col("pass_at_k_measured")))
+    most = changed.sort((pl.col("pass_at_k") - pl.col("pass_at_k_measured")).abs(), descending=True, nulls_last=True)
+    for row in most.head(1).iter_rows(named=True):
+        with_them, without = number(row["pass_at_k"]), number(row["pass_at_k_measured"])
+        words += f"; pass@{row['k']} of {_side(run, row)} is {with_them} with them and {without} without"
+    yield f"{words}."
+
+
+def _dependent(run: ReportedRun) -> Iterator[str]:
+    """The verdicts that do not hold if outcomes are read otherwise."""
+    rows = run.table("verdict_readings")
+    for what in dict.fromkeys(READING_WORDS.values()):
+        read = rows.filter(pl.col("reading").is_in([name for name, words in READING_WORDS.items() if words == what]))
+        pairs = read.group_by(_PAIR).agg(pl.col("holds").all()).sort(_PAIR)
+        open_pairs = pairs.filter(~pl.col("holds"))
+        if read.is_empty():
+            continue
+        if open_pairs.is_empty():
+            yield f"No verdict depends on {what}."
+            continue
+        named = [
+            f"{_side(run, {'model': b, 'tier': tier_b})} against {_side(run, {'model': a, 'tier': tier_a})}"
+            for _, a, tier_a, b, tier_b in open_pairs.select(_PAIR).iter_rows()
+        ]
+        verb = "depends" if open_pairs.height == 1 else "depend"
+        yield (
+            f"{counted_of(open_pairs.height, pairs.height, 'verdict')} {verb} on {what}: {some_of(named, _MOST_NAMED)}."
+        )
+
+
+def _rests_on(run: ReportedRun) -> Iterator[str]:
+    """Whether a verdict on the best model does not hold if outcomes are read otherwise."""
+    if not run.sides:
+        return
+    leader, _ = run.sides[0]
+    own = (pl.col("model_a") == leader) | (pl.col("model_b") == leader)
+    broken = run.table("verdict_readings").filter(own, ~pl.col("holds"))["reading"].unique().sort()
+    what = dict.fromkeys(READING_WORDS.get(reading, reading) for reading in broken)
+    if what:
+        yield f"How {leader} compares with others depends on {' and '.join(what)}; see below."
 
 
 def _small(run: ReportedRun) -> Iterator[str]:
