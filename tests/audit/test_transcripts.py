@@ -126,8 +126,8 @@ def test_calls_of_tools() -> None:
 CHEAT = "cd /testbed && git log --all --oneline"
 
 
-def plant_into_samples(document: dict[str, Any]) -> None:
-    call = {"id": "1", "function": "bash", "arguments": {"command": CHEAT}}
+def plant_into_samples(document: dict[str, Any], command: str = CHEAT) -> None:
+    call = {"id": "1", "function": "bash", "arguments": {"command": command}}
     document["samples"][0]["messages"].append({"role": "assistant", "content": "", "tool_calls": [call]})
 
 
@@ -142,20 +142,22 @@ def inspect_json(name: str) -> Callable[[Path], Path]:
 
 
 def inspect_archive(name: str) -> Callable[[Path], Path]:
-    def copy(folder: Path) -> Path:
-        with open_regular(FILES / "inspect" / name) as file, zipfile.ZipFile(folder / "log.eval", "w") as target:
-            archive = ZipArchive(FILES / "inspect" / name, file)
-            first = next(each for each in archive.members if each.startswith("samples/"))
-            for member in archive.members:
-                content = b"".join(archive.chunks(member))
-                if member == first:
-                    document = {"samples": [json.loads(content)]}
-                    plant_into_samples(document)
-                    content = json.dumps(document["samples"][0]).encode()
-                target.writestr(member, content)
-        return folder / "log.eval"
+    return lambda folder: archive_with(folder, name, CHEAT)
 
-    return copy
+
+def archive_with(folder: Path, name: str, command: str, wanted: Callable[[dict[str, Any]], bool] = bool) -> Path:
+    """A copy of an archive with a command in the first sample that is wanted."""
+    planted = False
+    with open_regular(FILES / "inspect" / name) as file, zipfile.ZipFile(folder / "log.eval", "w") as target:
+        archive = ZipArchive(FILES / "inspect" / name, file)
+        for member in archive.members:
+            content = b"".join(archive.chunks(member))
+            if member.startswith("samples/") and not planted and wanted(sample := json.loads(content)):
+                plant_into_samples({"samples": [sample]}, command)
+                content, planted = json.dumps(sample).encode(), True
+            target.writestr(member, content)
+    assert planted
+    return folder / "log.eval"
 
 
 def swe_agent(folder: Path) -> Path:

@@ -179,7 +179,7 @@ def results_in(tree: ast.AST) -> Iterator[tuple[int, Literal, int]]:
     A result is returned, is in a table or a conditional expression, or is assigned; not what is compared, passed to a
     function, said in an exception or a docstring, or listed in `__all__`.
     """
-    waiting: list[tuple[ast.AST, int]] = [(child, id(child)) for child in ast.iter_child_nodes(tree)]
+    waiting = [(child, id(child)) for child in ast.iter_child_nodes(tree) if not _is_no_result(child)]
     while waiting:
         node, unit = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -188,8 +188,13 @@ def results_in(tree: ast.AST) -> Iterator[tuple[int, Literal, int]]:
             value = literal(result)
             if value is not None:
                 yield unit, value[0], result.lineno
-        inner = (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.Raise | ast.JoinedStr))
+        inner = (child for child in ast.iter_child_nodes(node) if not _is_no_result(child))
         waiting += [(child, id(child) if isinstance(node, ast.ClassDef) else unit) for child in inner]
+
+
+def _is_no_result(node: ast.AST) -> bool:
+    is_listed = isinstance(node, ast.Assign) and [getattr(each, "id", "") for each in node.targets] == ["__all__"]
+    return is_listed or isinstance(node, ast.Raise | ast.JoinedStr)
 
 
 def _results(node: ast.AST) -> list[ast.expr]:
@@ -201,8 +206,7 @@ def _results(node: ast.AST) -> list[ast.expr]:
         return node.elts
     if isinstance(node, ast.IfExp):
         return [node.body, node.orelse]
-    is_listed = isinstance(node, ast.Assign) and [getattr(each, "id", "") for each in node.targets] == ["__all__"]
-    return [node.value] if isinstance(node, ast.Assign) and not is_listed else []
+    return [node.value] if isinstance(node, ast.Assign) else []
 
 
 def expected_in(tree: ast.AST, tests: Expectations, known: str, added: frozenset[int]) -> Found | None:

@@ -212,6 +212,15 @@ def bounded(text: str | None, limit: int = MAX_CHARACTERS) -> str | None:
     return f"{text[:limit]}\n[cut: {limit:,} of {len(text):,} characters]"
 
 
+def flag_words(row: Mapping[str, Any]) -> str:
+    """A flag of the audit on one line.
+
+    >>> flag_words({"rule": "ends_process", "severity": "high", "place": "a.py:3", "evidence": "os._exit(0)"})
+    'ends_process (high) at a.py:3: os._exit(0)'
+    """
+    return f"{row['rule']} ({row['severity']}) at {row['place']}: {row['evidence']}"
+
+
 class _Tables:
     """The tables of one model in an output folder."""
 

@@ -577,11 +577,11 @@ def pass_audit(run: ReportedRun) -> ResultTable:
     columns = [
         *_sides(run),
         count("passes"),
-        count("fixes read"),
-        count("transcripts read"),
-        count("not audited"),
+        count("fixes read", "fixes_read"),
+        count("transcripts read", "transcripts_read"),
+        count("not audited", "not_audited"),
         count("flagged"),
-        count("worth a look"),
+        count("worth a look", "worth_a_look"),
         figure(f"pass@{k}", "pass_at_k"),
         figure("if flagged passes failed", "pass_at_k_unflagged"),
     ]
