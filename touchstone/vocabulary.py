@@ -112,6 +112,9 @@ VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpo
 # Those that conclude nothing.
 OPEN_VERDICTS = ("no evidence", "underpowered")
 
+# Whether an attempt passed, in words.
+OUTCOME_WORDS = {True: "passed", False: "failed", None: "undecided"}
+
 # What a person may rule about an attempt; see `ingest.rulings`.
 RULINGS = ("passed", "failed", "undecided", "exclude")
 

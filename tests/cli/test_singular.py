@@ -39,13 +39,16 @@ def outcomes(**cells: object) -> pl.LazyFrame:
         "consistent": True,
     }
     schema = {"passed": pl.Boolean, "applied": pl.Boolean, "compiled": pl.Boolean, "diagnostics": pl.String}
-    return pl.LazyFrame([usual | cells], schema_overrides=schema)
+    given = pl.LazyFrame([usual | cells], schema_overrides=schema)
+    return given.with_columns(measured="passed", ruling=pl.lit(None, pl.String))
 
 
 SOURCES = pl.DataFrame({"model": ["m"], "source_file": "f", "rows": 1, "quarantined": 1})
 QUARANTINE = pl.DataFrame({"kind": ["unknown_oid"], "source_file": "f", "line": 2, "reason": "r"})
 UNDECIDED = outcomes(passed=None, status="no_report", diagnostics="gone")
-BASELINES = pl.DataFrame({"oid": ["a"], "reference_status": "failed", "fails_as_recorded": False, "diagnostics": "d"})
+BASELINES = pl.LazyFrame({"oid": ["a"], "reference_status": "failed", "fails_as_recorded": False, "diagnostics": "d"})
+COUNTING = pl.LazyFrame({"oid": ["a"], "excluded": False})
+RULING = {"line": 1, "model": "m", "tier": "T0", "oid": "a", "iteration_id": "1", "applied": False, "why_not": "w"}
 PASS_AT_K = pl.DataFrame(
     {
         "model": ["m"],
@@ -70,10 +73,12 @@ FINDINGS = {
     "undecided": lambda: validation_checks.all_decided(UNDECIDED),
     "undecided share": lambda: validation_checks.undecided_share(UNDECIDED, LIMITS),
     "all decided": lambda: validation_checks.undecided_share(outcomes(), LIMITS),
-    "references": lambda: validation_checks.reference_fixes_pass(BASELINES, LIMITS),
+    "references": lambda: validation_checks.reference_fixes_pass(BASELINES, COUNTING, LIMITS),
     "references pass": lambda: validation_checks.reference_fixes_pass(
-        BASELINES.with_columns(reference_status=pl.lit("passed")), LIMITS
+        BASELINES.with_columns(reference_status=pl.lit("passed")), COUNTING, LIMITS
     ),
+    "rulings": lambda: validation_checks.rulings_applied(pl.LazyFrame([RULING])),
+    "rulings applied": lambda: validation_checks.rulings_applied(pl.LazyFrame([RULING | {"applied": True}])),
     "reports": lambda: validation_checks.reports_consistent(outcomes(consistent=False, diagnostics="d")),
     "funnel": lambda: validation_checks.funnel_is_monotone(outcomes(applied=False)),
     "fidelity": lambda: validation_checks.one_fidelity(TWICE),

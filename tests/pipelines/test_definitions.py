@@ -121,14 +121,19 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "baseline_verdicts": ["attempt_scores", "problems"],
         "regressions": ["attempt_scores", "problems"],
         "regression_counts": ["attempt_scores", "problems"],
+        "audit_flags": ["attempts", "outcomes", "problem_files", "problems"],
+        "pass_audit": ["attempts", "audit_flags", "outcomes"],
+        "pass_at_k_readings": ["audit_flags", "outcomes", "pass_at_k", "problem_scores", "problems"],
+        "verdict_readings": ["audit_flags", "model_comparison", "outcomes", "problem_scores", "problems"],
+        "rulings": ["outcomes"],
         "history": [
             "baseline_verdicts",
             "cross_tier",
             "economics",
-            "model_comparison",
             "model_statistics",
             "next_samples",
-            "problem_files",
+            "pass_at_k_readings",
+            "pass_audit",
             "problem_frontier",
             "quarantine",
             "regression_counts",
@@ -138,11 +143,13 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "reported_figures",
             "routing",
             "routing_policies",
+            "rulings",
             "run_scores",
             "settings",
             "slices",
             "validated_fixes",
             "validator_variance",
+            "verdict_readings",
         ],
         "problem_history": ["history"],
         "run_log": ["problem_history"],
@@ -152,7 +159,8 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
     assert sorted(set(groups.values())) == [
-        "comparison", "economics", "ingest", "metrics", "models", "publish", "reliability", "scores", "validation"
+        *("audit", "comparison", "economics", "ingest", "metrics", "models", "publish", "reliability", "scores"),
+        "validation",
     ]  # fmt: skip
 
 
@@ -170,6 +178,8 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "outcomes.one_fidelity",
         "outcomes.reports_consistent",
         "outcomes.undecided_share",
+        "rulings.rulings_applied",
+        "pass_audit.no_flagged_passes",
         "pass_at_k.coverage",
         "pass_at_k.enough_samples",
         "pass_at_k.within_bounds",

@@ -15,14 +15,17 @@ commands = typer.Typer()
 
 @commands.command()
 def rule(
-    about: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[MODEL] PROBLEM [ATTEMPT] RULING",
-            help=f"RULING is one of {', '.join(RULINGS)}. MODEL PROBLEM RULING is about all attempts of the model at "
-            "the problem. PROBLEM exclude, or '*' PROBLEM exclude, leaves the problem out of every figure.",
-        ),
+    first: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Model. Leave it out, or give '*', to exclude a problem for all.")
     ],
+    second: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, by its oid.")],
+    third: Annotated[
+        str | None, typer.Argument(metavar="ATTEMPT", help="Attempt, by its iteration_id. [default: all attempts]")
+    ] = None,
+    fourth: Annotated[
+        str | None, typer.Argument(metavar="RULING", help=f"One of {', '.join(RULINGS)}: the last word.")
+    ] = None,
+    *,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; whoever reads the report reads it.")],
     by: Annotated[str, typer.Option(metavar="NAME", help="Who rules.")],
     tier: Annotated[str | None, typer.Option(help="Tier. [default: all, or the one that has the attempt]")] = None,
@@ -36,11 +39,9 @@ def rule(
     from touchstone.publish.ruling import rule_on_attempts, rule_on_problem, rulings_file
     from touchstone.storage.output_folders import results_folder
 
-    *names, ruling = about
+    *names, ruling = [word for word in (first, second, third, fourth) if word is not None]
     if ruling not in RULINGS:
         raise TouchstoneError(f"'{ruling}' is not a ruling; end with one of {', '.join(RULINGS)}")
-    if not 1 <= len(names) <= 3:
-        raise TouchstoneError("name what is ruled on: MODEL PROBLEM [ATTEMPT], or PROBLEM alone to exclude it")
     results = results_folder(output_folder(data))
     if len(names) == 1 or names[0] == "*":
         if len(names) == 3 or tier is not None:

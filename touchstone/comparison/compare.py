@@ -20,8 +20,9 @@ from touchstone.config import IntervalSettings
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.quarantine import explain_refusals
 from touchstone.locations import address
+from touchstone.metrics.counting import counting_problems
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY, ModelTier
-from touchstone.metrics.pass_at_k import counting_problems, outcome_histogram, summarise
+from touchstone.metrics.pass_at_k import outcome_histogram, summarise
 from touchstone.storage.output_folders import find_snapshot, is_of_snapshot_list, results_folder
 from touchstone.storage.snapshots import explain_unreadable
 from touchstone.tables import TABLES

@@ -19,6 +19,7 @@ from touchstone.config import IntervalSettings
 from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.uncertainty import mean_interval
 from touchstone.inference.units import GroupKey, arrays_by_group
+from touchstone.metrics.counting import counting_problems, without_excluded
 from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
 from touchstone.tables import TABLES
 from touchstone.vocabulary import DEFAULT_TIER
@@ -60,18 +61,6 @@ def count_outcomes(outcomes: pl.LazyFrame) -> pl.LazyFrame:
     return outcomes.group_by(PROBLEM_KEY).agg(
         n=pl.col("passed").count().cast(pl.Int64), c=pl.col("passed").sum().cast(pl.Int64)
     )
-
-
-def without_excluded(outcomes: pl.LazyFrame) -> pl.LazyFrame:
-    """The outcomes without those that a person's ruling excludes, as if there had been no such attempts."""
-    return outcomes.filter(pl.col("ruling").ne_missing(pl.lit("exclude")))
-
-
-def counting_problems(problems: pl.LazyFrame) -> pl.LazyFrame:
-    """The problems that no ruling excludes; all of them in tables of an earlier version."""
-    if "excluded" not in problems.collect_schema():
-        return problems
-    return problems.filter(~pl.col("excluded").fill_null(False))
 
 
 def problem_counts(problem_pass_at_k: pl.LazyFrame) -> pl.LazyFrame:

@@ -13,10 +13,10 @@ import polars as pl
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.units import GroupKey
+from touchstone.metrics.counting import counting_problems
 from touchstone.metrics.keys import MODEL_TIER
 from touchstone.metrics.pass_at_k import (
     OutcomeCounts,
-    counting_problems,
     estimates,
     mean_figures,
     outcome_counts,

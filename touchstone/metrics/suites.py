@@ -33,8 +33,8 @@ from touchstone.inference.cluster_robust import adjusted_residuals, degrees_of_f
 from touchstone.inference.exact import exact_mean, exact_sum, from_fixed_point, to_fixed_point
 from touchstone.inference.uncertainty import Interval, score_interval, unit_interval
 from touchstone.inference.units import UNIT, group_intervals, join_intervals, mean_intervals, sums_by_unit
+from touchstone.metrics.counting import counting_problems
 from touchstone.metrics.keys import RUN_KEY, SUITE_KEY
-from touchstone.metrics.pass_at_k import counting_problems
 from touchstone.vocabulary import CLASSES, PASS_CLASS
 
 # Smaller standard errors are rounding errors.

@@ -19,6 +19,7 @@ from touchstone.ingest.sources import NATIVE
 from touchstone.names import PROBLEMS_PART, file_key, name_of_key
 from touchstone.storage.files import parquet_files, refuse_links_out, table_file
 from touchstone.text import near
+from touchstone.vocabulary import OUTCOME_WORDS
 
 # Longer texts are cut, with a last line that says so.
 MAX_CHARACTERS = 200_000
@@ -34,9 +35,6 @@ TEXTS = {
     "fix": "The fix as written",
     "raw_response": "Raw response",
 }
-# Whether an attempt passed, in words.
-VERDICTS = {True: "passed", False: "failed", None: "undecided"}
-
 # Fixes that are unified diffs themselves.
 _DIFF_COLUMNS = ("fixed_diff", "model_patch")
 
@@ -194,10 +192,10 @@ def outcome_words(row: Mapping[str, Any]) -> str:
     >>> outcome_words({"passed": False, "status": "timeout", "ruling": None, "measured": False})
     'failed (timeout)'
     """
-    counts, status = VERDICTS[row["passed"]], row["status"]
+    counts, status = OUTCOME_WORDS[row["passed"]], row["status"]
     if row.get("ruling"):
         counts = "excluded" if row["ruling"] == "exclude" else counts
-        return f"{counts} by ruling (measured: {VERDICTS[row['measured']]})"
+        return f"{counts} by ruling (measured: {OUTCOME_WORDS[row['measured']]})"
     return counts if status in (None, counts) else f"{counts} ({status.replace('_', ' ')})"
 
 

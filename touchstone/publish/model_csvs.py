@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from touchstone.metrics.pass_at_k import without_excluded
+from touchstone.metrics.counting import without_excluded
 from touchstone.names import file_key
 from touchstone.publish.csv_files import write_csv
 from touchstone.publish.summary import summaries

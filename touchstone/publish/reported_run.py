@@ -12,7 +12,7 @@ import polars as pl
 from touchstone.checks import CheckOutcome
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of
-from touchstone.metrics.pass_at_k import without_excluded
+from touchstone.metrics.counting import without_excluded
 from touchstone.names import file_key
 from touchstone.publish.figures import percent
 from touchstone.storage.check_results import kept_outcomes

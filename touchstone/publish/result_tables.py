@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 
 from touchstone.comparison.verdicts import describe_shortage
-from touchstone.publish.attempt_detail import VERDICTS
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import (
@@ -35,7 +34,7 @@ from touchstone.publish.table_columns import (
 )
 from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
-from touchstone.vocabulary import VERSION
+from touchstone.vocabulary import OUTCOME_WORDS, VERSION
 
 _MAX_SUITES = 6
 _MAX_QUARANTINE = 200
@@ -545,7 +544,7 @@ def rulings(run: ReportedRun) -> ResultTable:
     what = {"model": "every model", "tier": "every tier", "oid": "-", "iteration_id": "every attempt"}
 
     def measured(row: Row) -> Cell:
-        return Cell("-" if row["model"] is None or not row["tier"] else VERDICTS[row["measured"]])
+        return Cell("-" if row["model"] is None or not row["tier"] else OUTCOME_WORDS[row["measured"]])
 
     columns = [
         count("line"),
@@ -597,7 +596,7 @@ def audit_flags(run: ReportedRun) -> ResultTable:
         *_sides(run),
         Column("problem", _problem(run), "name"),
         name("attempt", "iteration_id"),
-        Column("verdict", lambda row: Cell(VERDICTS[row["passed"]]), "label"),
+        Column("verdict", lambda row: Cell(OUTCOME_WORDS[row["passed"]]), "label"),
         name("rule"),
         label("severity"),
         name("place"),

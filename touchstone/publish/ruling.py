@@ -13,11 +13,12 @@ import polars as pl
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.rulings import EXCLUDE, Ruling, append_rulings, attempt_sha, read_rulings
 from touchstone.locations import address_of
-from touchstone.publish.attempt_detail import VERDICTS, attempts_of
+from touchstone.publish.attempt_detail import attempts_of
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.regular_files import read_bytes
 from touchstone.storage.store import Store
 from touchstone.text import near
+from touchstone.vocabulary import OUTCOME_WORDS
 
 _KEY = ("model", "tier", "oid", "iteration_id")
 
@@ -77,7 +78,7 @@ def rule_on_attempts(
             ruling=ruling,
             reason=reason,
             by=by,
-            was=VERDICTS[row["passed"]],
+            was=OUTCOME_WORDS[row["passed"]],
             attempt_sha=attempt_sha(row["fix_sha"], row["recorded"]),
         )
         for row in found.iter_rows(named=True)

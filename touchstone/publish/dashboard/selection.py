@@ -18,10 +18,10 @@ import polars as pl
 from touchstone.config import EvaluationConfig, IntervalSettings
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.aggregates import overall
+from touchstone.metrics.counting import counting_problems
 from touchstone.metrics.economics import cost_of_pass_by_entry
 from touchstone.metrics.keys import ATTEMPT_KEY, MODEL_TIER, PROBLEM_KEY
 from touchstone.metrics.pass_at_k import (
-    counting_problems,
     outcome_histogram,
     pass_at_k_of_problems,
     problems_by_tier,

@@ -10,7 +10,7 @@ import polars as pl
 
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.sources import model_of
-from touchstone.metrics.pass_at_k import without_excluded
+from touchstone.metrics.counting import without_excluded
 from touchstone.names import file_key
 from touchstone.publish.export import scan_table
 from touchstone.storage.files import table_file

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from touchstone.errors import TouchstoneError
-from touchstone.metrics.pass_at_k import counting_problems
+from touchstone.metrics.counting import counting_problems
 from touchstone.progress import report_warning
 from touchstone.publish.charts import CHARTS, Chart, NothingToDraw
 from touchstone.publish.charts.rendering import svg
