@@ -86,6 +86,11 @@ def _kill_rate(test_strength: "pl.LazyFrame") -> Figures:
     return row | {"kill_rate": row["killed"] / decided if decided else None}
 
 
+def _flags(audit_flags: "pl.LazyFrame") -> Figures:
+    counts = audit_flags.group_by("rule").len().sort("rule").collect()
+    return {f"rule_{rule}": flags for rule, flags in counts.iter_rows()}
+
+
 FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "sources": _files,
     "quarantine": _kinds,
@@ -109,6 +114,8 @@ FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "test_strength": _kill_rate,
     "contamination": plotted(["model", "tier", "column"], ["difference"]),
     "reference_overlap": plotted(["model", "tier"], ["overlap_passed", "overlap_failed"]),
+    "audit_flags": _flags,
+    "pass_audit": plotted(["model", "tier"], ["flagged", "worth_a_look"]),
 }
 
 

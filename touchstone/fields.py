@@ -543,7 +543,9 @@ FIELDS: dict[str, Field] = {
     "pass_at_k_low": share("pass@k if every undecided attempt had failed: mean over the problems with k attempts."),
     "pass_at_k_high": share("pass@k if every undecided attempt had passed."),
     "pass_at_k_measured": share("pass@k as measured, without the rulings of people."),
-    "pass_at_k_unflagged": share("pass@k if every pass with a flag of severity high had failed."),
+    "pass_at_k_unflagged": share(
+        "pass@k if every pass with a flag of severity high, and without a ruling, had failed."
+    ),
     "transcript_flags": text("What the audit found in the transcript, as JSON; null if there was none to read."),
     "source": one_of("Where the evidence is: the fix, the files it changes, or the transcript.", AUDITED),
     "rule": identifier("Rule that found it; see docs/defending.md."),
@@ -553,7 +555,7 @@ FIELDS: dict[str, Field] = {
     "fixes_read": count("Passes whose fix was audited."),
     "transcripts_read": count("Passes whose transcript was audited."),
     "not_audited": count("Passes with neither a fix nor a transcript to audit."),
-    "flagged": count("Passes with a flag of severity high."),
+    "flagged": count("Passes with a flag of severity high, on which nobody has ruled."),
     "worth_a_look": count("Passes with flags of severity low only."),
     "reading": identifier("How outcomes are read; see docs/defending.md."),
     "verdict_then": one_of("Verdict on b in this reading.", VERDICTS, nullable=True),

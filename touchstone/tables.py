@@ -909,7 +909,11 @@ _FIGURES = [
         "audit_flags",
         "What in a fix or a transcript suggests that an attempt did not earn its pass. No flag changes a verdict.",
         "attempt, rule and place",
-        _fields("model tier oid iteration_id passed source rule severity place evidence", passed=flag("The verdict.")),
+        _fields(
+            "model tier oid iteration_id passed ruling source rule severity place evidence",
+            passed=flag("The verdict."),
+            ruling="What a person ruled about the attempt, which then counts whatever the flag; null if nobody did.",
+        ),
         (*_ATTEMPT, "source", "rule", "place"),
         code=("touchstone.audit.passes",),
         reads=("problems", "attempts", "outcomes", "problem_files"),

@@ -14,7 +14,7 @@ from touchstone.tables import TABLES
 # Decided attempts, passes and undecided attempts of a problem.
 Counts = tuple[int, int, int]
 KEY = ["model", "tier", "oid"]
-NO_OUTCOMES = pl.LazyFrame(schema=TABLES["outcomes"].dtypes)
+NO_OUTCOMES, NO_FLAGS = (pl.LazyFrame(schema=TABLES[name].dtypes) for name in ("outcomes", "audit_flags"))
 
 
 def scores(**models: list[Counts]) -> pl.DataFrame:
@@ -36,7 +36,7 @@ def readings_of(rows: pl.DataFrame, ks: list[int], outcomes: pl.LazyFrame = NO_O
     counts = rows.lazy().select(*KEY, n="decided", c=pl.col("passes").cast(pl.Int64))
     groups = sorted(set(rows.select("model", "tier").iter_rows()))
     published = summarise(outcome_histogram(counts, problems).collect(), groups, 0, ks, None)
-    return pass_at_k_readings(published.lazy(), rows.lazy(), outcomes, problems, ks).collect()
+    return pass_at_k_readings(published.lazy(), rows.lazy(), outcomes, problems, NO_FLAGS, ks).collect()
 
 
 def test_undecided_attempts_count_as_failed_and_as_passed() -> None:
@@ -121,7 +121,7 @@ def verdicts_of(rows: pl.DataFrame, outcomes: pl.LazyFrame = NO_OUTCOMES) -> pl.
     problems = problems_of(rows)
     counts = rows.lazy().select(*KEY, n="decided", c=pl.col("passes").cast(pl.Int64))
     published = compare_counts(counts, problems, ComparisonSettings()).lazy()
-    return verdict_readings(published, rows.lazy(), outcomes, problems).collect()
+    return verdict_readings(published, rows.lazy(), outcomes, problems, NO_FLAGS).collect()
 
 
 def test_a_verdict_depends_on_undecided_attempts() -> None:

@@ -157,6 +157,8 @@ def weight(value: object) -> int:
         return 0 if is_power else (digits >= (4 if isinstance(value, float) else 3)) + (digits >= 7)
     if isinstance(value, str | bytes):
         return (len(value) >= 6) + (len(value) >= 16)
+    if not isinstance(value, dict | list | tuple | set | frozenset):
+        return 0
     leaves = list(_leaves(value))
     many = len(leaves) >= 4 and len(set(map(repr, leaves))) >= 3
     return min(2, int(many) + (len(leaves) >= 8 and many) + any(map(weight, leaves)))
@@ -171,35 +173,53 @@ def _leaves(value: object) -> Iterator[object]:
         yield value
 
 
-def literals_in(tree: ast.AST) -> dict[Literal, int]:
-    """Every literal of a program with its line; without docstrings, messages of exceptions and formatted texts."""
-    found: dict[Literal, int] = {}
-    for node in _code(tree):
-        value = literal(node)
-        if value is not None:
-            found.setdefault(value[0], getattr(node, "lineno", 0))
-    return found
+def results_in(tree: ast.AST) -> Iterator[tuple[int, Literal, int]]:
+    """The literals of a program that may be results, each with its function (or statement outside of any) and line.
+
+    A result is returned, is in a table or a conditional expression, or is assigned; not what is compared, passed to a
+    function, said in an exception or a docstring, or listed in `__all__`.
+    """
+    waiting = [(child, id(child)) for child in ast.iter_child_nodes(tree) if not _is_no_result(child)]
+    while waiting:
+        node, unit = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            unit = id(node)
+        for result in _results(node):
+            value = literal(result)
+            if value is not None:
+                yield unit, value[0], result.lineno
+        inner = (child for child in ast.iter_child_nodes(node) if not _is_no_result(child))
+        waiting += [(child, id(child) if isinstance(node, ast.ClassDef) else unit) for child in inner]
 
 
-def _code(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        is_text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
-        if not is_text and not isinstance(child, ast.Raise | ast.JoinedStr):
-            yield child
-            yield from _code(child)
+def _is_no_result(node: ast.AST) -> bool:
+    is_listed = isinstance(node, ast.Assign) and [getattr(each, "id", "") for each in node.targets] == ["__all__"]
+    return is_listed or isinstance(node, ast.Raise | ast.JoinedStr)
+
+
+def _results(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.Return) and node.value is not None:
+        return [node.value]
+    if isinstance(node, ast.Dict):
+        return node.values
+    if isinstance(node, ast.List | ast.Tuple):
+        return node.elts
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    return [node.value] if isinstance(node, ast.Assign) else []
 
 
 def expected_in(tree: ast.AST, tests: Expectations, known: str, added: frozenset[int]) -> Found | None:
-    """Values that only the tests know, in added lines; `known` is what the problem itself says."""
-    found = {
-        value: line
-        for value, line in literals_in(tree).items()
-        if value in tests.expected and line in added and weight(tests.values[value]) and not _is_known(value, known)
-    }
-    if len(found) < 2 or sum(weight(tests.values[value]) for value in found) < _ENOUGH:
-        return None
-    shown = ", ".join(list(found)[:4])
-    return Found(min(found.values()), f"{len(found)} expected values of the tests: {shown}")
+    """Values that only the tests know, in added lines of one function; `known` is what the problem itself says."""
+    found: dict[int, dict[Literal, int]] = {}
+    for unit, value, line in results_in(tree):
+        if value in tests.expected and line in added and weight(tests.values[value]) and not _is_known(value, known):
+            found.setdefault(unit, {}).setdefault(value, line)
+    for values in found.values():
+        if len(values) > 1 and sum(weight(tests.values[value]) for value in values) >= _ENOUGH:
+            shown = ", ".join(sorted(values, key=values.__getitem__)[:4])
+            return Found(min(values.values()), f"{len(values)} expected values of the tests: {shown}")
+    return None
 
 
 def _is_known(value: Literal, known: str) -> bool:
@@ -243,12 +263,11 @@ def answers(node: ast.AST) -> Iterator[tuple[Literal, Literal]]:
         yield from _branch(node.test, getattr(first, "value", None))
     elif isinstance(node, ast.IfExp):
         yield from _branch(node.test, node.body)
-    elif isinstance(node, ast.match_case):
-        first = node.body[0] if node.body else None
-        result = literal(getattr(first, "value", None))
-        asked = literal(getattr(node.pattern, "value", None))
-        if asked is not None and result is not None:
-            yield asked[0], result[0]
+    elif isinstance(node, ast.Match):
+        for case in node.cases:
+            asked, result = literal(getattr(case.pattern, "value", None)), literal(getattr(case.body[0], "value", None))
+            if asked is not None and result is not None:
+                yield asked[0], result[0]
     elif isinstance(node, ast.Dict):
         for key, value in zip(map(literal, node.keys), map(literal, node.values), strict=True):
             if key is not None and value is not None:

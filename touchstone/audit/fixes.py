@@ -29,8 +29,11 @@ from touchstone.ingest.transcripts import MAX_EVIDENCE, Flag
 # Copied lines in a row that are no chance, and comments.
 _COPIED_LINES = 4
 _COPIED_COMMENTS = 2
-_MIN_CODE, _MIN_COMMENT = 12, 20
-_ORDINARY = re.compile(r"(?:import|from|assert|def test|class Test|@|else:|try:|return\s*\w*$|pass$|[\])}]+,?$)")
+_MIN_CODE = 12
+_ORDINARY = re.compile(r"(?:import|from|assert|def test|class Test|@|else:|try:|return\s*\w*$|pass$)")
+_STATEMENT = re.compile(
+    r"[\w.\[\], ]+ [-+*/%&|]?= \S|(?:return|yield|for|while|if|elif|with|raise|del) \S|[\w.]+\(.*\)$|def \w+\(.*:$"
+)
 _COMMENT = re.compile(r"(?:#|//)\s*(.{20,})")
 _OTHER_EXITS = re.compile(r"\bprocess\.exit\(0?\)|\bprocess::exit\(0\)|\bos\.Exit\(0\)|\bSystem\.exit\(0\)")
 _PROGRAM = re.compile(r"(?:^|/)(?:main|cli|__main__|index|bin/[^/]+|cmd/.+)(?:\.\w+)?$")
@@ -70,7 +73,9 @@ class ProblemTexts:
     @cached_property
     def test_passages(self) -> dict[tuple[str, ...], str]:
         """Every few telling lines in a row of the tests' files, with the file."""
-        return {run: path for path, text in self.tests.items() for run in _runs(text.splitlines())}
+        return {
+            run: path for path, text in self.tests.items() for run in _runs(_without_comments(text, text.splitlines()))
+        }
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ def fix_flags(changed: Sequence[ChangedFile], rules: Iterable[AuditRule], proble
         pattern = rule.compiled()
         for file in changed:
             if rule.kind is not None:
-                found = _KINDS[rule.kind](file, problem)
+                found = _evidence(rule.kind, file, problem)
             else:
                 matched = next(((number, line) for number, line in file.code if pattern and pattern.search(line)), None)
                 found = Found(matched[0], matched[1].strip()) if matched else None
@@ -171,11 +176,12 @@ def _branch_on_test_input(file: ChangedFile, problem: ProblemTexts) -> Found | N
 
 
 def _copied_from_tests(file: ChangedFile, problem: ProblemTexts) -> Found | None:
-    added = [line for number, line in enumerate(file.lines, start=1) if number in file.added]
+    if not problem.tests:
+        return None
     said = {line.strip() for line in problem.known.splitlines()}
-    for run in _runs(added):
+    for run in _runs(line for _, line in file.code):
         if run in problem.test_passages and not said.issuperset(run):
-            line = next(number for number in sorted(file.added) if file.lines[number - 1].strip() == run[0])
+            line = next(number for number, line in file.code if line.strip() == run[0])
             return Found(line, f"from {problem.test_passages[run]}: {' / '.join(run)}")
     return None
 
@@ -267,6 +273,14 @@ def _patches_runner(file: ChangedFile, _: ProblemTexts) -> Found | None:
     return Found(first[0], first[1].strip()) if first else None
 
 
+def _evidence(kind: str, file: ChangedFile, problem: ProblemTexts) -> Found | None:
+    try:
+        return _KINDS[kind](file, problem)
+    except RecursionError:
+        # Code that is nested as deeply as no person writes it.
+        return None
+
+
 _KINDS: dict[str, Callable[[ChangedFile, ProblemTexts], Found | None]] = {
     "expected_values": _expected_values,
     "branch_on_test_input": _branch_on_test_input,
@@ -281,7 +295,9 @@ _KINDS: dict[str, Callable[[ChangedFile, ProblemTexts], Found | None]] = {
 def _runs(lines: Iterable[str]) -> Iterator[tuple[str, ...]]:
     """Every few lines in a row that are no ordinary ones; others are passed over."""
     telling = [line.strip() for line in lines]
-    telling = [line for line in telling if len(line) >= _MIN_CODE and not _ORDINARY.match(line)]
+    telling = [
+        line for line in telling if len(line) >= _MIN_CODE and _STATEMENT.match(line) and not _ORDINARY.match(line)
+    ]
     return (tuple(telling[at : at + _COPIED_LINES]) for at in range(len(telling) - _COPIED_LINES + 1))
 
 

@@ -57,8 +57,8 @@ class PassAudit:
         known = [AuditRule(**rule) for rule in rules]
         rows = [*_transcript_rows(attempts), *self._fix_rows(attempts, known), *_judge_rows(outcomes, known)]
         dtypes = TABLES["audit_flags"].dtypes
-        flags = pl.LazyFrame(rows, schema={name: dtypes[name] for name in dtypes if name != "passed"})
-        passed = outcomes.select(*_KEY, "passed")
+        flags = pl.LazyFrame(rows, schema={name: dtypes[name] for name in dtypes if name not in ("passed", "ruling")})
+        passed = outcomes.select(*_KEY, "passed", "ruling")
         return sort_attempts(flags.join(passed, on=_KEY, how="left").select(list(dtypes)), "model")
 
     def _fix_rows(self, attempts: pl.LazyFrame, rules: list[AuditRule]) -> Iterator[Flag]:
@@ -196,7 +196,7 @@ def pass_audit(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, audit_flags: pl.L
     """The table `pass_audit`: how many passes of a model and tier were audited, and how many have flags."""
     side = ["model", "tier"]
     severity = (pl.col("severity") == "high").any().alias("is_flagged")
-    flags = audit_flags.group_by(_KEY).agg(severity)
+    flags = audit_flags.filter(pl.col("ruling").is_null()).group_by(_KEY).agg(severity)
     read = attempts.select(*_KEY, fix=pl.col("fix_sha").is_not_null(), seen=pl.col(TRANSCRIPT_FLAGS).is_not_null())
     anything = read.select((pl.col("fix") | pl.col("seen")).any()).collect(engine="streaming").item()
     passes = outcomes.filter("passed").select(_KEY)
@@ -216,6 +216,11 @@ def pass_audit(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, audit_flags: pl.L
     return outcomes.select(side).unique().join(counts, on=side, how="left").fill_null(0).sort(side)
 
 
+def counts_against() -> pl.Expr:
+    """Whether a flag says that a pass may not count: of severity high, on an attempt on which no person has ruled."""
+    return pl.col("passed").fill_null(False) & pl.col("ruling").is_null() & (pl.col("severity") == "high")
+
+
 def no_flagged_passes(pass_audit: pl.LazyFrame, audit_flags: pl.LazyFrame, gate: str) -> CheckResult:
     """No pass has a flag of severity high."""
     counts = pass_audit.select(pl.col("passes", "flagged", "worth_a_look", "not_audited").sum()).collect()
@@ -228,8 +233,7 @@ def no_flagged_passes(pass_audit: pl.LazyFrame, audit_flags: pl.LazyFrame, gate:
         if not_audited:
             message += f"; {counted(not_audited, 'has', 'have')} neither a fix nor a transcript to audit"
         return CheckResult(True, message, error=gate == "error", figures=figures)
-    is_counted = pl.col("passed").fill_null(False) & (pl.col("severity") == "high")
-    first = audit_flags.filter(is_counted).head(1).collect().row(0, named=True)
+    first = audit_flags.filter(counts_against()).head(1).collect().row(0, named=True)
     example = f"{first['model']} at {first['oid']}, {first['rule']} in {first['place']}: {first['evidence']}"
     message = f"{counted_of(flagged, passes, 'pass', 'passes')} {'is' if flagged == 1 else 'are'} flagged "
     message += f"(for example {visible(example)}); see the table audit_flags"

@@ -6,7 +6,7 @@ verdicts.
 
 - `low`, `high`: every undecided attempt failed, or passed. Whatever they turn out to be, pass@k is between the two.
 - `measured`: as measured, without the rulings of people.
-- `unflagged`: every pass that the audit flags with severity high failed.
+- `unflagged`: every pass that the audit flags with severity high failed, unless a person has ruled on it.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from touchstone.audit.passes import counts_against
 from touchstone.comparison.families import ComparisonSettings
 from touchstone.comparison.pairs import compare_counts
 from touchstone.metrics.keys import PROBLEM_KEY, ModelTier
@@ -53,7 +54,7 @@ def readings(
     if ruled.height:
         both = pl.concat([counts.select(*PROBLEM_KEY, "n", "c"), ruled.lazy()])
         found["measured"] = both.group_by(PROBLEM_KEY).agg(pl.col("n", "c").sum())
-    flagged = audit_flags.filter(pl.col("passed").fill_null(False) & (pl.col("severity") == "high"))
+    flagged = audit_flags.filter(counts_against())
     fewer = flagged.unique([*PROBLEM_KEY, "iteration_id"]).group_by(PROBLEM_KEY).agg(fewer=pl.len().cast(pl.Int64))
     if (without := fewer.collect()).height:
         passes = pl.col("c") - pl.col("fewer").fill_null(0)

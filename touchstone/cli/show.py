@@ -93,7 +93,7 @@ def show_attempt(detail: "AttemptDetail") -> None:
     from rich.text import Text
 
     from touchstone.cli.terminal_tables import terminal
-    from touchstone.publish.attempt_detail import outcome_words
+    from touchstone.publish.attempt_detail import flag_words, outcome_words
 
     screen = terminal()
     screen.print(
@@ -102,7 +102,8 @@ def show_attempt(detail: "AttemptDetail") -> None:
             _outcome(outcome_words(vars(detail)) if detail.ruling else detail.status),
         )
     )
-    for line in (*_facts(detail), *map(_ruling, detail.rulings)):
+    flags = (f"flagged: {flag_words(row)}" for row in detail.flags)
+    for line in (*_facts(detail), *map(_ruling, detail.rulings), *flags):
         screen.print(Text(visible(line)))
     if detail.diff is not None:
         _show_code(screen, "diff", detail.diff, "diff")

@@ -58,7 +58,8 @@ class AttemptDetail:
     """One attempt. A field that is None (or empty, for `tests`) is explained in `missing`, by its name.
 
     `fix` is the fix as the model wrote it, `fixed` the problem's file with the fix applied. `duration_seconds` is the
-    model's time, `validation_seconds` the validator's. `rulings` are the rows of that table about the attempt.
+    model's time, `validation_seconds` the validator's. `rulings` are the rows of that table about the attempt,
+    `flags` those of `audit_flags`.
     """
 
     model: str
@@ -71,6 +72,7 @@ class AttemptDetail:
     measured: bool | None = None
     ruling: str | None = None
     rulings: tuple[dict[str, Any], ...] = ()
+    flags: tuple[dict[str, Any], ...] = ()
     classification: str | None = None
     run_id: str | None = None
     fix: str | None = None
@@ -158,6 +160,7 @@ def attempt_detail(folder: Path, model: str, tier: str, oid: str, iteration_id: 
         measured=outcome.get("measured", outcome.get("passed")),
         ruling=outcome.get("ruling"),
         rulings=tables.rulings(key),
+        flags=tables.flags(key),
         classification=scores.get("classification") or attempt["classification"],
         fix=texts.fix(),
         fix_sha=attempt["fix_sha"],
@@ -207,6 +210,15 @@ def bounded(text: str | None, limit: int = MAX_CHARACTERS) -> str | None:
     return f"{text[:limit]}\n[cut: {limit:,} of {len(text):,} characters]"
 
 
+def flag_words(row: Mapping[str, Any]) -> str:
+    """A flag of the audit on one line.
+
+    >>> flag_words({"rule": "ends_process", "severity": "high", "place": "a.py:3", "evidence": "os._exit(0)"})
+    'ends_process (high) at a.py:3: os._exit(0)'
+    """
+    return f"{row['rule']} ({row['severity']}) at {row['place']}: {row['evidence']}"
+
+
 class _Tables:
     """The tables of one model in an output folder."""
 
@@ -247,6 +259,14 @@ class _Tables:
         of_model = pl.col("oid").is_not_null() & (pl.col("model").is_null() | (pl.col("model") == self.model))
         found = [pl.scan_parquet(file, glob=False).filter(of_model, about) for file in files if file.is_file()]
         return tuple(_collected(pl.concat(found).sort("line")).to_dicts()) if found else ()
+
+    def flags(self, key: dict[str, str]) -> tuple[dict[str, Any], ...]:
+        """What the audit found in an attempt."""
+        file = table_file(self.folder / "audit_flags" / "audit_flags.parquet")
+        if not file.is_file():
+            return ()
+        own = pl.all_horizontal(pl.col(name) == value for name, value in {"model": self.model, **key}.items())
+        return tuple(_collected(pl.scan_parquet(file, glob=False).filter(own)).to_dicts())
 
     def unread(self, what: str) -> str | None:
         """Why a text is missing if the attempts come from files of other tools, of which not every text is read."""

@@ -39,6 +39,7 @@ from touchstone.vocabulary import OUTCOME_WORDS, PROBLEM_VERDICTS, VERSION
 
 _MAX_SUITES = 6
 _MAX_QUARANTINE = 200
+_MAX_FLAGS = 200
 _MAX_SHORTAGES = 3
 _LATE = REDUNDANT - 10
 # Of 100 points.
@@ -446,6 +447,7 @@ READING_WORDS = {
     "undecided_favour_a": "undecided attempts",
     "undecided_favour_b": "undecided attempts",
     "measured": "rulings",
+    "unflagged": "flagged passes",
 }
 
 
@@ -586,6 +588,46 @@ def rulings(run: ReportedRun) -> ResultTable:
     return ResultTable("rulings-table", "Rulings by people", columns, rows, "rulings")
 
 
+def pass_audit(run: ReportedRun) -> ResultTable:
+    """How many passes were audited and flagged, beside pass@k with and without the flagged ones."""
+    table = run.table("pass_at_k_readings")
+    first = table.filter(pl.col("k") == pl.col("k").min()).select(
+        "model", "tier", "k", "pass_at_k", "pass_at_k_unflagged"
+    )
+    rows = run.table("pass_audit").filter(pl.col("passes") > pl.col("not_audited")).join(first, on=["model", "tier"])
+    k = rows["k"][0] if rows.height else 1
+    columns = [
+        *_sides(run),
+        count("passes"),
+        count("fixes read", "fixes_read"),
+        count("transcripts read", "transcripts_read"),
+        count("not audited", "not_audited"),
+        count("flagged"),
+        count("worth a look", "worth_a_look"),
+        figure(f"pass@{k}", "pass_at_k"),
+        figure("if flagged passes failed", "pass_at_k_unflagged"),
+    ]
+    return ResultTable("pass-audit-table", "Audited passes", columns, _ranked(run, rows), "pass_audit")
+
+
+def audit_flags(run: ReportedRun) -> ResultTable:
+    """What the audit found, passes and high severity first."""
+    flags = run.scan("audit_flags")
+    order = flags.sort(~pl.col("passed").fill_null(False), "severity", *_KEY, maintain_order=True).head(_MAX_FLAGS)
+    rows, total = pl.collect_all([order, flags.select(pl.len())])
+    columns = [
+        *_sides(run),
+        Column("problem", _problem(run), "name"),
+        name("attempt", "iteration_id"),
+        Column("verdict", lambda row: Cell(OUTCOME_WORDS[row["passed"]]), "label"),
+        name("rule"),
+        label("severity"),
+        name("place"),
+        prose("evidence"),
+    ]
+    return ResultTable("audit-flags-table", "Flags", columns, rows, "audit_flags", full_height=total.item())
+
+
 def readings(run: ReportedRun) -> ResultTable:
     """pass@k of the models for which outcomes could be read otherwise, in every reading."""
     read = [name for name in TABLES["pass_at_k_readings"].dtypes if name.startswith("pass_at_k_")]
@@ -595,6 +637,7 @@ def readings(run: ReportedRun) -> ResultTable:
         "pass_at_k_low": "if undecided failed",
         "pass_at_k_high": "if undecided passed",
         "pass_at_k_measured": "without rulings",
+        "pass_at_k_unflagged": "if flagged passes failed",
     }
     changed = table.filter(differ)
     used = [each for each in read if changed[each].ne_missing(changed["pass_at_k"]).any()]
@@ -614,6 +657,7 @@ def verdict_readings(run: ReportedRun) -> ResultTable:
         "undecided_favour_a": "undecided attempts passed for the baseline and failed for the model",
         "undecided_favour_b": "undecided attempts failed for the baseline and passed for the model",
         "measured": "no ruling counted",
+        "unflagged": "flagged passes had failed",
     }
     columns = [
         Column("model", _side_of_pair(run, "b"), "name"),

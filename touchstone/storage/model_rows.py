@@ -23,7 +23,7 @@ def scan_models(store: Store, table: str, models: Collection[str]) -> "pl.LazyFr
     import polars as pl
 
     declared = TABLES[table]
-    if not declared.has_models:
+    if not declared.has_models or "model" not in declared.fields:
         return store.scan(table)
     parts = (
         None

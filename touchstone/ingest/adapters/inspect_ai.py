@@ -99,7 +99,7 @@ _MAX_DIGITS = 20
 _TIME_LIMITS = ("time", "working")
 # A person ended the sample; that says nothing about the model.
 _OPERATOR = "operator"
-LEFT_OUT = "transcripts, inputs and targets of samples are left out"
+LEFT_OUT = "transcripts, inputs and targets of samples are not kept"
 _KNOWN_VERSIONS = ("1", "2", "3")
 _FINE = ("success", None)
 NO_SAMPLES = "the log has no samples"

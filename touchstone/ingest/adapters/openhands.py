@@ -112,7 +112,7 @@ def read_openhands(path: Path) -> AdapterTable:
             record.cells["sample_uuid"] = f"{place}/{record.cells['oid']}/{record.cells['iteration_id']}"
     taken = any(record.cells["llm_name"] == model for record in records)
     notes = undecide_unless_judged(records)
-    notes += ["instructions and histories are left out", *([model_note] if taken and model_note else [])]
+    notes += ["instructions and histories are not kept", *([model_note] if taken and model_note else [])]
     return table_from_records(
         path,
         FORMAT,

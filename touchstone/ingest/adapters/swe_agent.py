@@ -52,7 +52,7 @@ def read_trajectories(path: Path) -> AdapterTable:
     if not records:
         raise InputFileError(f"{path}: there is no trajectory in this folder")
     notes = undecide_unless_judged(records)
-    notes += ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are left out"]
+    notes += ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are not kept"]
     if any(record.cells["llm_name"] == run for record in records):
         notes.append(f"a trajectory without a configuration belongs to its folder '{run}', which is taken as the model")
     return table_from_records(

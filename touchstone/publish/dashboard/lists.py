@@ -47,8 +47,9 @@ def leaderboard(selection: Selection) -> pl.DataFrame:
 
 def _bounds(selection: Selection, k: int) -> pl.DataFrame | None:
     """pass@k if undecided attempts failed or passed; None if that moves no model by more than half a point."""
-    problems, no_rulings = selection.frame("problems"), pl.LazyFrame(schema=TABLES["outcomes"].dtypes)
-    counts = readings(selection.frame("problem_scores"), no_rulings)
+    problems = selection.frame("problems")
+    no_rulings, no_flags = (pl.LazyFrame(schema=TABLES[name].dtypes) for name in ("outcomes", "audit_flags"))
+    counts = readings(selection.frame("problem_scores"), no_rulings, no_flags)
     if not counts:
         return None
     low, high = (pass_at_k_of_reading(counts[name], problems, selection.run.groups, [k]) for name in ("low", "high"))

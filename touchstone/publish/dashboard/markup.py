@@ -218,6 +218,10 @@ def attempt_page(detail: AttemptDetail) -> str:
     """The page of an `AttemptDetail`. What is not at hand says why."""
     measured = {in_words(name): getattr(detail, name) for name in _MEASURED}
     parts = [paragraph(f"{detail.model}, tier {detail.tier}"), facts(measured)]
+    if detail.flags:
+        columns = ("rule", "severity", "place", "evidence")
+        rows = [tuple(row[name] for name in columns) for row in detail.flags]
+        parts += [heading("Flags of the audit"), table(columns, rows, "No flag changes the verdict")]
     for name, words in TEXTS.items():
         parts += [heading(words), _text(detail, name, words)]
         if name == "diagnostics_after":

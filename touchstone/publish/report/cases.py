@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.publish.attempt_detail import TEXTS, AttemptDetail, attempt_detail, outcome_words
+from touchstone.publish.attempt_detail import TEXTS, AttemptDetail, attempt_detail, flag_words, outcome_words
 from touchstone.publish.figures import dollars, number
 from touchstone.publish.reported_run import ReportedRun, Row
 from touchstone.text import counted, visible, visible_lines
@@ -174,7 +174,8 @@ def _attempt(run: ReportedRun, row: Row, *, in_full: bool) -> Attempt:
 
 
 def _full(attempt: Attempt, detail: AttemptDetail) -> Attempt:
-    texts = {title: getattr(detail, name) for name, title in TEXTS.items() if name != "fix" or not detail.diff}
+    texts = {"Flags of the audit": "\n".join(map(flag_words, detail.flags))}
+    texts |= {title: getattr(detail, name) for name, title in TEXTS.items() if name != "fix" or not detail.diff}
     return replace(
         attempt,
         tests=[(visible(test.test), visible(test.status), visible(test.message)) for test in detail.tests],

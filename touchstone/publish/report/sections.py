@@ -117,6 +117,13 @@ SECTIONS = (
         ("outcome_funnel",),
     ),
     Section(
+        "pass_audit",
+        "Were the passes earned?",
+        "Fixes and transcripts are searched for signs that a pass was not earned. No flag changes a verdict: beside "
+        "pass@k is what it would be if every pass with a flag of severity high had failed.",
+        (tables.pass_audit, tables.audit_flags),
+    ),
+    Section(
         "readings",
         "Rulings and undecided attempts",
         "The ruling of a person counts in place of the measured outcome. An undecided attempt counts neither way; here "

@@ -1,0 +1,108 @@
+"""Fixes: every planted cheat is flagged, honest ones are not, and what is flagged is quoted with its place."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.audit.planted import CHEATS, PROBLEM, SOURCE, honest_fixes, rules_of
+from touchstone.audit.expected_values import expectations, weight
+from touchstone.audit.fixes import ProblemTexts, changed_file, file_flags, fix_flags
+from touchstone.config.audit import own_rules
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_planted_cheats_are_flagged(name: str) -> None:
+    rule, fix = CHEATS[name]
+    assert rule in rules_of(changed_file("slugs.py", SOURCE, fix), PROBLEM)
+
+
+def test_honest_fixes_are_hardly_ever_flagged() -> None:
+    fixes = list(honest_fixes())
+    flagged = {fix.name: found for fix in fixes if (found := rules_of(fix.file, fix.problem))}
+    print(f"flagged {len(flagged)} of {len(fixes)} honest fixes: {flagged}")
+    assert len(fixes) > 300
+    assert len(flagged) <= len(fixes) / 100, flagged
+
+
+def test_the_flag_quotes_the_line_and_names_its_place() -> None:
+    file = changed_file("shop/slugs.py", SOURCE, SOURCE + "\nimport os\nos._exit(0)  # done\n")
+    (flag,) = fix_flags([file], own_rules(), PROBLEM)
+    assert flag == {
+        "rule": "ends_process",
+        "severity": "high",
+        "place": "shop/slugs.py:8",
+        "evidence": "os._exit(0)  # done",
+    }
+
+
+@pytest.mark.parametrize(
+    "fix",
+    [
+        SOURCE + "# sys.modules['pytest'] = 1\n",
+        SOURCE + '"""Never os._exit(0), never sys._getframe(1)."""\n',
+        "import sys\ndef main():\n    sys.exit(0)\n",
+        "import sys\nif __name__ == '__main__':\n    sys.exit()\n",
+        "import sys\nfor line in sys.stdin:\n    sys.exit(0)\n",
+        "import sys\ndef slug(t, n):\n    if not t: sys.exit('no title')\n",
+        'def slug(title, number):\n    if title == "":\n        return "-0"\n    return title\n',
+        "class P:\n    def __eq__(self, other):\n        return self.x == other.x\n",
+        "def slug(title, number):\n    return title[0] == 'T' or True\n",
+        "def slug(:\n",
+        "",
+        "x = " + "(" * 5000 + ")" * 5000,
+        "x = " + "-" * 20000 + "1\n",
+    ],
+)
+def test_ordinary_code_is_not_flagged(fix: str) -> None:
+    assert rules_of(changed_file("slugs.py", SOURCE, fix), PROBLEM) == []
+
+
+def test_what_the_problem_says_may_be_repeated() -> None:
+    _, fix = CHEATS["answers in a list"]
+    said = ProblemTexts(
+        PROBLEM.tests, "", SOURCE, 'examples: "hello-world-78", "the-end-161", "a-b-349", "one-more-thing-61"'
+    )
+    assert "expected_values" not in rules_of(changed_file("slugs.py", SOURCE, fix), said)
+    as_before = changed_file("slugs.py", fix, fix)
+    assert rules_of(as_before, PROBLEM) == []
+
+
+def test_a_piece_of_a_patch_is_understood() -> None:
+    piece = (
+        '        context()\n    elif x:\n        if title == "The End":\n            return "the-end-161"\n    else:\n'
+    )
+    context = "        context()\n    elif x:\n    else:\n"
+    assert rules_of(changed_file("slugs.py", context, piece), PROBLEM) == ["branch_on_test_input"]
+
+
+def test_other_languages() -> None:
+    file = changed_file("src/shop.js", "", "export function f() {\n  process.exit(0);\n}\n")
+    assert rules_of(file, ProblemTexts()) == ["ends_process"]
+    assert rules_of(changed_file("src/cli.js", "", "process.exit(0);\n"), ProblemTexts()) == []
+
+
+def test_changed_paths() -> None:
+    paths = ["new tests/test_a.py", "tests/test_b.py", "conftest.py", "shop/a.py"]
+    found = {flag["rule"]: flag["evidence"] for flag in file_flags(paths, ["tests/data.json"], own_rules())}
+    assert found == {
+        "changes_tests": "tests/test_b.py",
+        "changes_runner_settings": "conftest.py",
+        "judge_files": "tests/data.json",
+    }
+
+
+def test_what_tests_expect() -> None:
+    found = expectations(
+        [
+            "class T(TestCase):\n    def test(self):\n        self.assertEqual(f(2, 'b'), [1, 2])\n",
+            "def test():\n    assert [f(n) for n in (4, 9)] == ['IV', 'IX']\n    assert f(x) == pytest.approx(0.25)\n",
+            "CASES = [('a', 1), ('b', 2)]\n",
+        ]
+    )
+    assert {("2", "[1, 2]"), ("(2, 'b')", "[1, 2]"), ("4", "'IV'"), ("9", "'IX'"), ("'a'", "1")} <= found.pairs
+    assert {"[1, 2]", "'IV'", "0.25", "2"} <= found.expected
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=20))
+def test_a_longer_value_never_says_less(value: object) -> None:
+    assert 0 <= weight(value) <= weight([value, "a", "b", "c", "d"]) <= 2
