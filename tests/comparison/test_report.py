@@ -59,6 +59,21 @@ def test_markdown_in_full() -> None:
     )
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_best_of_unequal_numbers_of_attempts_comes_with_a_warning(format: str) -> None:
+    numbers = {"baseline_attempts": pl.lit(1), "current_attempts": pl.lit(5)}
+    unequal = replace(EVERYTHING, cases=EVERYTHING.cases.with_columns(**numbers))
+    warning = (
+        "unequal attempts: the best of more attempts is higher by chance, for 7 of 7 cases; compare by the score mean"
+    )
+    text = format_report(unequal, format)
+    assert warning in text and warning not in format_report(EVERYTHING, format)
+    assert format != "markdown" or text.startswith(warning)
+    fair = format_report(replace(unequal, score="auto"), format)
+    assert warning not in fair
+    assert "7 cases have different numbers of attempts on the two sides and are compared by their means" in fair
+
+
 def model_row(model: str = "m", verdict: str = "worse", tier: str = "T0", **more: object) -> dict[str, object]:
     """A model before and after, as the table baseline_verdicts has it."""
     rates = {"rate_baseline": 0.78, "rate_baseline_ci_low": 0.69, "rate_baseline_ci_high": 0.85}

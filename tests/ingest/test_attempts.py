@@ -155,6 +155,22 @@ def test_empty_outcome_is_undecided_and_not_false(tmp_path: Path) -> None:
     ]
 
 
+def test_rows_without_numbers_that_were_appended_to_themselves_count_once(tmp_path: Path) -> None:
+    rows = "a,true,x = 1\nb,false,x = 2\n"
+    result = read(tmp_path, "oid,passed,fixed_code\n" + rows * 2)
+    assert accepted(result) == [("a", "1", True), ("b", "1", False)]
+    assert result.quarantine.select("line", "kind", "reason").rows() == [
+        (4, "duplicate", "repeats line 2: the file was appended to itself"),
+        (5, "duplicate", "repeats line 3: the file was appended to itself"),
+    ]
+
+
+@pytest.mark.parametrize("rows", ["a,true,\nb,false,\n" * 2, "a,true,x = 1\n" * 2, "a,1,x\nb,1,y\na,1,x\nb,1,z\n"])
+def test_equal_rows_without_numbers_are_attempts_unless_the_whole_file_is_repeated(tmp_path: Path, rows: str) -> None:
+    result = read(tmp_path, "oid,passed,fixed_code\n" + rows)
+    assert result.quarantine.is_empty() and result.accepted == rows.count("\n")
+
+
 def test_exact_duplicate_keeps_the_first(tmp_path: Path) -> None:
     result = read(tmp_path, HEADER + "a,1,true\nb,1,false\na,1,true\na,1,true\n")
     assert accepted(result) == [("a", "1", True), ("b", "1", False)]

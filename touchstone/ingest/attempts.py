@@ -12,6 +12,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
+from touchstone.ingest.adapters.table import appended_reason, repeated_block
 from touchstone.ingest.compressed import STILL_WRITTEN
 from touchstone.ingest.csv_rows import LINE, TextTable, found_columns, open_table, require_columns, unused_column_name
 from touchstone.ingest.fix_columns import (
@@ -151,8 +152,10 @@ def read_attempts(
     rows = typed.accepted.rename({key: "oid"})
     if "tier" not in table.columns:
         rows = rows.with_columns(tier=pl.lit(DEFAULT_TIER))
+    appended: list[Refusal] = []
     if ITERATION not in table.columns:
-        rows = _number_rows(table, rows)
+        appended = _appended_rows(rows, [name for name in FIX_COLUMNS if name in table.columns])
+        rows = _number_rows(table, drop_refused(rows, appended))
 
     known = problems.select("oid", pl.col("suite").alias(PROBLEM_SUITE))
     unknown = _unknown_problems(rows, known)
@@ -165,7 +168,7 @@ def read_attempts(
             pl.LazyFrame(by_line, schema={LINE: pl.Int64, TRANSCRIPT_FLAGS: pl.String}), on=LINE, how="left"
         )
 
-    refused = [*typed.refusals, *unknown, *duplicates]
+    refused = [*typed.refusals, *appended, *unknown, *duplicates]
     attempts = as_attempts(rows.join(known, on="oid", how="left"), pl.lit(model))
     quarantine, notes = quarantine_frame(table, refused), (*file_notes(table), *typed.notes)
     return IngestedAttempts(sort_attempts(attempts), quarantine, typed.rows, typed.rows - len(refused), notes)
@@ -189,6 +192,23 @@ def _number_rows(table: InputTable, rows: pl.LazyFrame) -> pl.LazyFrame:
         )
     number = pl.int_range(1, pl.len() + 1).over("tier", "oid", order_by=LINE)
     return rows.with_columns(number.cast(pl.String).alias(ITERATION))
+
+
+def _appended_rows(rows: pl.LazyFrame, fixes: Sequence[str]) -> list[Refusal]:
+    """Refusals for the rows of a file that was appended to itself. Without fixes, equal rows may be attempts."""
+    if not fixes:
+        return []
+    content = pl.struct(pl.exclude(LINE)).hash().alias("content")
+    is_fixed = pl.any_horizontal(pl.col(*fixes).is_not_null()).any()
+    known = rows.sort(LINE).select(LINE, content, several=pl.col("oid").n_unique() > 1, fixed=is_fixed).collect()
+    if known.is_empty() or not known["several"][0] or not known["fixed"][0]:
+        return []
+    contents, lines = known["content"].to_numpy(), known[LINE].to_list()
+    block = repeated_block(len(lines), lambda size: bool((contents[size:] == contents[:-size]).all()))
+    if block is None:
+        return []
+    places = range(block, len(lines))
+    return [Refusal(lines[place], "duplicate", appended_reason(lines[place % block])) for place in places]
 
 
 def _unknown_problems(rows: pl.LazyFrame, known: pl.LazyFrame) -> list[Refusal]:

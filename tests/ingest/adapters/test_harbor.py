@@ -167,6 +167,13 @@ def test_a_model_with_a_slash_keeps_the_figures_of_its_job(job: Path) -> None:
     assert {(figure.name, figure.reported, figure.recomputed) for figure in read(job).figures} == before
 
 
+def test_figures_without_trials_do_not_vanish_silently(job: Path) -> None:
+    result = json.loads((job / "result.json").read_text())
+    result["stats"]["evals"]["other__m__set"] = {"metrics": [{"mean": 0.5}]}
+    (job / "result.json").write_text(json.dumps(result))
+    assert "the job states figures of other__m__set, of which it has no trial" in read(job).notes
+
+
 def test_jobs_of_one_model_are_numbered_by_time(job: Path) -> None:
     earlier = Path(shutil.copytree(job, job.with_name("earlier")))
     for file in earlier.glob("*/result.json"):

@@ -126,6 +126,22 @@ def test_tests_of_one_name_in_different_files_are_different_tests(tmp_path: Path
     assert "2 tests have the name of another one: the file, the suite or their order tells them apart" in table.notes
 
 
+@pytest.mark.parametrize(
+    ("attributes", "oid"),
+    [
+        ({"classname": "Cart", "file": "./src/cart.test.js"}, "src/cart.test.js::Cart.adds"),
+        ({"classname": "tests.test_cart.TestCart", "file": "tests/test_cart.py"}, "tests.test_cart.TestCart.adds"),
+        ({"classname": "spec.cart_spec", "file": "./spec/cart_spec.rb"}, "spec.cart_spec.adds"),
+        ({"classname": "Cart", "file": "/home/me/cart.test.js"}, "Cart.adds"),
+    ],
+)
+def test_the_file_is_part_of_the_name_unless_the_class_is_named_after_it(
+    tmp_path: Path, attributes: dict[str, str], oid: str
+) -> None:
+    """Whether or not another test has that name, so that an attempt that lacks the other one has the same problem."""
+    assert read(tmp_path, case(name="adds", **attributes)).frame["oid"].to_list() == [oid]
+
+
 def test_without_files_suites_and_then_their_order_tell_tests_apart(tmp_path: Path) -> None:
     suite = '<testsuite name="{}"><testcase classname="c" name="t"/></testsuite>'
     table = document(tmp_path, f"<testsuites>{''.join(map(suite.format, 'aab'))}</testsuites>")

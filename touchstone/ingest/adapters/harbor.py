@@ -237,8 +237,8 @@ def _seconds(phase: Mapping[str, object]) -> str | None:
     return seconds_between(phase.get("started_at"), phase.get("finished_at"))
 
 
-def job_figures(result: Mapping[str, object], records: Sequence[Record]) -> list[ReportedFigure]:
-    """The mean reward and pass@k of every agent, model and dataset. Harbor counts a missing reward as 0."""
+def job_figures(result: Mapping[str, object], records: Sequence[Record]) -> tuple[list[ReportedFigure], list[str]]:
+    """The mean reward and pass@k of every agent, model and dataset, and notes. Harbor counts a missing reward as 0."""
     by_key: dict[str, list[Cells]] = {}
     for record in records:
         if record.kind is None:
@@ -248,11 +248,14 @@ def job_figures(result: Mapping[str, object], records: Sequence[Record]) -> list
     for key in [key for key in by_key if plain[_plain_key(key)] == 1]:
         by_key.setdefault(_plain_key(key), by_key[key])
     figures: list[ReportedFigure] = []
+    notes: list[str] = []
     for key, stated in inside(result, "stats", "evals").items():
         trials = by_key.get(key) or by_key.get(_plain_key(key))
         if isinstance(stated, dict) and trials:
             figures += _eval_figures(stated, trials)
-    return figures
+        else:
+            notes.append(f"the job states figures of {key[:_MESSAGE_LENGTH]}, of which it has no trial")
+    return figures, notes
 
 
 def _plain_key(key: str) -> str:
@@ -320,7 +323,9 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
     done = 0
     figures = []
     for job in jobs:
-        figures += job_figures(job.result, records[done : done + len(job.trials)])
+        found, missing = job_figures(job.result, records[done : done + len(job.trials)])
+        figures += found
+        notes += missing
         done += len(job.trials)
     return table_from_records(
         path,

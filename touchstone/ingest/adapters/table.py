@@ -173,29 +173,39 @@ def number_attempts(records: Iterable[Record]) -> Counter[tuple[str | None, ...]
 
 
 def refuse_repetition(records: Sequence[Record], answer: str) -> None:
-    """Refuse what repeats the start of a file that was appended to itself: equal rows in the same order.
+    """Refuse the rows of a file that was appended to itself, where attempts are numbered in the order of the file.
 
-    For files whose attempts are numbered in their order. Equal rows of one problem may be attempts, and so may rows
-    without an `answer`, the name of its column.
+    Equal rows of one problem may be attempts, and so may rows without an `answer`, the name of its column.
     """
-    if len({record.cells.get("oid") for record in records}) < 2:
-        return
 
     def content(record: Record) -> object:
         cells = record.cells
         return record.kind, record.reason, {name: cells[name] for name in cells if name != "iteration_id"}
 
-    size, first = len(records), content(records[0])
-    for block in (each for each in range(2, size // 2 + 1) if size % each == 0 and content(records[each]) == first):
-        pairs = ((records[place], records[place % block]) for place in range(block, size))
-        if all(content(one) == content(other) for one, other in pairs):
-            if any(record.cells.get(answer) for record in records[:block]):
-                for place, record in enumerate(records[block:]):
-                    line = records[place % block].line
-                    record.refuse(
-                        RefusedRecordError("duplicate", f"repeats line {line}: the file was appended to itself")
-                    )
-            return
+    def repeats(block: int) -> bool:
+        return all(content(one) == content(other) for one, other in zip(records[block:], records, strict=False))
+
+    told_apart = len({record.cells.get("oid") for record in records}) > 1
+    block = repeated_block(len(records), repeats) if told_apart else None
+    if block is not None and any(record.cells.get(answer) for record in records[:block]):
+        for place, record in enumerate(records[block:]):
+            record.refuse(RefusedRecordError("duplicate", appended_reason(records[place % block].line)))
+
+
+def repeated_block(size: int, repeats: Callable[[int], bool]) -> int | None:
+    """How many rows a file of `size` rows repeats from its start to its end; None if it does not.
+
+    `repeats` says whether every row is equal to the one so many rows before it.
+
+    >>> repeated_block(6, lambda block: block == 3), repeated_block(6, lambda block: block == 4)
+    (3, None)
+    """
+    return next((each for each in range(2, size // 2 + 1) if size % each == 0 and repeats(each)), None)
+
+
+def appended_reason(line: int) -> str:
+    """Why a row of a file that was appended to itself is refused."""
+    return f"repeats line {line}: the file was appended to itself"
 
 
 def undecide_failures(
