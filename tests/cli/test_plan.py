@@ -94,7 +94,7 @@ WRONG = [
     (("--model", "m"), "name what is in --data"),
     (("--cluster-share", "0.1"), "goes with --clusters"),
     (("--cost-per-attempt", "-1"), "cannot be negative"),
-    (("--save-to", "plan.pdf"), "ends in .svg, .png, .html"),
+    (("--save-to", "plan.pdf"), "a plan ends in .json, a chart of it in .svg, .png, .html"),
     (("--data", "nowhere"), "leave out --rate"),
 ]
 

@@ -31,7 +31,7 @@ class Recorded(Evaluation):
         evaluation = cls(load_config(folder.config))
         evaluation.looked_at = {}
         for table in TABLES.values():
-            if table.group in ("ingest", "validation", "metrics", "scores"):
+            if table.group in ("ingest", "validation", "metrics", "scores", "comparison"):
                 evaluation.materialize(table.name)
         return evaluation
 
