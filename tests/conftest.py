@@ -152,9 +152,16 @@ def finished_pair(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         folder = small_folder(root)
         folder.fixes("n", HEADER + "a,-1,true\nb,2,\n")
         first = evaluate(folder)
-        assert (first.exit_code, first.made, first.reused) == (0, 37, 0)
+        assert (first.exit_code, first.made, first.reused) == (0, parts_of(2), 0)
 
     return Folder(made_once(tmp_path_factory, "pair", make))
+
+
+def parts_of(models: int) -> int:
+    """The number of parts of tables that a run of so many models makes."""
+    from touchstone.tables import TABLES
+
+    return sum(models if table.per_model else 1 for table in TABLES.values() if table.written_with is None)
 
 
 @pytest.fixture(scope="session")
