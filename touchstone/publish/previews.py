@@ -34,6 +34,7 @@ _ORDER = {
     "model_comparison": ("p_adjusted", "model_a", "tier_a", "model_b", "tier_b"),
     "baseline_verdicts": ("p_adjusted", "model", "tier"),
     "regressions": ("delta", "model", "tier", "oid"),
+    "mutants": ("-result", "oid", "mutant"),
     "test_strength": ("kill_rate", "oid"),
     "contamination": ("-difference", "model", "tier"),
     "reference_overlap": ("-difference", "model", "tier"),
