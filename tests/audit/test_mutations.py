@@ -109,7 +109,9 @@ def test_the_choice_is_the_same_every_time_and_spread_over_lines() -> None:
     assert mutants(FIXED, None, 0) == []
 
 
-@pytest.mark.parametrize("source", ["def f(:\n", "\ufeffx = 1\n", "x = 1\ry = 2\n", "x = 1\0"])
+@pytest.mark.parametrize(
+    "source", ["def f(:\n", f"x = {' + '.join('a' * 3000)}\n", "\ufeffx = 1\n", "x = 1\ry = 2\n", "x = 1\0"]
+)
 def test_a_file_that_cannot_be_read_has_no_mutants(source: str) -> None:
     assert mutants(source) == []
 

@@ -86,14 +86,14 @@ def test_unchanged_input_is_not_worked_on_again(evaluated: Folder) -> None:
     assert remade <= {"quarantine", "run_log"}
     folder.fixes("n", HEADER + "a,1,true\n")
     third = evaluate(folder)
-    assert (third.made, third.reused) == (parts_of(2) - 8, 8 + 1)
+    assert (third.made, third.reused) == (parts_of(2) - 10, 10 + 1)
     assert set(summary(folder)) == {"m", "n"}
 
 
 def test_a_changed_setting_makes_only_the_figures_again(evaluated: Folder) -> None:
     evaluated.configure(k_values=[2])
     again = evaluate(evaluated)
-    assert again.reused == 20
+    assert again.reused == 23
     assert "pass@1" not in summary(evaluated)["m"]
 
 

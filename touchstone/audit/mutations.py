@@ -91,10 +91,11 @@ def choose_mutants(files: Iterable[tuple[str, bytes | None, bytes]], most: int) 
     ranked: list[tuple[tuple[object, ...], str, bytes, _Edit]] = []
     known: dict[str, set[str]] = {}
     for path, old, new in files:
-        tree = _parsed(new)
-        if tree is None:
+        parsed, before = _parsed(new), _parsed(old or b"")
+        if parsed is None:
             continue
-        known[path] = {ast.dump(each) for each in (tree, _parsed(old or b"")) if each is not None}
+        tree, meaning = parsed
+        known[path] = {meaning} if before is None else {meaning, before[1]}
         turns: Counter[int] = Counter()
         written, around = _places(old, new, tree)
         drawn = sorted(
@@ -107,8 +108,8 @@ def choose_mutants(files: Iterable[tuple[str, bytes | None, bytes]], most: int) 
     for _, path, new, edit in sorted(ranked):
         content = new[: edit.start] + edit.text.encode() + new[edit.stop :]
         changed = _parsed(content) if len(mutants) < most else None
-        if changed is not None and (meaning := ast.dump(changed)) not in known[path]:
-            known[path].add(meaning)
+        if changed is not None and changed[1] not in known[path]:
+            known[path].add(changed[1])
             mutants.append(Mutant(path, edit.line, edit.change, content))
     return mutants
 
@@ -135,8 +136,8 @@ def _places(old: bytes | None, new: bytes, tree: ast.Module) -> tuple[set[int], 
     return written, around
 
 
-def _parsed(source: bytes) -> ast.Module | None:
-    """The file's tree; None if this interpreter cannot compile it, or its places cannot be told."""
+def _parsed(source: bytes) -> tuple[ast.Module, str] | None:
+    """The file's tree, and its meaning as text; None if it does not compile, or places in it cannot be told."""
     if b"\r" in source.replace(b"\r\n", b"") or source.startswith(codecs.BOM_UTF8):
         return None
     try:
@@ -145,9 +146,9 @@ def _parsed(source: bytes) -> ast.Module | None:
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
             compile(source, "mutant", "exec", dont_inherit=True)
+            return tree, ast.dump(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return tree
 
 
 def _all_edits(tree: ast.Module, source: bytes) -> Iterator[_Edit]:

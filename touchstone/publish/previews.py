@@ -36,6 +36,7 @@ _ORDER = {
     "regressions": ("delta", "model", "tier", "oid"),
     "problem_audit": ("p_value", "tier", "oid"),
     "audited_leaderboard": ("rank_without_suspects", "model", "tier"),
+    "mutants": ("-result", "oid", "mutant"),
     "test_strength": ("kill_rate", "oid"),
     "contamination": ("-difference", "model", "tier"),
     "reference_overlap": ("-difference", "model", "tier"),
