@@ -9,7 +9,7 @@ import os
 import shutil
 from collections import ChainMap, Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing.sharedctypes import Synchronized
@@ -88,6 +88,7 @@ class ValidationSession:
         self._conditions: dict[tuple[str, Problem], str] = {}
         self._workers: dict[type, Workers] = {}
         self._cluster: ValidationCluster | None = None
+        self._open = ExitStack()
         # Reports finished by all workers, so that progress does not wait for whole batches.
         self._finished_reports: Synchronized[int] = multiprocessing.get_context("spawn").Value("q", 0)
 
@@ -105,8 +106,7 @@ class ValidationSession:
         if self._cluster is not None:
             self._cluster.close()
             self._cluster = None
-        if "registry" in self.__dict__:
-            self.registry.close()
+        self._open.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     @cached_property
@@ -117,7 +117,7 @@ class ValidationSession:
     @cached_property
     def registry(self) -> ValidatorRegistry:
         """The validators of this process, used for versions and probes only; workers do the validating."""
-        return ValidatorRegistry(self.sandbox, self.settings)
+        return self._open.enter_context(closing(ValidatorRegistry(self.sandbox, self.settings)))
 
     def available(self, validator: str) -> Availability:
         """Whether a validator works on this machine."""

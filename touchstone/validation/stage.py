@@ -8,7 +8,8 @@ which are imported only if there is something to validate; here it is decided wh
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,8 @@ class ValidationStage:
     inputs: Inputs
     only: frozenset[str] = frozenset()
     fresh: bool = False
+    _session_began: int | None = field(init=False, default=None)
+    _open: ExitStack = field(init=False, default_factory=ExitStack)
 
     def validator_noise(self) -> Part:
         """How often each test passes on the same files: problems, reference fixes and a sample of fixes, repeated."""
@@ -192,12 +195,13 @@ class ValidationStage:
         self._session_began = time.monotonic_ns()
         settings = self.config.validation
         scratch, workers = self.store.scratch("validation"), self.config.worker_settings
-        return ValidationSession(settings, self.cache_dir, scratch, fresh=self.fresh, workers=workers)
+        session = ValidationSession(settings, self.cache_dir, scratch, fresh=self.fresh, workers=workers)
+        return self._open.enter_context(session)
 
     @property
     def tools(self) -> frozenset[Path] | None:
         """The programs and packages that validation depends on; None if nothing had to be validated."""
-        return identified_since(self._session_began) if "session" in self.__dict__ else None
+        return None if self._session_began is None else identified_since(self._session_began)
 
     @property
     def cache_dir(self) -> Path:
@@ -206,8 +210,7 @@ class ValidationStage:
 
     def close(self) -> None:
         """Stop the workers and their sandboxes."""
-        if "session" in self.__dict__:
-            self.session.close()
+        self._open.close()
 
     def _write(self, table: str, frame: pl.DataFrame, made_from: str, model: str | None = None) -> Part:
         """Write what validators found. The same inputs may give another result next time, so the content counts."""

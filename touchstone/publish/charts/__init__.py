@@ -1,12 +1,12 @@
 """Charts of a run: every one is a function of one table that gives Vega-Lite with n and CI method in its caption.
 
-This module only declares them, so that listing charts stays fast. `rendering` turns a chart into SVG, PNG or a page,
-`vega` has the parts of a chart, `theme` colours and type, `frames` what all charts do with their table.
+This module only declares them, so that listing charts stays fast; `drawing` has their functions. `rendering` turns a
+chart into SVG, PNG or a page, `vega` has the parts of a chart, `theme` colours and type, `frames` what all charts do
+with their table.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
 from touchstone.errors import TouchstoneError
@@ -24,7 +24,7 @@ class NothingToDraw(TouchstoneError):  # noqa: N818 - a state of the data, not a
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart: `table` is what it shows, `draw` the `module:function` that is called with that table's frame.
+    """One chart: `table` is what it shows. The function that draws it has the same name; see `drawing`.
 
     `beside` names options that take the frame of another table, if there is one: the chart says more with it.
     """
@@ -32,43 +32,32 @@ class Chart:
     name: str
     title: str
     table: str
-    draw: str
     beside: Mapping[str, str] = field(default_factory=dict)
 
-
-_PACKAGE = "touchstone.publish.charts"
 
 # Where the confidence level is: the tables of figures do not repeat it.
 _LEVEL = {"settings": "settings"}
 
 _ALL = (
-    Chart("leaderboard", "Leaderboard", "pass_at_k", f"{_PACKAGE}.dots:leaderboard", _LEVEL),
-    Chart(
-        "pass_at_k_curves", "pass@k by number of attempts", "pass_at_k", f"{_PACKAGE}.lines:pass_at_k_curves", _LEVEL
-    ),
-    Chart("pass_hat_k", "pass@k and pass^k", "reliability_curve", f"{_PACKAGE}.lines:pass_hat_k", _LEVEL),
-    Chart("cost_quality", "Cost and quality", "economics", f"{_PACKAGE}.economics:cost_quality", _LEVEL),
-    Chart("tier_uplift", "Uplift by tier", "tiers", f"{_PACKAGE}.dots:tier_uplift", _LEVEL),
-    Chart("suite_heatmap", "Score by suite", "suite_scores", f"{_PACKAGE}.heatmaps:suite_heatmap", _LEVEL),
-    Chart("problem_heatmap", "Pass rate by problem", "problem_statistics", f"{_PACKAGE}.heatmaps:problem_heatmap"),
-    Chart("outcome_funnel", "From attempt to pass", "outcomes", f"{_PACKAGE}.bars:outcome_funnel"),
-    Chart("failure_classes", "How attempts fail", "suite_scores", f"{_PACKAGE}.heatmaps:failure_classes"),
-    Chart("variance_split", "Where the uncertainty comes from", "variance_split", f"{_PACKAGE}.bars:variance_split"),
+    Chart("leaderboard", "Leaderboard", "pass_at_k", _LEVEL),
+    Chart("pass_at_k_curves", "pass@k by number of attempts", "pass_at_k", _LEVEL),
+    Chart("pass_hat_k", "pass@k and pass^k", "reliability_curve", _LEVEL),
+    Chart("cost_quality", "Cost and quality", "economics", _LEVEL),
+    Chart("tier_uplift", "Uplift by tier", "tiers", _LEVEL),
+    Chart("suite_heatmap", "Score by suite", "suite_scores", _LEVEL),
+    Chart("problem_heatmap", "Pass rate by problem", "problem_statistics"),
+    Chart("outcome_funnel", "From attempt to pass", "outcomes"),
+    Chart("failure_classes", "How attempts fail", "suite_scores"),
+    Chart("variance_split", "Where the uncertainty comes from", "variance_split"),
     Chart(
         "pairwise_verdicts",
         "Model against model",
         "model_comparison",
-        f"{_PACKAGE}.comparison:pairwise_verdicts",
         _LEVEL,
     ),
-    Chart("history", "History", "history", f"{_PACKAGE}.lines:history", beside={"verdicts": "baseline_verdicts"}),
-    Chart("slices", "pass@1 by slice", "slices", f"{_PACKAGE}.slices:slices", _LEVEL),
-    Chart(
-        "problem_discrimination",
-        "Do better models do better?",
-        "problem_audit",
-        f"{_PACKAGE}.problems:problem_discrimination",
-    ),
+    Chart("history", "History", "history", beside={"verdicts": "baseline_verdicts"}),
+    Chart("slices", "pass@1 by slice", "slices", _LEVEL),
+    Chart("problem_discrimination", "Do better models do better?", "problem_audit"),
 )
 
 CHARTS: dict[str, Chart] = {chart.name: chart for chart in _ALL}
@@ -84,11 +73,12 @@ def spec(
     """
     import polars as pl
 
+    from touchstone.publish.charts.drawing import DRAW
     from touchstone.publish.charts.theme import themed
 
     chart = find_chart(name)
     try:
-        return themed(resolve_name(chart.draw)(frame.lazy(), **options), theme)
+        return themed(DRAW[name](frame.lazy(), **options), theme)
     except pl.exceptions.ColumnNotFoundError as error:
         reason = str(error).splitlines()[0].partition(";")[0]
         raise TouchstoneError(f"the chart '{name}' needs the table '{chart.table}': {reason}") from error

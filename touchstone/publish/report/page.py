@@ -12,7 +12,6 @@ from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 import jinja2
@@ -22,6 +21,7 @@ import polars as pl
 from touchstone.errors import TouchstoneError
 from touchstone.progress import report_warning
 from touchstone.publish.charts import CHARTS, Chart, NothingToDraw
+from touchstone.publish.charts.drawing import DRAW
 from touchstone.publish.charts.rendering import svg
 from touchstone.publish.charts.theme import config, dark_style
 from touchstone.publish.charts.vega import finished
@@ -207,7 +207,7 @@ def drawn_charts(run: ReportedRun, names: Sequence[str]) -> Iterator[DrawnChart]
 def _draw(chart: Chart, run: ReportedRun) -> DrawnChart:
     beside = {option: run.scan(table) for option, table in chart.beside.items() if run.has(table)}
     limited: dict[str, Any] = {"top": _MODELS_OF_GRID} if chart.name in _GRIDS else {}
-    spec = resolve_name(chart.draw)(run.scan(chart.table), **beside, **limited)
+    spec = DRAW[chart.name](run.scan(chart.table), **beside, **limited)
     title, caption = visible(spec["title"]["text"]), visible(" ".join(spec["title"]["subtitle"]))
     untitled = finished({name: part for name, part in spec.items() if name != "title"})
     looks = config("light") | {"background": "transparent"}
