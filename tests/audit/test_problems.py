@@ -143,6 +143,8 @@ def test_every_verdict_from_outcomes() -> None:
     assert verdicts(rows)[:5] == ["saturated", "unsolved", "suspect", "ok", "redundant"]
     assert rows["same_as"].to_list()[:5] == [None, None, None, None, "p003"]
     assert rows["discrimination"].to_list()[:2] == [None, None] and rows["p_adjusted"][2] < 0.001
+    at_any_level = audited(counts_of(passed), alpha=1.0).filter(verdict="suspect")
+    assert at_any_level["oid"].to_list() == ["p002"]
     adjusted = rows.drop_nulls("p_value")
     theirs = scipy.stats.false_discovery_control(adjusted["p_value"].to_numpy(), method="bh")
     assert adjusted["p_adjusted"].to_list() == pytest.approx(theirs.tolist())

@@ -82,8 +82,8 @@ def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
     first = rates.select("oid", first=pl.col("oid").first().over(models))
     # Problems with the same outcomes have the same figures.
     distinct = rates.filter(first["oid"] == first["first"])
-    figures = _figures(distinct.select(models).to_numpy(), rates.select(models).to_numpy())
-    figures = pl.DataFrame({"first": distinct["oid"], **figures}, nan_to_null=True)
+    measured = _figures(distinct.select(models).to_numpy(), rates.select(models).to_numpy())
+    figures = pl.DataFrame({"first": distinct["oid"], **measured}, nan_to_null=True)
     same_as = pl.when(pl.col("first") != pl.col("oid"), ~pl.col("solved_by_all"), ~pl.col("solved_by_none"))
     rows = (
         shares.join(first, on="oid", how="left", maintain_order="left")
