@@ -92,6 +92,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "validator_noise": ["attempts", "problems"],
         "baselines": ["attempts", "problems", "validator_noise"],
         "outcomes": ["attempts", "baselines", "problems", "validator_noise"],
+        "rulings": ["outcomes"],
         "problem_files": ["baselines"],
         "validated_fixes": ["outcomes"],
         "problem_pass_at_k": ["outcomes"],
@@ -121,13 +122,15 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "baseline_verdicts": ["attempt_scores", "problems"],
         "regressions": ["attempt_scores", "problems"],
         "regression_counts": ["attempt_scores", "problems"],
+        "pass_at_k_readings": ["outcomes", "pass_at_k", "problem_scores", "problems"],
+        "verdict_readings": ["model_comparison", "outcomes", "problem_scores", "problems"],
         "history": [
             "baseline_verdicts",
             "cross_tier",
             "economics",
-            "model_comparison",
             "model_statistics",
             "next_samples",
+            "pass_at_k_readings",
             "problem_files",
             "problem_frontier",
             "quarantine",
@@ -138,11 +141,13 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "reported_figures",
             "routing",
             "routing_policies",
+            "rulings",
             "run_scores",
             "settings",
             "slices",
             "validated_fixes",
             "validator_variance",
+            "verdict_readings",
         ],
         "problem_history": ["history"],
         "run_log": ["problem_history"],
@@ -152,7 +157,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
     assert sorted(set(groups.values())) == [
-        "comparison", "economics", "ingest", "metrics", "models", "publish", "reliability", "scores", "validation"
+        "audit", "comparison", "economics", "ingest", "metrics", "models", "publish", "reliability", "scores", "validation"
     ]  # fmt: skip
 
 
@@ -169,6 +174,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "outcomes.funnel_is_monotone",
         "outcomes.one_fidelity",
         "outcomes.reports_consistent",
+        "rulings.rulings_applied",
         "outcomes.undecided_share",
         "pass_at_k.coverage",
         "pass_at_k.enough_samples",

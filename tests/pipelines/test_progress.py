@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import Command, Folder, command_environment
 
-STAGES = ["ingest", "validation", "metrics", "scores", "reliability", "economics", "comparison", "publish"]
+STAGES = ["ingest", "validation", "metrics", "scores", "reliability", "economics", "comparison", "audit", "publish"]
 
 
 @pytest.fixture
