@@ -12,6 +12,7 @@ import pytest
 import touchstone
 from tests.conftest import PROJECT, WITH_WAREHOUSE, Folder
 from touchstone.errors import TouchstoneError
+from touchstone.tables import TABLES
 
 HEAVY = ("polars", "numpy", "pydantic", "dagster", "duckdb", "rich", "typer", "dataframely", "scipy")
 
@@ -82,7 +83,7 @@ def test_an_evaluation_against_itself_says_so(finished: Folder) -> None:
 def test_results_are_a_mapping_of_tables(finished: Folder) -> None:
     results = touchstone.load_results(str(finished.output))
     assert "tiers" in results and "nothing" not in results
-    assert len(results) == len(list(results)) == 40
+    assert len(results) == len(list(results)) == len(TABLES)
     assert isinstance(results.scan("attempts"), pl.LazyFrame)
     with pytest.raises(KeyError):
         results["nothing"]
