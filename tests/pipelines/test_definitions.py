@@ -157,7 +157,8 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
     assert sorted(set(groups.values())) == [
-        "audit", "comparison", "economics", "ingest", "metrics", "models", "publish", "reliability", "scores", "validation"
+        "audit", "comparison", "economics", "ingest", "metrics", "models", "publish", "reliability", "scores",
+        "validation",
     ]  # fmt: skip
 
 
