@@ -171,6 +171,7 @@ def test_lines_that_are_refused_stop_nothing_and_are_named(folder: Folder) -> No
         "",
         json.dumps(good | {"tier": "T0"}),
         json.dumps(good | {"problem": "q", "model": "*"}),
+        json.dumps(good | {"problem": "*"}),
     ]
     rulings_of(folder).write_text("\n".join(lines))
     assert evaluate(folder).exit_code == 0
@@ -182,6 +183,7 @@ def test_lines_that_are_refused_stop_nothing_and_are_named(folder: Folder) -> No
         (4, "atlas has no attempt at this problem (did you mean 'p1'?)"),
         (5, "there is no such attempt (there are: T0 1, T0 2, T0 3)"),
         (8, "there is no such problem (there are: p0, p1, p2, p3, p4, p5, p6, p7)"),
+        (9, "atlas has no attempt at this problem (there are: p0, p1, p2, p3, p4, p5, p6, p7)"),
     ]
     assert [row["line"] for row in rows if row["applied"]] == [7, 7, 7]
 

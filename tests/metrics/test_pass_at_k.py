@@ -101,14 +101,14 @@ def test_pass_at_one_is_the_plain_rate(nc: tuple[int, int]) -> None:
 def outcomes(*attempts: tuple[str, bool | None]) -> pl.LazyFrame:
     rows = [("m", "T0", oid, str(place), passed) for place, (oid, passed) in enumerate(attempts)]
     schema = {"model": pl.String, "tier": pl.String, "oid": pl.String, "iteration_id": pl.String, "passed": pl.Boolean}
-    return pl.LazyFrame(rows, schema=schema, orient="row").with_columns(ruling=pl.lit(None, pl.String))
+    return pl.LazyFrame(rows, schema=schema, orient="row")
 
 
 def problems(*oids: str, cluster: str | None = None) -> pl.LazyFrame:
     return pl.LazyFrame(
         {"oid": oids, "cluster": [cluster] * len(oids), "only_tier": [None] * len(oids)},
         schema=dict.fromkeys(("oid", "cluster", "only_tier"), pl.String),
-    ).with_columns(excluded=False)
+    )
 
 
 def sources(*models: str) -> pl.LazyFrame:

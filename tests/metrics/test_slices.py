@@ -27,7 +27,7 @@ def problems(rows: Mapping[str, Mapping[str, str | None]]) -> pl.DataFrame:
     return pl.DataFrame(
         {"oid": list(rows), **{name: [row.get(name) for row in rows.values()] for name in sorted(names)}},
         schema_overrides=dict.fromkeys(names, pl.String),
-    ).with_columns(excluded=False)
+    )
 
 
 def tables(outcomes: Outcomes, listed: pl.DataFrame, *configured: SliceSettings) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -37,7 +37,7 @@ def tables(outcomes: Outcomes, listed: pl.DataFrame, *configured: SliceSettings)
         for model, tier, oid, attempts in outcomes
         for passed in attempts
     ]
-    schema = {"model": pl.String, "tier": pl.String, "oid": pl.String, "passed": pl.Boolean, "ruling": pl.String}
+    schema = {"model": pl.String, "tier": pl.String, "oid": pl.String, "passed": pl.Boolean}
     by_problem = problem_pass_at_k(pl.LazyFrame(rows, schema=schema), [1])
     members = problem_slices(listed, configured).lazy()
     whole = pass_at_k(by_problem, listed.lazy(), NO_SOURCES, [1], SETTINGS).collect()

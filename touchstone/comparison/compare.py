@@ -236,7 +236,7 @@ def _holds_if_undecided(
         frames[model, tier] = counts.join(both, on="oid", how="full", coalesce=True).with_columns(
             pl.col("n_a", "c_a", "n_b", "c_b", "u_a", "u_b").fill_null(0)
         )
-    holds = {key: True for key, frame in frames.items() if frame["u_a"].sum() + frame["u_b"].sum()}
+    holds = {key: True for key, frame in frames.items() if any(frame.select(pl.col("u_a", "u_b").sum()).row(0))}
     for passing, failing in (("a", "b"), ("b", "a")):
         read = [
             frame.with_columns(

@@ -108,7 +108,9 @@ def _ruling(row: Any) -> Ruling:
         raise ValueError(f"'{missing[0]}' is missing")
     if row["ruling"] not in RULINGS:
         raise ValueError(f"ruling '{row['ruling']}' is none of {', '.join(RULINGS)}")
-    ruling = Ruling(**{key: None if value in (_EVERY, "") else value for key, value in row.items()})
+    every = [key for key in ("model", "tier", "attempt") if row.get(key) in (_EVERY, "")]
+    stated: dict[str, Any] = row | dict.fromkeys(every)
+    ruling = Ruling(**stated)
     if ruling.model is None and (ruling.ruling != EXCLUDE or ruling.tier or ruling.attempt):
         raise ValueError("it names no model; without one, a problem can only be excluded as a whole")
     return ruling

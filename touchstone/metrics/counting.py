@@ -1,15 +1,20 @@
-"""What counts: all but the attempts and problems that the ruling of a person excludes."""
+"""What counts: all but the attempts and problems that the ruling of a person excludes.
+
+In tables of an earlier version nothing is excluded.
+"""
 
 import polars as pl
 
 
 def without_excluded(outcomes: pl.LazyFrame) -> pl.LazyFrame:
-    """The outcomes without those that a person's ruling excludes, as if there had been no such attempts."""
+    """The outcomes without excluded ones, as if there had been no such attempts."""
+    if "ruling" not in outcomes.collect_schema():
+        return outcomes
     return outcomes.filter(pl.col("ruling").ne_missing(pl.lit("exclude")))
 
 
 def counting_problems(problems: pl.LazyFrame) -> pl.LazyFrame:
-    """The problems that no ruling excludes; all of them in tables of an earlier version."""
+    """The problems without excluded ones."""
     if "excluded" not in problems.collect_schema():
         return problems
     return problems.filter(~pl.col("excluded").fill_null(False))

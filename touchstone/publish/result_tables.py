@@ -566,13 +566,16 @@ def rulings(run: ReportedRun) -> ResultTable:
     """Every ruling of a person."""
     what = {"model": "every model", "tier": "every tier", "oid": "-", "iteration_id": "every attempt"}
 
+    def named(key: str) -> Callable[[Row], Cell]:
+        return lambda row: text(row[key] or (what[key] if row["oid"] else "-"))
+
     def measured(row: Row) -> Cell:
         return Cell("-" if row["model"] is None or not row["tier"] else OUTCOME_WORDS[row["measured"]])
 
     columns = [
         count("line"),
         *(
-            Column(header, lambda row, key=key: text(row[key] or (what[key] if row["oid"] else "-")), "name")
+            Column(header, named(key), "name")
             for header, key in (("model", "model"), ("tier", "tier"), ("problem", "oid"), ("attempt", "iteration_id"))
         ),
         label("ruling"),
@@ -663,7 +666,7 @@ def verdict_readings(run: ReportedRun) -> ResultTable:
         Column("model", _side_of_pair(run, "b"), "name"),
         Column("baseline", _side_of_pair(run, "a"), "name"),
         verdict("verdict"),
-        Column("if", lambda row: Cell(words.get(row["reading"], row["reading"])), "text"),
+        Column("if", lambda row: Cell(words.get(str(row["reading"]), str(row["reading"]))), "text"),
         verdict("then", "verdict_then"),
         figure("difference", "difference", signed),
         figure("adjusted p", "p_adjusted", p_value),

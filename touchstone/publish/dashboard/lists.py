@@ -9,6 +9,7 @@ import polars as pl
 from touchstone.audit.readings import pass_at_k_of_reading, readings
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.aggregates import pass_column
+from touchstone.metrics.counting import counting_problems
 from touchstone.metrics.keys import ATTEMPT_KEY, MODEL_TIER
 from touchstone.publish.attempt_detail import AttemptDetail, attempt_detail, attempts_of
 from touchstone.publish.dashboard.selection import RunTables, Selection, leaderboard_figures
@@ -84,7 +85,7 @@ def audited_problems(selection: Selection) -> pl.DataFrame:
 
 def summary_line(selection: Selection, board: pl.DataFrame) -> str:
     """How much the figures rest on, in words."""
-    problems = int(selection.frame("problems").select(pl.len()).collect().item())
+    problems = int(counting_problems(selection.frame("problems")).select(pl.len()).collect().item())
     attempts = int(board["attempts"].sum())
     undefined = int(board[pass_column(selection.run.config.k_values[0])].null_count())
     words = f"n = {counted(problems, 'problem')}, {counted(attempts, 'attempt')}, {counted(board.height, 'row')}"

@@ -31,9 +31,9 @@ class Run:
     def rows(self, model: str | None = None) -> pl.LazyFrame:
         """Every attempt with the outcome that counts, which validation may have found, in order of its key."""
         attempts = self._scan("attempts", model).drop("passed")
-        every = self._scan("outcomes", model)
-        counted = without_excluded(every) if "ruling" in every.collect_schema() else every
-        outcomes = counted.select(*KEY, "passed", pl.col("status").alias(STATUS))
+        outcomes = without_excluded(self._scan("outcomes", model)).select(
+            *KEY, "passed", pl.col("status").alias(STATUS)
+        )
         number = pl.col("iteration_id").cast(pl.Int64, strict=False)
         return attempts.join(outcomes, on=KEY).sort("model", "tier", "oid", number, "iteration_id")
 
