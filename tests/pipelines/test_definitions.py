@@ -135,7 +135,6 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "pass_audit": ["attempts", "audit_flags", "outcomes"],
         "pass_at_k_readings": ["audit_flags", "outcomes", "pass_at_k", "problem_scores", "problems"],
         "verdict_readings": ["audit_flags", "model_comparison", "outcomes", "problem_scores", "problems"],
-        "rulings": ["outcomes"],
         "history": [
             "audited_leaderboard",
             "baseline_verdicts",
