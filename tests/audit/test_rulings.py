@@ -16,6 +16,7 @@ from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.rulings import Ruling, append_rulings, attempt_sha, read_rulings
+from touchstone.publish.report import report_markdown
 from touchstone.publish.up_to_date import dependencies
 from touchstone.tables import TABLES
 from touchstone.validation.ruled_outcomes import apply_rulings
@@ -314,3 +315,17 @@ def _is_about(ruling: Ruling, key: tuple[str, str, str, str]) -> bool:
 
 def test_a_ruling_names_the_fix_and_the_recorded_outcome() -> None:
     assert len({attempt_sha(fix, recorded) for fix in ("x", "y", None) for recorded in (True, False, None)}) == 9
+
+
+def test_the_report_lists_rulings_and_says_what_depends_on_them(folder: Folder, touchstone: Command) -> None:
+    for problem in PROBLEMS[:6]:
+        rule(folder, touchstone, "fir", problem, "failed", reason="<i>copied</i>")
+    assert evaluate(folder).exit_code == 0
+    said = report_markdown(folder.output)
+    assert "18 rulings of people count in place of what was measured" in said
+    assert "pass@1 of fir is 0.167 with them and 0.667 without" in said
+    assert "| line | model |" in said and "without rulings" in said and "<i>" not in said
+    readings = table(folder, "verdict_readings").filter(pl.col("reading") == "measured")
+    depending = readings.filter(~pl.col("holds")).height
+    verb = "verdicts depend on rulings" if depending else "No verdict depends on rulings"
+    assert verb in said

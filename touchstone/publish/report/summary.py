@@ -467,7 +467,8 @@ def rulings(run: ReportedRun) -> Iterator[str]:
     most = changed.sort((pl.col("pass_at_k") - pl.col("pass_at_k_measured")).abs(), descending=True, nulls_last=True)
     for row in most.head(1).iter_rows(named=True):
         with_them, without = number(row["pass_at_k"]), number(row["pass_at_k_measured"])
-        words += f"; pass@{row['k']} of {_side(run, row)} is {with_them} with them and {without} without"
+        them = "it" if applied == 1 else "them"
+        words += f"; pass@{row['k']} of {_side(run, row)} is {with_them} with {them} and {without} without"
     yield f"{words}."
 
 
