@@ -55,11 +55,12 @@ def problem_audit(
     problem_pass_at_k: pl.LazyFrame, validator_noise: pl.LazyFrame, baselines: pl.LazyFrame, alpha: float
 ) -> pl.LazyFrame:
     """The table `problem_audit`: what the outcomes and the validation of a problem say about it, and a verdict."""
-    counts = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).sort("tier", "oid", "model").collect()
+    counts = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).collect()
     schema = TABLES["problem_audit"].dtypes
     if counts.is_empty():
         return pl.LazyFrame(schema=schema)
-    rows = pl.concat([_audit_tier(tier) for tier in counts.partition_by("tier", maintain_order=True)])
+    tiers = counts.partition_by("tier", as_dict=True)
+    rows = pl.concat([_audit_tier(tiers[tier]) for tier in sorted(tiers)])
     audited = rows.lazy().join(_validated(validator_noise, baselines), on="oid", how="left", maintain_order="left")
     return audited.with_columns(verdict=_verdict(alpha)).select(schema.names())
 
@@ -67,7 +68,7 @@ def problem_audit(
 def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
     """What outcomes say about the problems of one tier, from n and c per model and problem."""
     n, c = pl.col("n"), pl.col("c")
-    shares = counts.group_by("tier", "oid", maintain_order=True).agg(
+    shares = counts.group_by("tier", "oid").agg(
         models=pl.len(),
         share_of_models=(c > 0).mean(),
         attempts=n.sum(),
@@ -75,9 +76,9 @@ def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
         solved_by_all=(c == n).all(),
         solved_by_none=(c == 0).all(),
     )
-    # Models by number: one may have the name of a column.
-    number = pl.col("model").rank("dense").cast(pl.String)
-    rates = counts.select("oid", number, rate=c / n).pivot("model", index="oid", values="rate", maintain_order=True)
+    # A model may have the name of a column.
+    column = pl.concat_str(pl.lit("model "), "model").alias("model")
+    rates = counts.select("oid", column, rate=c / n).pivot("model", index="oid", values="rate").sort("oid")
     models = rates.columns[1:]
     first = rates.select("oid", first=pl.col("oid").first().over(models))
     # Problems with the same outcomes have the same figures.
@@ -86,7 +87,7 @@ def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
     figures = pl.DataFrame({"first": distinct["oid"], **measured}, nan_to_null=True)
     same_as = pl.when(pl.col("first") != pl.col("oid"), ~pl.col("solved_by_all"), ~pl.col("solved_by_none"))
     rows = (
-        shares.join(first, on="oid", how="left", maintain_order="left")
+        first.join(shares, on="oid", how="left", maintain_order="left")
         .join(figures, on="first", how="left", maintain_order="left")
         .with_columns(same_as=same_as.then("first"))
     )
