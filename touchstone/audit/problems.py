@@ -1,13 +1,13 @@
 """Whether the problems of a benchmark can be trusted, from the outcomes of many models.
 
-A problem that works is passed more often by better models. Its discrimination is Kendall's tau-b between its pass rate
+A sound problem is passed more often by better models. Its discrimination is Kendall's tau-b between its pass rate
 per model and the models' pass@1 on all other problems; "other", because a problem always agrees with itself. A problem
 is suspect if better models fail it more often: tau-b is negative, and significantly so over all problems of the tier.
 
 - The test is one-sided. A wrong label, a broken test or an ambiguous task shows in one direction only, and the other
   one is what every sound problem has. For a sound problem the p-value is therefore larger than uniform.
 - The p-value comes from the normal approximation of Kendall's S with the variance for ties in both rankings (Kendall
-  1970, section 4.10) and his correction for continuity: most pass rates are 0 or 1, and nothing has to be permuted.
+  1970) and his correction for continuity: most pass rates are 0 or 1, and nothing has to be permuted.
 - The test takes models as independent once their strength is known, but those of one family fail alike. If models
   hardly differ in strength, that alone makes many problems look inverted. So where a quarter of the problems or more
   are negative, these show how far the statistic spreads by chance, and if that is further than in theory, the p-value
