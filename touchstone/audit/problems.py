@@ -1,13 +1,13 @@
 """Whether the problems of a benchmark can be trusted, from the outcomes of many models.
 
-A problem that works is passed more often by better models. Its discrimination is Kendall's tau-b between its pass rate
+A sound problem is passed more often by better models. Its discrimination is Kendall's tau-b between its pass rate
 per model and the models' pass@1 on all other problems; "other", because a problem always agrees with itself. A problem
 is suspect if better models fail it more often: tau-b is negative, and significantly so over all problems of the tier.
 
 - The test is one-sided. A wrong label, a broken test or an ambiguous task shows in one direction only, and the other
   one is what every sound problem has. For a sound problem the p-value is therefore larger than uniform.
 - The p-value comes from the normal approximation of Kendall's S with the variance for ties in both rankings (Kendall
-  1970, section 4.10) and his correction for continuity: most pass rates are 0 or 1, and nothing has to be permuted.
+  1970) and his correction for continuity: most pass rates are 0 or 1, and nothing has to be permuted.
 - The test takes models as independent once their strength is known, but those of one family fail alike. If models
   hardly differ in strength, that alone makes many problems look inverted. So where a quarter of the problems or more
   are negative, these show how far the statistic spreads by chance, and if that is further than in theory, the p-value
@@ -55,11 +55,12 @@ def problem_audit(
     problem_pass_at_k: pl.LazyFrame, validator_noise: pl.LazyFrame, baselines: pl.LazyFrame, alpha: float
 ) -> pl.LazyFrame:
     """The table `problem_audit`: what the outcomes and the validation of a problem say about it, and a verdict."""
-    counts = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).sort("tier", "oid", "model").collect()
+    counts = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).collect()
     schema = TABLES["problem_audit"].dtypes
     if counts.is_empty():
         return pl.LazyFrame(schema=schema)
-    rows = pl.concat([_audit_tier(tier) for tier in counts.partition_by("tier", maintain_order=True)])
+    tiers = counts.partition_by("tier", as_dict=True)
+    rows = pl.concat([_audit_tier(tiers[tier]) for tier in sorted(tiers)])
     audited = rows.lazy().join(_validated(validator_noise, baselines), on="oid", how="left", maintain_order="left")
     return audited.with_columns(verdict=_verdict(alpha)).select(schema.names())
 
@@ -67,7 +68,7 @@ def problem_audit(
 def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
     """What outcomes say about the problems of one tier, from n and c per model and problem."""
     n, c = pl.col("n"), pl.col("c")
-    shares = counts.group_by("tier", "oid", maintain_order=True).agg(
+    shares = counts.group_by("tier", "oid").agg(
         models=pl.len(),
         share_of_models=(c > 0).mean(),
         attempts=n.sum(),
@@ -75,9 +76,9 @@ def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
         solved_by_all=(c == n).all(),
         solved_by_none=(c == 0).all(),
     )
-    # Models by number: one may have the name of a column.
-    number = pl.col("model").rank("dense").cast(pl.String)
-    rates = counts.select("oid", number, rate=c / n).pivot("model", index="oid", values="rate", maintain_order=True)
+    # A model may have the name of a column.
+    column = pl.concat_str(pl.lit("model "), "model").alias("model")
+    rates = counts.select("oid", column, rate=c / n).pivot("model", index="oid", values="rate").sort("oid")
     models = rates.columns[1:]
     first = rates.select("oid", first=pl.col("oid").first().over(models))
     # Problems with the same outcomes have the same figures.
@@ -86,7 +87,7 @@ def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
     figures = pl.DataFrame({"first": distinct["oid"], **measured}, nan_to_null=True)
     same_as = pl.when(pl.col("first") != pl.col("oid"), ~pl.col("solved_by_all"), ~pl.col("solved_by_none"))
     rows = (
-        shares.join(first, on="oid", how="left", maintain_order="left")
+        first.join(shares, on="oid", how="left", maintain_order="left")
         .join(figures, on="first", how="left", maintain_order="left")
         .with_columns(same_as=same_as.then("first"))
     )
