@@ -99,6 +99,19 @@ def test_the_gate_fails_the_run_if_it_is_told_to(tmp_path: Path, touchstone: Com
     assert table(tmp_path / "out", "pass_audit")["not_audited"].sum() > 0
 
 
+def test_a_ruling_settles_a_flag(tmp_path: Path, touchstone: Command) -> None:
+    log, out = log_with(tmp_path / "logs", CHEAT), tmp_path / "out"
+    assert touchstone("run", log, "--output-dir", out).returncode == 0
+    flag = table(out, "audit_flags").row(0, named=True)
+    ruling = [flag["model"], flag["oid"], flag["iteration_id"], "passed", "--reason", "it was allowed", "--by", "A. B."]
+    assert touchstone("rule", *ruling, "--data", out).returncode == 0
+    assert touchstone("run", log, "--output-dir", out).returncode == 0
+    assert table(out, "audit_flags")["ruling"].to_list() == ["passed"]
+    assert table(out, "pass_audit")["flagged"].to_list() == [0]
+    readings = table(out, "pass_at_k_readings")
+    assert readings["pass_at_k_unflagged"].equals(readings["pass_at_k"].alias("pass_at_k_unflagged"))
+
+
 def test_recorded_fixes_are_audited_without_files(tmp_path: Path, touchstone: Command) -> None:
     """A fix whose outcome the file states, with the tests in a column of the problems."""
     _, fix = CHEATS["branches"]

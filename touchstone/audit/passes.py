@@ -55,21 +55,34 @@ class PassAudit:
         """The table `audit_flags`. The frames say which models and attempts; texts are read from their parts."""
         del problems, problem_files  # They decide whether the table is current.
         known = [AuditRule(**rule) for rule in rules]
-        rows = [*_transcript_rows(attempts), *self._fix_rows(attempts, known), *_judge_rows(outcomes, known)]
+        has_fix, has_flags = pl.col("fix_sha").is_not_null(), pl.col(TRANSCRIPT_FLAGS) != "[]"
+        judged = pl.col("changed_judge_files")
+        models, seen, changed = pl.collect_all(
+            [
+                attempts.filter(has_fix).select("model").unique(),
+                attempts.filter(has_flags).select(*_KEY, TRANSCRIPT_FLAGS),
+                outcomes.filter(judged.is_not_null()).select(*_KEY, judged),
+            ],
+            engine="streaming",
+        )
+        with_fix = models["model"].sort().to_list()
+        rows = [*_transcript_rows(seen), *self._fix_rows(with_fix, known), *_judge_rows(changed, known)]
         dtypes = TABLES["audit_flags"].dtypes
+        if not rows:
+            return pl.LazyFrame(schema=dtypes)
         flags = pl.LazyFrame(rows, schema={name: dtypes[name] for name in dtypes if name not in ("passed", "ruling")})
         passed = outcomes.select(*_KEY, "passed", "ruling")
         return sort_attempts(flags.join(passed, on=_KEY, how="left").select(list(dtypes)), "model")
 
-    def _fix_rows(self, attempts: pl.LazyFrame, rules: list[AuditRule]) -> Iterator[Flag]:
-        with_fix = attempts.filter(pl.col("fix_sha").is_not_null()).select("model").unique().collect(engine="streaming")
+    def _fix_rows(self, models: Iterable[str], rules: list[AuditRule]) -> Iterator[Flag]:
         known: dict[tuple[str, str], list[Flag]] = {}
-        for model in with_fix["model"].sort():
+        for model in models:
             own = self.store.scan_with_extras("attempts", model).filter(pl.col("fix_sha").is_not_null())
             present = [name for name in FIX_COLUMNS if name in own.collect_schema()]
             fixes = own.select(*_KEY, "fix_sha", *present).collect()
-            targets = self._targets(fixes["oid"].unique().to_list())
-            self._read_problems(fixes["oid"].unique().to_list(), targets)
+            oids = fixes["oid"].unique().to_list()
+            targets = self._targets(oids)
+            self._read_problems(oids, targets)
             for row in fixes.iter_rows(named=True):
                 same = row["oid"], row["fix_sha"]
                 if same not in known:
@@ -178,42 +191,43 @@ def _patched_files(text: str) -> Iterator[tuple[bool, ChangedFile]]:
             yield patch.old is None, changed_file(patch.new, _text(b"".join(before)), _text(b"".join(after)))
 
 
-def _transcript_rows(attempts: pl.LazyFrame) -> Iterator[Flag]:
-    found = attempts.filter(pl.col(TRANSCRIPT_FLAGS).is_not_null() & (pl.col(TRANSCRIPT_FLAGS) != "[]"))
-    for row in found.select(*_KEY, TRANSCRIPT_FLAGS).collect(engine="streaming").iter_rows(named=True):
+def _transcript_rows(attempts: pl.DataFrame) -> Iterator[Flag]:
+    for row in attempts.iter_rows(named=True):
         flags = json.loads(row.pop(TRANSCRIPT_FLAGS))
         yield from ({**row, "source": "transcript", **flag} for flag in flags)
 
 
-def _judge_rows(outcomes: pl.LazyFrame, rules: list[AuditRule]) -> Iterator[Flag]:
-    changed = outcomes.filter(pl.col("changed_judge_files").is_not_null()).select(*_KEY, "changed_judge_files")
-    for row in changed.collect(engine="streaming").iter_rows(named=True):
+def _judge_rows(outcomes: pl.DataFrame, rules: list[AuditRule]) -> Iterator[Flag]:
+    for row in outcomes.iter_rows(named=True):
         files = row.pop("changed_judge_files").splitlines()
         yield from ({**row, "source": "files", **flag} for flag in file_flags((), files, rules))
 
 
 def pass_audit(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, audit_flags: pl.LazyFrame) -> pl.LazyFrame:
     """The table `pass_audit`: how many passes of a model and tier were audited, and how many have flags."""
-    side = ["model", "tier"]
-    severity = (pl.col("severity") == "high").any().alias("is_flagged")
-    flags = audit_flags.filter(pl.col("ruling").is_null()).group_by(_KEY).agg(severity)
+    side, passes = ["model", "tier"], pl.col("passed").sum()
     read = attempts.select(*_KEY, fix=pl.col("fix_sha").is_not_null(), seen=pl.col(TRANSCRIPT_FLAGS).is_not_null())
-    anything = read.select((pl.col("fix") | pl.col("seen")).any()).collect(engine="streaming").item()
-    passes = outcomes.filter("passed").select(_KEY)
-    if anything or flags.select(pl.len()).collect().item():
-        passes = passes.join(read, on=_KEY, how="left").join(flags, on=_KEY, how="left")
-    else:
-        # Nothing was audited: the attempts need not be joined.
-        passes = passes.with_columns(fix=False, seen=False, is_flagged=pl.lit(None, pl.Boolean))
-    counts = passes.group_by(side).agg(
-        passes=pl.len(),
-        fixes_read=pl.col("fix").sum(),
-        transcripts_read=pl.col("seen").sum(),
-        not_audited=(~pl.col("fix") & ~pl.col("seen")).sum(),
-        flagged=pl.col("is_flagged").fill_null(False).sum(),
-        worth_a_look=(~pl.col("is_flagged")).fill_null(False).sum(),
+    if not read.select((pl.col("fix") | pl.col("seen")).any()).collect(engine="streaming").item():
+        # Nothing was there to be read, so that nothing need be joined.
+        counts = outcomes.group_by(side).agg(passes=passes, not_audited=passes)
+        nothing = dict.fromkeys(("fixes_read", "transcripts_read", "flagged", "worth_a_look"), 0)
+        return counts.with_columns(**nothing).select(list(TABLES["pass_audit"].dtypes)).sort(side)
+    is_flagged = (pl.col("severity") == "high").any().alias("is_flagged")
+    flags = audit_flags.filter(pl.col("ruling").is_null()).group_by(_KEY).agg(is_flagged)
+    every = outcomes.select(*_KEY, "passed").join(read, on=_KEY, how="left").join(flags, on=_KEY, how="left")
+    passed, flagged = pl.col("passed").fill_null(False), pl.col("is_flagged")
+    return (
+        every.group_by(side)
+        .agg(
+            passes=passes,
+            fixes_read=(passed & pl.col("fix")).sum(),
+            transcripts_read=(passed & pl.col("seen")).sum(),
+            not_audited=(passed & ~pl.col("fix") & ~pl.col("seen")).sum(),
+            flagged=(passed & flagged.fill_null(False)).sum(),
+            worth_a_look=(passed & ~flagged.fill_null(True)).sum(),
+        )
+        .sort(side)
     )
-    return outcomes.select(side).unique().join(counts, on=side, how="left").fill_null(0).sort(side)
 
 
 def counts_against() -> pl.Expr:

@@ -47,7 +47,8 @@ class AuditRule(_Section):
 
     `look` says where: in the lines that a `fix` adds, in what the model did (`transcript`), or in the paths of the
     `files` that a fix changes. A pattern about transcripts may use `{oid}`, `{owner}` and `{repo}`; a rule whose
-    placeholder has no value for a problem is skipped there.
+    placeholder has no value for a problem is skipped there. With `not_own`, a line about a file that the model created
+    itself is no finding.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")
@@ -56,6 +57,7 @@ class AuditRule(_Section):
     why: str = Field(min_length=1, max_length=300)
     pattern: str | None = Field(None, min_length=1)
     kind: str | None = None
+    not_own: bool = False
     finds: str | None = None
     ignores: str | None = None
 

@@ -29,6 +29,7 @@ _GIT_COMMIT = re.compile(
 )
 _HASH = re.compile(r"\b[0-9a-f]{7,40}\b")
 _GIT = re.compile(r"^run: .*\bgit\b")
+_CREATED = re.compile(r"^create: (\S+)|^run: .*?(?:[^<>&2]>|\btee)\s*([\w./-]+)")
 
 
 def read_transcript_flags(table: AdapterTable, rules: Sequence[AuditRule]) -> tuple[dict[int, str], str | None]:
@@ -60,6 +61,7 @@ def transcript_flags(steps: Iterable[Step], rules: Sequence[AuditRule], oid: str
     counts: Counter[str] = Counter()
     # Commits that the task names, or that the model saw without looking beyond the history that was checked out.
     shown: set[str] = set()
+    created: set[str] = set()
     is_known = True
     for step in steps:
         if step.lines:
@@ -69,10 +71,13 @@ def transcript_flags(steps: Iterable[Step], rules: Sequence[AuditRule], oid: str
             if later is not None and not matched and _is_unknown_commit(line, shown):
                 matched = [later]
             is_known = is_known and not any(pattern.search(line) for pattern in history)
-            for rule in matched:
+            is_own = any(name in line for name in created)
+            for rule in (rule for rule in matched if not (rule.not_own and is_own)):
                 counts[rule.name] += 1
                 if counts[rule.name] <= _MAX_OF_RULE:
                     found.append(_flag(rule, f"step {step.number}", line))
+            if (made := _CREATED.search(line)) and (name := (made[1] or made[2]).rpartition("/")[2]):
+                created.add(name)
         if is_known and step.output:
             shown.update(_HASH.findall(step.output))
     return found
