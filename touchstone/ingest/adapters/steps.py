@@ -204,7 +204,7 @@ def event_steps(history: object) -> Iterator[Step]:
 
 def _openhands_lines(action: str, arguments: Mapping[str, object]) -> Iterator[str]:
     if action in ("read", "write", "edit"):
-        return call_lines({"write": "write"}.get(action, action), {"path": None, **_without_content(arguments)})
+        return call_lines(action, {key: arguments.get(key) for key in ("path", "command")})
     if action == "call_tool_mcp":
         return call_lines(arguments.get("name"), arguments.get("arguments"))
     if action.startswith("browse"):
@@ -212,10 +212,6 @@ def _openhands_lines(action: str, arguments: Mapping[str, object]) -> Iterator[s
         return call_lines(action, {"url": arguments.get("url"), "urls": shown})
     known = {"run": ("command",), "run_ipython": ("code",)}.get(action, ())
     return call_lines(action, {key: arguments.get(key) for key in known})
-
-
-def _without_content(arguments: Mapping[str, object]) -> dict[str, object]:
-    return {key: arguments.get(key) for key in ("path", "command")}
 
 
 def typed_lines(text: str) -> Iterator[str]:
