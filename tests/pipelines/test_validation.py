@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from tests.conftest import Command, Folder, copy_of, made_once
+from tests.ingest.adapters.test_swe_agent import trajectory, write
 from tests.pipelines.test_retrying import evaluation_of, table
 from tests.pipelines.test_run import evaluate, start_without_dagster, summary
 from tests.processes import descendants, wait_until_gone
@@ -346,3 +347,12 @@ def test_the_cache_can_be_looked_at_and_pruned(validated: Folder, touchstone: Co
     assert done.stdout.strip() == "0 reports removed, 5 kept"
     done = touchstone("cache", "prune", "--data", validated.output, "--unused-for-days", "0")
     assert done.stdout.strip() == "5 reports removed, 0 kept; a run that needs one validates again"
+
+
+def test_an_attempt_that_the_provider_ended_has_no_fix_to_judge(repairs: Folder) -> None:
+    repairs.problems(table(COLUMNS, *((oid, "calc.py", "calc", GOOD) for oid in ("p", "q"))))
+    for oid, status in (("p", "exit_api"), ("q", "exit_cost")):
+        write(repairs.root / "fixes" / "run" / oid / f"{oid}.traj", trajectory(status, None))
+    assert evaluate(repairs).published
+    outcomes = Evaluation.load(repairs.config).store.scan("outcomes").filter(pl.col("model") == "acme/fixer")
+    assert outcomes.select("oid", "passed").sort("oid").collect().rows() == [("p", None), ("q", False)]

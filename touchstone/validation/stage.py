@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from touchstone.config import EvaluationConfig
+from touchstone.ingest.adapters.swebench import INFRA_FAILURE, STATUS
 from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.inputs import Inputs
@@ -272,10 +273,14 @@ class ValidationStage:
         if self.config.clones_dir is None or mode == "never" or self.store.part("attempts", model) is None:
             return None
         attempts = self.store.scan_with_extras("attempts", model)
-        present = [name for name in FIX_COLUMNS if name in attempts.collect_schema()]
+        columns = attempts.collect_schema()
+        present = [name for name in FIX_COLUMNS if name in columns]
         if not present:
             return None
         wanted = pl.lit(True) if mode == "always" else pl.col("passed").is_null()
+        if STATUS in columns:
+            # Ended by the provider or the environment, so there is no fix to judge: not an empty one, which fails.
+            wanted &= pl.col(STATUS).ne_missing(INFRA_FAILURE)
         return attempts.filter(wanted).select(*TABLES["attempts"].key, *present)
 
     def targets(self, oids: Sequence[str]) -> "dict[str, Target | NoTarget]":

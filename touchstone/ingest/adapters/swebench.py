@@ -77,6 +77,7 @@ TIMEOUT = "timeout"
 OUT_OF_MEMORY = "out_of_memory"
 ERROR = "error"
 INFRA_FAILURE = "infra_failure"
+STATUS = "swebench_status"
 NO_LOGS = "no_logs"
 NOT_RUN = "not_run"
 
