@@ -926,7 +926,10 @@ _FIGURES = [
         "pass_audit",
         "How many passes of each model and tier were audited, and how many are flagged.",
         "model and tier",
-        _fields("model tier passes fixes_read transcripts_read not_audited flagged worth_a_look"),
+        _fields(
+            "model tier passes fixes_read transcripts_read not_audited flagged worth_a_look",
+            passes="Attempts that passed.",
+        ),
         _MODEL_TIER,
         code=("touchstone.audit.passes",),
         reads=("attempts", "outcomes", "audit_flags"),

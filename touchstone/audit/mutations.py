@@ -6,7 +6,7 @@ to check: texts, annotations, decorators, messages of errors, logging, and the `
 the fix is: first on the lines that it wrote, then in the rest of the functions around them.
 
 No library fits: universalmutator depends on packages under the GPL and on a backport of `typing`, mutmut and cosmic-ray
-bring dozens of packages and run tests themselves, and importing poodle runs a file of the working folder.
+bring frameworks of their own that run the tests, and importing poodle runs a file of the working folder.
 
 Reference: Offutt, Lee, Rothermel, Untch and Zapf (1996), "An experimental determination of sufficient mutant
 operators", ACM Transactions on Software Engineering and Methodology 5(2).
