@@ -32,12 +32,12 @@ def _tier_sentences(audit: pl.DataFrame) -> Iterator[str]:
     unknown = numbers.get("not judged", 0)
     few = "fewer than six models attempted"
     if unknown < audit.height:
+        yield _suspects(audit)
         apart = counted_of(audit["discrimination"].count(), audit.height, "problem")
         saturated, unsolved = (f"{numbers.get(verdict, 0):,}" for verdict in ("saturated", "unsolved"))
         yield f"{apart} still tell models apart; always solved: {saturated}, never solved: {unsolved}."
         if unknown:
             yield f"{counted(unknown, 'problem')} cannot be judged: {few} {'it' if unknown == 1 else 'them'}."
-        yield _suspects(audit)
     else:
         yield f"The problems cannot be judged: {few} them."
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.publish.figures import number
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import ResultTable, name, prose
@@ -67,27 +68,13 @@ def _problems(run: ReportedRun) -> Iterator[Finding]:
     rows, board = run.table("problem_audit"), run.table("audited_leaderboard")
     if rows.is_empty():
         return
-    counts = dict(rows["verdict"].value_counts().iter_rows())
-    if counts.get("not judged") == rows.height:
-        yield Finding("problems", "they cannot be judged by fewer than six models", _PROBLEMS_OPEN)
+    says = " ".join(problem_sentences(rows, board)).removesuffix(".")
+    if not board["suspects"].sum():
+        unknown = rows.filter(pl.col("verdict") != "not judged").is_empty()
+        yield Finding("problems", says, _PROBLEMS_OPEN if unknown else 0.0)
         return
-    noun = ("problem and tier", "problems and tiers") if run.has_tiers else ("problem", "problems")
-    shown = [f"{counts[verdict]:,} {verdict}" for verdict in counts if verdict not in ("ok", "suspect")]
-    says = f"{counts.get('ok', 0):,} of {counted(rows.height, *noun)} still tell models apart"
-    says += f" ({', '.join(sorted(shown))})" if shown else ""
-    suspects = rows.filter(pl.col("verdict") == "suspect")
-    if suspects.is_empty():
-        yield Finding("problems", f"none is suspect; {says}")
-        return
-    named = some_of(list(dict.fromkeys(suspects.sort("p_adjusted", "oid", nulls_last=True)["oid"])), _MOST_NAMED)
-    # Each changed verdict is on two models.
-    changed = int(board["changed_verdicts"].sum()) // 2
-    without = "no verdict on models changes" if not changed else f"{counted(changed, 'verdict')} on models would change"
     shift = (board["pass_at_1"] - board["pass_at_1_without_suspects"]).abs().max()
-    weight = _VERDICT_FALLS + changed if changed else _SHIFTED + _points(shift)
-    are, them = ("is", "it") if suspects.height == 1 else ("are", "them")
-    found = f"{suspects.height:,} {are} suspect ({named}); without {them}, {without}; {says}"
-    yield Finding("problems", found, weight)
+    yield Finding("problems", says, _weight(int(board["changed_verdicts"].sum()), _points(shift)))
 
 
 def _passes(run: ReportedRun) -> Iterator[Finding]:
