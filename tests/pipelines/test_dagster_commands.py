@@ -1,4 +1,7 @@
-"""Dagster's own commands, from the root of the project and with nothing set, as in any Dagster project."""
+"""Dagster's own commands, from the root of the project and with nothing set, as in any Dagster project.
+
+Those that materialize start a Python of their own for seconds, so they run with the services.
+"""
 
 import os
 import subprocess
@@ -34,6 +37,7 @@ def test_the_definitions_are_valid() -> None:
     dagster("definitions", "validate")
 
 
+@pytest.mark.services
 def test_the_sample_is_materialized_as_a_whole(tmp_path: Path) -> None:
     output, before = tmp_path / "out", set(PROJECT.glob(".tmp_dagster_home_*"))
     dagster("asset", "materialize", "--select", "*", "-m", "pipelines.definitions", TOUCHSTONE_OUTPUT_DIR=output)
@@ -41,6 +45,7 @@ def test_the_sample_is_materialized_as_a_whole(tmp_path: Path) -> None:
     assert set(PROJECT.glob(".tmp_dagster_home_*")) <= before
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("selection", nightly_but(["tiers*"], ON_COMMAND_LINE))
 def test_a_part_is_materialized(evaluated: Folder, selection: str) -> None:
     arguments = ["asset", "materialize", "--select", selection, "-m", "pipelines.definitions"]
