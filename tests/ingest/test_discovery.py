@@ -265,5 +265,6 @@ def test_two_files_for_one_model_are_not_mixed(folder: Folder, other: str) -> No
 
 def test_every_table_with_attempts_is_recognised_as_an_export() -> None:
     per_attempt = {name for name, table in TABLES.items() if "iteration_id" in table.dtypes}
-    assert per_attempt == {"attempts", "validator_noise", "outcomes", "validated_fixes", "attempt_scores"}
+    validated = {"validator_noise", "outcomes", "rulings", "validated_fixes"}
+    assert per_attempt == {"attempts", *validated, "attempt_scores", "audit_flags"}
     assert all("model" in TABLES[name].dtypes for name in per_attempt)

@@ -31,7 +31,7 @@ class Recorded(Evaluation):
         evaluation = cls(load_config(folder.config))
         evaluation.looked_at = {}
         for table in TABLES.values():
-            if table.group in ("ingest", "validation", "metrics", "scores", "comparison"):
+            if table.group in ("ingest", "validation", "metrics", "scores", "comparison", "audit"):
                 evaluation.materialize(table.name)
         return evaluation
 

@@ -78,7 +78,7 @@ def test_so_are_those_of_real_workers(many: Folder, cluster: Cluster, kind: str)
 def test_another_file_at_the_same_path_elsewhere_is_not_used(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text("[]")
-    there = parallel_reading.ReadFile(pl.DataFrame(), (), False, (), (), (), {file: "the hash of another"})
+    there = parallel_reading.ReadFile(pl.DataFrame(), (), False, (), (), (), (), {file: "the hash of another"})
     assert not parallel_reading._is_ours(there)
 
 

@@ -32,6 +32,8 @@ class Finding:
 
 def findings(run: ReportedRun) -> list[Finding]:
     """The findings on a run, in the order of the page."""
+    if run.outcome_counts.is_empty():
+        return []
     parts = (_problems, _passes, _rulings, _undecided, _comparability, _tests, _contamination)
     return [Finding(found.part, visible(found.says), found.weight) for part in parts for found in part(run)]
 
@@ -54,7 +56,7 @@ def first_attack(found: list[Finding]) -> str:
 
 
 def audit_table(run: ReportedRun) -> ResultTable:
-    """The findings as a table, with the sentence as its note."""
+    """The findings as a table, with the sentence as its note; without rows if nothing was evaluated."""
     found = findings(run)
     rows = [{"part": each.part, "finding": each.says} for each in found]
     columns = [name("part"), prose("finding")]

@@ -35,6 +35,7 @@ def test_foreign_text_is_never_markup_a_link_or_a_control_character(name: str) -
         **dict.fromkeys(("validator_version", "validation_seconds", "fix_sha", "diagnostics_before")),
         passed=None,
         missing=missing,
+        flags=[dict.fromkeys(("source", "rule", "severity", "place", "evidence"), name)],
         tests=(SimpleNamespace(test=name, status="failed", message=name),),
     )
     page = attempt_page(detail) + markup.table([name], [[name]], name) + markup.heading(name)
