@@ -11,6 +11,7 @@ import pytest
 
 import touchstone
 from tests.conftest import PROJECT, WITH_WAREHOUSE, Folder
+from touchstone.checks import CHECKS
 from touchstone.errors import TouchstoneError
 from touchstone.tables import TABLES
 
@@ -40,7 +41,7 @@ def test_neither_a_function_nor_a_comparison_imports_dagster(evaluated: Folder) 
 def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
     folder.configure(publish=WITH_WAREHOUSE)
     results = touchstone.evaluate(folder.config)
-    assert results.passed and len(results.checks) == 26
+    assert results.passed and len(results.checks) == len(CHECKS)
     assert results["pass_at_k"].sort("k")["pass_at_k"].to_list() == [0.25, 0.5]
     assert (folder.output / "summary_pass_at_k.csv").is_file()
     assert (folder.output / "warehouse.duckdb").is_file()

@@ -72,8 +72,8 @@ def test_a_run_that_its_own_gate_stops_shows_the_comparison(environment: Path, t
     write_fixes(job.folder / "fixes" / "m_fixes.csv", 3)
     stopped = job.run(programs, output_dir="out")
     assert stopped.code == 1, stopped.log
-    assert stopped.report.startswith("### Touchstone: failed\n\nthis run is worse than the baseline by 75.0 points")
-    assert re.match(r"\d+ of \d+ checks passed; this run is worse than the baseline", stopped.outputs["verdict"])
+    assert stopped.report.startswith("### Touchstone: failed\n\nm: this run is worse than the baseline by 75.0 points")
+    assert re.match(r"\d+ of \d+ checks passed; m: this run is worse than the baseline", stopped.outputs["verdict"])
 
 
 def test_the_script_of_the_gitlab_job(environment: Path, tmp_path: Path) -> None:

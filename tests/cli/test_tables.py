@@ -99,7 +99,7 @@ def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchs
     seen = touchstone("run", "--config", folder.config, columns=80, terminal=True, dagster=False).stdout
     # At 80 columns both names are on one line each, beside a figure.
     for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
-        assert re.search(rf"│ {re.escape(model)} +│ T0 +│ +0\.250", seen)
+        assert re.search(rf"│ {re.escape(model)} +│ +0\.250", seen)
     assert "not shown: " in seen
     listings = [("tables", "--data"), ("snapshots", "list", "--data"), ("sql", "SELECT * FROM outcomes", "--data")]
     for columns in (40, 120):

@@ -59,7 +59,7 @@ def test_every_file_in_the_folder_is_accounted_for(folder: Folder, touchstone: C
     rows = HEADER + "a,1,true\nb,1,false\n"
     for name in ("claude_outcomes.csv", "llm_fullfile_repair_results_gemini.csv", "out_of_scope.csv"):
         (fixes / name).write_text(rows)
-    (fixes / "gpt.csv").write_text(rows.replace(",", ";"))
+    (fixes / "gpt.csv").write_text("name;score\na;1\n")
     (fixes / "summary_pass_at_k.csv").write_text("LLM,pass@1\nm,0.5\n")
     (fixes / "README.md").write_text("# Results\n")
     folder.configure(models=["m", "claude"])

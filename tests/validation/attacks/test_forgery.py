@@ -1,5 +1,6 @@
 """Wrong answers that try to pass by overwriting, leaving, reaching for or speaking for the tests. Each must fail."""
 
+import sys
 import textwrap
 
 import pytest
@@ -204,6 +205,8 @@ PATHS = ["queue.py", "types.py", "math.py", "json/__init__.py", "json/part.py"]
 @pytest.mark.parametrize("path", nightly_but(PATHS[1::2], [*PATHS, "string.py", "asyncio.py", "code.py"]))
 def test_a_file_named_like_an_installed_module_is_judged(arena: Arena, path: str) -> None:
     name = path.partition("/")[0].removesuffix(".py")
+    if name in sys.builtin_module_names:
+        pytest.skip(f"{name} is built into this Python: plain pytest would not find the file either")
     module = f"{name}.part" if "part" in path else name
     files = {f"{name}/__init__.py": ""} if "part" in path else {}
     files["test_it.py"] = f"""
