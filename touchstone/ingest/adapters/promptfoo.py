@@ -252,7 +252,7 @@ def read_promptfoo(path: Path) -> AdapterTable:
         records,
         raw_lines if is_lines else raw_values(_elements),
         figures=figures_of(results, counts),
-        settings=_settings(document, {record.cells["llm_name"] or "" for record in accepted}),
+        settings=_settings(document, sorted({record.cells["llm_name"] or "" for record in accepted})),
         notes=[_LEFT_OUT, *_notes([record.cells for record in accepted])],
     )
 
