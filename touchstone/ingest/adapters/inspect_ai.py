@@ -776,7 +776,7 @@ class _Log:
             yield {"name": headline.get("score"), "scorer": headline.get("scorer")}
         yield from (entry for entry in self.entries if entry.get("metrics"))
         for scorer in _objects(section(self.header, "eval").get("scorers")):
-            name, metrics = scorer.get("name"), scorer.get("metrics")
+            name, metrics = str(scorer.get("name")), scorer.get("metrics")
             # Old plans do not list metrics.
             by_score = metrics if isinstance(metrics, dict) else {name: metrics is None or metrics}
             yield from ({"name": each, "scorer": name} for each, found in by_score.items() if found)
