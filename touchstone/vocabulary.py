@@ -116,6 +116,7 @@ TESTS = (
 VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpowered")
 # Those that conclude nothing.
 OPEN_VERDICTS = ("no evidence", "underpowered")
+OPPOSITE_VERDICTS = {"better": "worse", "worse": "better"}
 
 # Whether an attempt passed, in words.
 OUTCOME_WORDS = {True: "passed", False: "failed", None: "undecided"}
