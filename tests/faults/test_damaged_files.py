@@ -1,7 +1,6 @@
 """Any file of an output folder damaged: readers see the right figures or one line, and the next run repairs.
 
-Of each kind of file one is damaged in every way, and every third of the others in one of them. A file with several names
-is one file.
+Of each kind of file one is damaged in every way, and every third of the others in one. A file with several names is one.
 """
 
 import re
