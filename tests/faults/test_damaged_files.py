@@ -1,6 +1,6 @@
 """Any file of an output folder damaged: readers see the right figures or one line, and the next run repairs.
 
-Of each kind of file one is damaged in every way, and every third of the others in one. A file with several names is one.
+Of each kind of file one is damaged in every way, and every third of the others in one. Hard links are one file.
 """
 
 import re
