@@ -555,8 +555,10 @@ FIELDS: dict[str, Field] = {
     "fixes_read": count("Passes whose fix was audited."),
     "transcripts_read": count("Passes whose transcript was audited."),
     "not_audited": count("Passes with neither a fix nor a transcript to audit."),
-    "flagged": count("Passes with a flag of severity high, on which nobody has ruled."),
-    "worth_a_look": count("Passes with flags of severity low only."),
+    "flagged": count(
+        "Passes with a flag of severity high, on which nobody has ruled; null if none was audited.", nullable=True
+    ),
+    "worth_a_look": count("Passes with flags of severity low only; null if none was audited.", nullable=True),
     "reading": identifier("How outcomes are read; see docs/defending.md."),
     "verdict_then": one_of("Verdict on b in this reading.", VERDICTS, nullable=True),
     "holds": flag("Whether the verdict concludes the same in this reading."),

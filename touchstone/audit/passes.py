@@ -212,7 +212,7 @@ def pass_audit(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, audit_flags: pl.L
     if not read.select((pl.col("fix") | pl.col("seen")).any()).collect(engine="streaming").item():
         # Nothing was there to be read, so that nothing need be joined.
         counts = outcomes.group_by(side).agg(passes=passes, not_audited=passes)
-        nothing = dict.fromkeys(("fixes_read", "transcripts_read", "flagged", "worth_a_look"), 0)
+        nothing = {"fixes_read": 0, "transcripts_read": 0, "flagged": None, "worth_a_look": None}
         return counts.with_columns(**nothing).select(list(TABLES["pass_audit"].dtypes)).sort(side)
     is_flagged = (pl.col("severity") == "high").any().alias("is_flagged")
     flags = audit_flags.filter(pl.col("ruling").is_null()).group_by(ATTEMPT_KEY).agg(is_flagged)
@@ -232,6 +232,7 @@ def pass_audit(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, audit_flags: pl.L
             flagged=(passed & flagged.fill_null(False)).sum(),
             worth_a_look=(passed & ~flagged.fill_null(True)).sum(),
         )
+        .with_columns(pl.when(pl.col("passes") > pl.col("not_audited")).then(pl.col("flagged", "worth_a_look")))
         .sort(side)
     )
 
@@ -247,12 +248,14 @@ def no_flagged_passes(pass_audit: pl.LazyFrame, audit_flags: pl.LazyFrame, gate:
     passes, flagged, look, not_audited = (int(value or 0) for value in counts.row(0))
     figures = {"flagged": flagged, "worth_a_look": look, "not_audited": not_audited, "passes": passes}
     if not flagged:
-        message = f"no pass of {passes:,} is flagged" if passes else "there is no pass to audit"
+        audited = passes - not_audited
+        message = f"none of {counted(audited, 'audited pass', 'audited passes')} is flagged" if audited else ""
         if look:
             message += f"; {counted(look, 'has', 'have')} something worth a look"
         if not_audited:
-            message += f"; {counted(not_audited, 'has', 'have')} neither a fix nor a transcript to audit"
-        return CheckResult(True, message, error=gate == "error", figures=figures)
+            left = f"{counted(not_audited, 'pass has', 'passes have')} neither a fix nor a transcript to audit"
+            message += f"; {left}" if message else left
+        return CheckResult(True, message or "there is no pass to audit", error=gate == "error", figures=figures)
     first = audit_flags.filter(counts_against()).head(1).collect().row(0, named=True)
     example = f"{first['model']} at {first['oid']}, {first['rule']} in {first['place']}: {first['evidence']}"
     message = f"{counted_of(flagged, passes, 'pass', 'passes')} {'is' if flagged == 1 else 'are'} flagged "
