@@ -228,6 +228,7 @@ FIELDS: dict[str, Field] = {
     "validator": text("Validator of the problem's fixes; null if there is none."),
     "fidelity": text("How thorough the validation was: syntax, static, static+schema, full, or recorded."),
     "baseline_status": one_of("How the validation of the unmodified problem ended.", STATUSES),
+    "files_sha": text("Digest of the unmodified files of the problem, tests included; null if they were not found."),
     "baseline_errors": count("Errors in the unmodified problem.", nullable=True),
     "fails_as_recorded": flag("Whether the unmodified problem shows its recorded error; null if undecided."),
     "reference_status": one_of(

@@ -29,7 +29,7 @@ from touchstone.comparison.compare import (
     verdict_lines,
     verdict_row,
 )
-from touchstone.comparison.inputs import ComparisonInput, open_input
+from touchstone.comparison.inputs import ComparisonInput, open_input, with_files
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.comparison.regressions import KINDS, ScoreMethod
 from touchstone.comparison.report import ComparisonReport, exploratory_line, format_report
@@ -90,6 +90,7 @@ class Gate:
         self,
         scores: pl.LazyFrame,
         problems: pl.LazyFrame,
+        baselines: pl.LazyFrame,
         outcomes: pl.LazyFrame,
         stated: pl.LazyFrame,
         sources: pl.LazyFrame,
@@ -100,7 +101,7 @@ class Gate:
         run = ComparisonInput(
             _THIS_RUN,
             scores,
-            self.store.scan_with_extras("problems") if self.store.part("problems") else problems,
+            with_files(self.store.scan_with_extras("problems") if self.store.part("problems") else problems, baselines),
             validators=self._validators(outcomes),
             settings=stated.collect(),
             files=sources.select("model", "sha256").collect(),

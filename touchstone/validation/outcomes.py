@@ -154,6 +154,7 @@ def _problem_row(known: ValidatedProblem, validation: ValidationSession) -> Row:
         "oid": problem.oid,
         "validator": target.validator,
         "fidelity": baseline.fidelity or target_fidelity(target, validation),
+        "files_sha": target.hashed.hash_of(target.tree),
         "baseline_status": baseline.status,
         "baseline_errors": sum(one.severity == "error" for one in baseline.diagnostics) if baseline.decided else None,
         "fails_as_recorded": failing if baseline.decided else None,
