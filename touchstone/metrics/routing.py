@@ -190,12 +190,12 @@ def _halves(attempt_scores: pl.LazyFrame, entries: pl.DataFrame, indexed: pl.Dat
             in_both=pl.col("n_1") > 0,
         )
         .collect(engine="streaming")
-        for models in _model_batches(entries)
+        for models in model_batches(entries)
     ]
     return pl.concat(batches).sort("cell")
 
 
-def _model_batches(entries: pl.DataFrame) -> list[list[str]]:
+def model_batches(entries: pl.DataFrame) -> list[list[str]]:
     """The models in groups of about `_BATCH` decided attempts, or of one model."""
     by_model = entries.group_by("model", maintain_order=True).agg(pl.col("decided").sum())
     batch = (pl.col("decided").cum_sum() - pl.col("decided")) // _BATCH

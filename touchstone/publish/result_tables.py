@@ -12,6 +12,7 @@ import polars as pl
 
 from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.comparison.verdicts import describe_shortage
+from touchstone.metrics.budgets import Crossing, crossings
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import (
@@ -35,9 +36,14 @@ from touchstone.publish.table_columns import (
 )
 from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
-from touchstone.vocabulary import OUTCOME_WORDS, PROBLEM_VERDICTS, VERSION
+from touchstone.vocabulary import OUTCOME_WORDS, PROBLEM_VERDICTS, RESOURCES, VERSION
 
 _MAX_SUITES = 6
+_MAX_SIDES = 6
+_MAX_CROSSINGS = 6
+_TOKEN_KINDS = ("input", "output", "cache read", "cache write")
+# Of each resource; the chart has all.
+_BUDGETS = 5
 _MAX_QUARANTINE = 200
 _MAX_FLAGS = 200
 _MAX_SHORTAGES = 3
@@ -382,6 +388,69 @@ def _cost_of_pass(row: Row) -> Cell:
         return Cell(dollars(value), value)
     low, high = ("∞" if end == float("inf") else dollars(end) for end in ends)
     return Cell(f"{dollars(value)} [{low}, {high}]", value)
+
+
+def budgets(run: ReportedRun) -> ResultTable:
+    """The share of problems that each model solves within some budgets, and where curves cross."""
+    curves = run.table("budget_curves").drop_nulls("share_solved")
+    sides = [side for side in run.sides if side in set(curves.select("model", "tier").iter_rows())][:_MAX_SIDES]
+    points = {(row["model"], row["tier"], row["resource"], row["budget"]): row for row in curves.iter_rows(named=True)}
+    every = curves.select("resource", "budget").unique().sort(pl.col("resource").cast(pl.Enum([*RESOURCES])), "budget")
+    place, count = pl.int_range(pl.len()).over("resource"), pl.len().over("resource")
+    shown = every.filter((place + 1) * _BUDGETS // count > place * _BUDGETS // count)
+
+    def solved(side: tuple[str, str]) -> Callable[[Row], Cell]:
+        def cell(row: Row) -> Cell:
+            point = points.get((*side, row["resource"], row["budget"]))
+            return (
+                Cell(with_interval(point, "share_solved", "", "{:.3f}"), point["share_solved"]) if point else text(None)
+            )
+
+        return cell
+
+    def named(side: tuple[str, str]) -> str:
+        return visible(" ".join(side) if run.has_tiers else side[0])
+
+    def sentence(found: Crossing) -> str:
+        ahead, other = named(found.ahead), named(found.other)
+        if found.until is None or found.beyond is None:
+            return f"Whether {ahead} and {other} cross in {found.resource} cannot be told: their intervals overlap."
+        until, beyond = (_budget(found.resource, amount) for amount in (found.until, found.beyond))
+        return f"{ahead} solves more problems than {other} within {until}, fewer within {beyond}: their curves cross."
+
+    columns = [
+        Column("budget per problem", lambda row: Cell(_budget(row["resource"], row["budget"])), "label"),
+        *(Column(named(side), solved(side), rank=rank) for rank, side in enumerate(sides)),
+    ]
+    found = sorted(crossings(curves, sides), key=lambda each: each.until is None)
+    title = f"share of problems solved within a budget {_level(run)}"
+    notes = [sentence(each) for each in found[:_MAX_CROSSINGS]]
+    return ResultTable("budgets-table", title, columns, shown, "budget_curves", notes)
+
+
+def _budget(resource: str, amount: float) -> str:
+    return dollars(amount) if resource == "dollars" else f"{amount:,.10g} {resource}"
+
+
+def prices(run: ReportedRun) -> ResultTable:
+    """The prices that costs were computed with, and how old they were."""
+    columns = [
+        name("model"),
+        name("price", "priced_as"),
+        name("stated in", "stated_in"),
+        label("valid from", "valid_from"),
+        *(figure(words, f"{words.replace(' ', '_')}_price", _price) for words in _TOKEN_KINDS),
+        count("attempts"),
+        label("first attempt", "first_date"),
+        label("last attempt", "last_date"),
+        count("age in days", "age_days"),
+    ]
+    title = "prices of tokens, in US dollars per million, and how old each was at the last attempt"
+    return ResultTable("prices-table", title, columns, _ranked(run, run.table("prices")), "prices")
+
+
+def _price(value: float | None) -> str:
+    return "-" if value is None else f"${value:,.10g}"
 
 
 def routing(run: ReportedRun) -> ResultTable:
@@ -953,6 +1022,7 @@ _FORMULAS = (
     ("uplift", "(composite median - that of the baseline tier) / that of the baseline tier", "tiers"),
     ("suite score", "passed cases / all cases; overall: the unweighted mean over suites", "suite_scores"),
     ("cost of pass", "mean cost / mean pass rate of decided attempts; infinite if nothing passes", "economics"),
+    ("solved within a budget", "attempts at a problem are tried in turn until one passes", "budget_curves"),
     ("flip rate", "share of problems with several attempts that some attempts solve and others do not", "reliability"),
     (
         "suspect problem",
