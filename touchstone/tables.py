@@ -755,6 +755,7 @@ _FIGURES = [
         code=("touchstone.metrics.attempts",),
         reads=("attempt_scores",),
         settings=("scoring",),
+        unique=False,
     ),
     _economics(
         "budget_curves",

@@ -54,9 +54,8 @@ def price_key(model: str) -> str:
 
 def _by_date(prices: tuple[Price, ...]) -> tuple[Price, ...]:
     dates = [price.valid_from for price in prices]
-    for valid_from in dates:
-        if dates.count(valid_from) > 1:
-            raise ValueError(f"two prices {f'from {valid_from}' if valid_from else 'without valid_from'}; keep one")
+    if twice := {day for day in dates if dates.count(day) > 1}:
+        raise ValueError(f"two prices with the valid_from {twice.pop() or 'missing'}; keep one")
     return tuple(sorted(prices, key=lambda price: price.valid_from or date.min))
 
 
@@ -105,17 +104,13 @@ def read_price_file(path: Path) -> PriceFile:
 def _from_litellm(path: Path, data: dict[str, Any]) -> dict[str, Any]:
     """LiteLLM's dollars per token, which have no dates, as ours per million; other entries are not about tokens."""
     found: dict[str, dict[str, float]] = {}
-    spelled: dict[str, str] = {}
     for name, entry in data.items():
         figures = {ours: entry[key] for ours, key in _LITELLM.items() if entry.get(key) is not None}
         if name == "sample_spec" or not {"input", "output"} <= figures.keys():
             continue
-        for ours, figure in figures.items():
-            if not isinstance(figure, int | float):
-                raise TouchstoneError(f"{path}: {name}.{_LITELLM[ours]}: not a number (got {str(figure)[:80]!r})")
+        if not all(isinstance(figure, int | float) for figure in figures.values()):
+            raise TouchstoneError(f"{path}: {name}: a cost per token is not a number")
         price = {ours: float(f"{figure * 1e6:.12g}") for ours, figure in figures.items()}
-        # Some models are listed in two spellings; with two prices, they are refused like ours.
-        other = spelled.setdefault(price_key(name), name)
-        if found.setdefault(other, price) != price:
-            found[name] = price
+        if found.setdefault(price_key(name), price) != price:
+            raise TouchstoneError(f"{path}: {name}: another spelling of the model has another price; keep one")
     return found

@@ -3,8 +3,8 @@
 The decided attempts at a problem are tried one after the other in the order of their ids until one passes, and what
 they take adds up. Any attempt could have been the first, so each is in turn, and after the last one the first follows:
 a problem's share is that of the n starts from which a pass is reached within b. Attempts are exchangeable, so this is
-unbiased, and at a budget for exactly one attempt it is pass@1; the mean over all n! orders would take exponential time
-if attempts differ in cost. At the largest budget the share is that of the problems with any pass.
+unbiased, and with a budget for one attempt it is pass@1; the mean over all n! orders would take exponential time. At
+the largest budget the share is that of the problems with any pass.
 
 As for the cost of pass, undecided attempts do not count, and one decided attempt with an unknown amount makes the
 curve of its model and tier unknown. Bands are pointwise score intervals of the mean over problems with CR2 errors
@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from itertools import combinations, pairwise
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,10 +24,10 @@ from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.bootstrap import unit_ids
 from touchstone.inference.exact import from_fixed_point, to_fixed_point
 from touchstone.inference.uncertainty import UnitHistogram, score_interval
-from touchstone.metrics.economics import index_problems, with_cell_ids
+from touchstone.metrics.economics import index_problems, model_batches, with_cell_ids
 from touchstone.metrics.keys import MODEL_TIER, ModelTier
-from touchstone.metrics.routing import model_batches
 from touchstone.tables import TABLES
+from touchstone.text import some_of, visible
 from touchstone.vocabulary import RESOURCES
 
 _MOST_BUDGETS = 40
@@ -135,43 +134,38 @@ def _point(shares: Floats, unit: Integers, settings: IntervalSettings) -> dict[s
     }
 
 
-class Crossing(NamedTuple):
-    """Two curves that cross: `ahead` solves more problems up to the budget `until`, the `other` from `beyond` on.
-
-    Both are None if the bands are not apart on both sides: then chance may have made the curves cross.
-    """
-
-    resource: str
-    ahead: ModelTier
-    other: ModelTier
-    until: float | None
-    beyond: float | None
-
-
-def crossings(budget_curves: pl.DataFrame, sides: Sequence[ModelTier]) -> Iterator[Crossing]:
-    """The crossings of the curves of models in a tier, and of tiers of a model, in the order of `sides`."""
+def crossing_sentences(budget_curves: pl.DataFrame, sides: Sequence[ModelTier]) -> list[str]:
+    """Where the curves of models in a tier, and of tiers of a model, cross: only if bands are apart on both sides."""
     known = budget_curves.drop_nulls("share_solved").sort("budget")
+    has_tiers, said, unclear = known["tier"].n_unique() > 1, [], []
     for resource in RESOURCES:
         curves = known.filter(pl.col("resource") == resource).partition_by(MODEL_TIER, as_dict=True)
-        for a, b in combinations([side for side in sides if side in curves], 2):
-            if a[0] != b[0] and a[1] != b[1]:
+        for pair in combinations([side for side in sides if side in curves], 2):
+            if pair[0][0] != pair[1][0] and pair[0][1] != pair[1][1]:
                 continue
-            of_a, of_b = curves[a], curves[b]
-            # Positive where a solves more problems, 0 where the bands overlap.
-            apart = (of_a["ci_low"] > of_b["ci_high"]).cast(int) - (of_b["ci_low"] > of_a["ci_high"]).cast(int)
-            turns = list(_turns(apart))
-            for before, after in turns or _turns((of_a["share_solved"] - of_b["share_solved"]).sign()):
-                ends = (of_a["budget"][before], of_a["budget"][after]) if turns else (None, None)
-                yield Crossing(
-                    resource,
-                    *((a, b) if of_a["share_solved"][before] > of_b["share_solved"][before] else (b, a)),
-                    *ends,
-                )
-                if not turns:
-                    break
+            a, b = (curves[side] for side in pair)
+            name_a, name_b = (visible(" ".join(side) if has_tiers else side[0]) for side in pair)
+            turns = _turns((a["ci_low"] > b["ci_high"]).cast(int) - (b["ci_low"] > a["ci_high"]).cast(int))
+            for sign, *places in turns:
+                more, fewer = (name_a, name_b) if sign > 0 else (name_b, name_a)
+                until, beyond = (budget_text(resource, a["budget"][place]) for place in places)
+                said.append(f"{more} solves more problems than {fewer} within {until}, but fewer within {beyond}.")
+            if not turns and _turns((a["share_solved"] - b["share_solved"]).sign()):
+                unclear.append(f"{name_a} and {name_b} ({resource})")
+    told = "Whether these curves cross cannot be told, because their intervals overlap"
+    return said + ([f"{told}: {some_of(unclear)}."] if unclear else [])
 
 
-def _turns(signs: pl.Series) -> Iterator[tuple[int, int]]:
-    """The places before and after each change of sign, without the zeros between."""
+def _turns(signs: pl.Series) -> list[tuple[int, int, int]]:
+    """Every change of sign: the sign before it, and the places before and after, without the zeros between."""
     places = [place for place, sign in enumerate(signs) if sign]
-    return ((before, after) for before, after in pairwise(places) if signs[before] != signs[after])
+    return [(signs[last], last, next_) for last, next_ in pairwise(places) if signs[last] != signs[next_]]
+
+
+def budget_text(resource: str, amount: float) -> str:
+    """A budget in words.
+
+    >>> budget_text("dollars", 0.0123), budget_text("tokens", 1200.0)
+    ('$0.0123', '1,200 tokens')
+    """
+    return f"${amount:,.10g}" if resource == "dollars" else f"{amount:,.10g} {resource}"

@@ -75,9 +75,7 @@ def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame, scoring: Sc
     found = affected.with_columns(price=price_name(pl.col("model"), scoring)).collect()
     without_price = (pl.col("costs") == 0) & pl.col("price").is_null()
     names = ", ".join(found.filter(without_price)["model"])
-    messages = (
-        [f"no price for {names}: add one to 'scoring.prices' or 'scoring.price_file' in the config"] if names else []
-    )
+    messages = [f"no price for {names}: add one to 'scoring.prices' in the config"] if names else []
     for row in found.filter(~without_price).iter_rows(named=True):
         keys = scores.filter((pl.col("model") == row["model"]) & no_cost).select(key)
         rows = attempts.join(keys, on=key, how="semi")

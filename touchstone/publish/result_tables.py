@@ -12,7 +12,8 @@ import polars as pl
 
 from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.comparison.verdicts import describe_shortage
-from touchstone.metrics.budgets import Crossing, crossings
+from touchstone.metrics.attempts import PRICE_COLUMNS
+from touchstone.metrics.budgets import budget_text, crossing_sentences
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import (
@@ -39,11 +40,8 @@ from touchstone.text import counted, significant, visible
 from touchstone.vocabulary import OUTCOME_WORDS, PROBLEM_VERDICTS, RESOURCES, VERSION
 
 _MAX_SUITES = 6
-_MAX_SIDES = 6
-_MAX_CROSSINGS = 6
-_TOKEN_KINDS = ("input", "output", "cache read", "cache write")
-# Of each resource; the chart has all.
-_BUDGETS = 5
+# Budgets of each resource that are shown as figures, and models and tiers whose curves are compared.
+_BUDGETS, _MAX_CROSSED = 5, 6
 _MAX_QUARANTINE = 200
 _MAX_FLAGS = 200
 _MAX_SHORTAGES = 3
@@ -391,45 +389,20 @@ def _cost_of_pass(row: Row) -> Cell:
 
 
 def budgets(run: ReportedRun) -> ResultTable:
-    """The share of problems that each model solves within some budgets, and where curves cross."""
+    """The share of problems solved within a few budgets of each resource, and where curves cross."""
     curves = run.table("budget_curves").drop_nulls("share_solved")
-    sides = [side for side in run.sides if side in set(curves.select("model", "tier").iter_rows())][:_MAX_SIDES]
-    points = {(row["model"], row["tier"], row["resource"], row["budget"]): row for row in curves.iter_rows(named=True)}
-    every = curves.select("resource", "budget").unique().sort(pl.col("resource").cast(pl.Enum([*RESOURCES])), "budget")
-    place, count = pl.int_range(pl.len()).over("resource"), pl.len().over("resource")
-    shown = every.filter((place + 1) * _BUDGETS // count > place * _BUDGETS // count)
-
-    def solved(side: tuple[str, str]) -> Callable[[Row], Cell]:
-        def cell(row: Row) -> Cell:
-            point = points.get((*side, row["resource"], row["budget"]))
-            return (
-                Cell(with_interval(point, "share_solved", "", "{:.3f}"), point["share_solved"]) if point else text(None)
-            )
-
-        return cell
-
-    def named(side: tuple[str, str]) -> str:
-        return visible(" ".join(side) if run.has_tiers else side[0])
-
-    def sentence(found: Crossing) -> str:
-        ahead, other = named(found.ahead), named(found.other)
-        if found.until is None or found.beyond is None:
-            return f"Whether {ahead} and {other} cross in {found.resource} cannot be told: their intervals overlap."
-        until, beyond = (_budget(found.resource, amount) for amount in (found.until, found.beyond))
-        return f"{ahead} solves more problems than {other} within {until}, fewer within {beyond}: their curves cross."
-
+    place, budgets = pl.col("budget").rank("dense").over("resource"), pl.col("budget").n_unique().over("resource")
+    shown = curves.filter(place * _BUDGETS // budgets > (place - 1) * _BUDGETS // budgets)
     columns = [
-        Column("budget per problem", lambda row: Cell(_budget(row["resource"], row["budget"])), "label"),
-        *(Column(named(side), solved(side), rank=rank) for rank, side in enumerate(sides)),
+        Column("budget per problem", lambda row: Cell(budget_text(row["resource"], row["budget"])), "label"),
+        *_sides(run),
+        estimate("solved", "share_solved"),
+        count("problems"),
     ]
-    found = sorted(crossings(curves, sides), key=lambda each: each.until is None)
+    rows = _ranked(run, shown).sort(pl.col("resource").cast(pl.Enum([*RESOURCES])), "budget", maintain_order=True)
     title = f"share of problems solved within a budget {_level(run)}"
-    notes = [sentence(each) for each in found[:_MAX_CROSSINGS]]
-    return ResultTable("budgets-table", title, columns, shown, "budget_curves", notes)
-
-
-def _budget(resource: str, amount: float) -> str:
-    return dollars(amount) if resource == "dollars" else f"{amount:,.10g} {resource}"
+    notes = crossing_sentences(curves, run.sides[:_MAX_CROSSED])
+    return ResultTable("budgets-table", title, columns, rows, "budget_curves", notes)
 
 
 def prices(run: ReportedRun) -> ResultTable:
@@ -439,7 +412,7 @@ def prices(run: ReportedRun) -> ResultTable:
         name("price", "priced_as"),
         name("stated in", "stated_in"),
         label("valid from", "valid_from"),
-        *(figure(words, f"{words.replace(' ', '_')}_price", _price) for words in _TOKEN_KINDS),
+        *(name(column.removesuffix("_price").replace("_", " "), column, kind="number") for column in PRICE_COLUMNS),
         count("attempts"),
         label("first attempt", "first_date"),
         label("last attempt", "last_date"),
@@ -447,10 +420,6 @@ def prices(run: ReportedRun) -> ResultTable:
     ]
     title = "prices of tokens, in US dollars per million, and how old each was at the last attempt"
     return ResultTable("prices-table", title, columns, _ranked(run, run.table("prices")), "prices")
-
-
-def _price(value: float | None) -> str:
-    return "-" if value is None else f"${value:,.10g}"
 
 
 def routing(run: ReportedRun) -> ResultTable:

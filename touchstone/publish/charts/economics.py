@@ -109,30 +109,27 @@ def budget_curves(
     figures = ("resource", "budget", "share_solved", "ci_low", "ci_high", "ci_method", "problems")
     every = frames.side_rows(frame, "budget_curves", *figures)
     resource = resource or next(name for name in RESOURCES if name in every["resource"])
-    rows = every.filter(pl.col("resource") == resource)
+    rows = every.filter(pl.col("resource") == resource).drop("resource", "model", "tier")
     unknown = rows.filter(pl.col("share_solved").is_null())["side"].unique().sort()
     drawn = rows.filter(pl.col("share_solved").is_not_null() & (pl.col("budget") > 0)).sort("budget")
     if drawn.is_empty():
-        raise NothingToDraw(f"nothing to draw: the table 'budget_curves' has no budget of {resource} above 0")
-    last = (
-        drawn.group_by("side").agg(pl.col("share_solved").last()).sort("share_solved", "side", descending=[True, False])
-    )
-    drawn = drawn.join(last.select("side", rank=pl.int_range(pl.len())), on="side").sort("rank", "budget")
+        raise NothingToDraw(f"nothing to draw: the table 'budget_curves' has no known budget of {resource} above 0")
+    last = drawn.group_by("side").agg(pl.col("share_solved").last()).sort(-pl.col("share_solved"), "side")
     grey = last.height - HIGHLIGHTED
+    drawn = frames.with_labels(
+        drawn.join(last.select("side", rank=pl.int_range(pl.len())), on="side"), "side", length=28
+    )
+    # A grey line needs fewer points.
+    kept = (pl.col("rank") < HIGHLIGHTED) | (pl.col("budget").rank("dense") % 4 == 1)
+    drawn = drawn.filter(kept).sort("rank", "budget").rename({"ci_low": "low", "ci_high": "high"})
+    drawn = drawn.with_columns(position="budget", end="label").with_columns(pl.col(pl.Float64).round_sig_figs(6))
+    level, mark = frames.confidence_level(settings), interval_mark(drawn)
     lines = frames.caption(
         frames.count_sentence(drawn, "problems", "problem"),
         "Attempts at a problem are tried one after the other until one passes.",
-        frames.interval_sentence(
-            drawn,
-            "the share",
-            level=frames.confidence_level(settings),
-            mark=interval_mark(drawn.with_columns(position="budget")),
-        ),
+        frames.interval_sentence(drawn, "the share", low="low", level=level, mark=mark),
         f"In colour: the best {HIGHLIGHTED} at the largest budget; grey: the other {grey:,}." if grey > 0 else None,
         f"Not shown, {resource} unknown: {frames.named(unknown)}." if len(unknown) else None,
-    )
-    drawn = frames.with_labels(drawn, "side", length=28).with_columns(
-        position="budget", low="ci_low", high="ci_high", end="label"
     )
     low, high = _ends(drawn["budget"])
     axis = vega.field(
@@ -141,9 +138,8 @@ def budget_curves(
         scale={"type": "log", "domain": [low, high], "nice": False},
         axis={"format": "$~r" if resource == "dollars" else "~s", "values": _log_ticks(low, high)},
     )
-    tips = frames.tooltip(
-        side="model", budget="budget|.3~r", share_solved="solved|.4f", **frames.INTERVAL_TIPS, problems="problems|,d"
-    )
+    of_point = {"share_solved": "solved|.4f", "low": "CI low|.4f", "high": "CI high|.4f", "ci_method": "CI method"}
+    tips = frames.tooltip(side="model", budget="budget|.3~r", **of_point, problems="problems|,d")
     chart = series_lines(drawn, axis, "share_solved", y_title="share of problems solved", log=True, tooltip=tips)
     return frames.titled(chart, f"Solved within a budget of {resource}", lines)
 

@@ -45,7 +45,6 @@ def _tables(run: ReportedRun) -> Iterator[str]:
         (tables.cross_tier, run.has_tiers),
         (tables.suites, True),
         (tables.costs, True),
-        (tables.budgets, True),
         (tables.routing, True),
     ):
         made = declare(run) if is_wanted else ""
