@@ -8,7 +8,8 @@ import pytest
 
 from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits
-from touchstone.config.scoring import Price, Scoring
+from touchstone.config.price_file import Price
+from touchstone.config.scoring import Scoring
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks
 from touchstone.metrics.attempts import cost_at, price_name
@@ -135,12 +136,12 @@ def test_figures_in_bounds_or_undefined() -> None:
 
 def priced(*rows: dict[str, object], prices: dict[str, Price] | None = None) -> CheckResult:
     """The check on attempts of the model m, scored at these prices."""
-    names = ["cost_usd", *TOKENS]
+    names = ["cost_usd", "attempted_on", *TOKENS]
     made = [
         {"model": "m", "tier": "T0", "oid": "a", "iteration_id": str(i)} | dict.fromkeys(names) | row
         for i, row in enumerate(rows)
     ]
-    types = {name: pl.Float64 if name == "cost_usd" else pl.Int64 for name in names}
+    types = dict.fromkeys(names, pl.Int64()) | {"cost_usd": pl.Float64(), "attempted_on": pl.String()}
     attempts = pl.LazyFrame(made, schema_overrides=types)
     scoring = Scoring(prices=prices or {})
     scores = attempts.with_columns(

@@ -23,6 +23,7 @@ from touchstone.vocabulary import (
     MAX_ID_LENGTH,
     MEAN_CI_METHODS,
     RATIO_CI_METHODS,
+    RESOURCES,
     RULINGS,
     SEVERITIES,
     STATUSES,
@@ -287,6 +288,7 @@ FIELDS: dict[str, Field] = {
     "key": identifier("Configuration key, sections separated by dots, such as `scoring.composite.missing`."),
     "pass_rate": share("Mean pass rate over decided attempts."),
     "impl_rate": share("The judge's weighted score, clamped to [0, 1]."),
+    "attempted_on": text("Day of the attempt in UTC (ISO 8601), by which it is priced; null if the file states none."),
     "priced_as": text("Name of the price applied to the tokens; null if no cost was computed from tokens."),
     "total_tokens": count("Total tokens of the attempt.", nullable=True),
     "cost_of_pass": amount(
@@ -448,6 +450,17 @@ FIELDS: dict[str, Field] = {
     ),
     **_own_interval("consistency"),
     # economics
+    "stated_in": text(
+        "What states the price: `configuration`, the name of the price file, or `default`.", nullable=False
+    ),
+    "valid_from": text("First day on which the price is valid; null if it has no date."),
+    "input_price": amount("US dollars per million input tokens.", nullable=False),
+    "output_price": amount("US dollars per million output tokens.", nullable=False),
+    "cache_read_price": amount("US dollars per million tokens read from the cache; null if not stated."),
+    "cache_write_price": amount("US dollars per million tokens written to the cache.", nullable=False),
+    "first_date": text("First day of these attempts; null if none has a date."),
+    "last_date": text("Last day of these attempts; null if none has a date."),
+    "age_days": count("Days from valid_from to last_date; null if either is.", nullable=True),
     "cost_per_attempt": amount("Mean cost of a decided attempt; null if any cost is unknown."),
     "on_frontier": flag("Whether it has the lowest cost of pass; null if its cost is unknown."),
     "frontier_probability": share(
@@ -462,6 +475,12 @@ FIELDS: dict[str, Field] = {
     "probability": share(
         "Share of bootstrap replicates over the suite's problems, rescaled for few units, in which it is the cheapest;"
         " only models and tiers with at least 6 units take part."
+    ),
+    "resource": one_of(f"What the budget limits: {', '.join(RESOURCES)}.", tuple(RESOURCES)),
+    "budget": amount("Budget per problem.", nullable=False),
+    "share_solved": share(
+        "Share of problems solved within the budget if attempts are tried one after the other until one passes; null if"
+        " what a decided attempt used is unknown."
     ),
     "second_model": text("The second cheapest model; null if there is none."),
     "second_tier": text("Its tier."),

@@ -21,7 +21,8 @@ from touchstone.comparison.slice_leaders import best_in_slices
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks
 from touchstone.metrics.aggregates import model_statistics, problem_frontier, problem_statistics
-from touchstone.metrics.attempts import attempt_scores
+from touchstone.metrics.attempts import attempt_scores, prices
+from touchstone.metrics.budgets import budget_curves
 from touchstone.metrics.economics import economics
 from touchstone.metrics.pass_at_k import pass_at_k, problem_pass_at_k
 from touchstone.metrics.problem_scores import problem_scores
@@ -54,6 +55,8 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "reliability": reliability,
     "reliability_curve": reliability_curve,
     "economics": economics,
+    "prices": prices,
+    "budget_curves": budget_curves,
     "routing": routing,
     "routing_policies": routing_policies,
     "model_comparison": model_comparison,

@@ -235,7 +235,7 @@ _FIGURES = [
         _fields(
             "model tier oid iteration_id run_id suite fix_sha passed compiled tests_passed tests_failed lint_warnings "
             "weighted_score structure_score classification input_tokens output_tokens cache_read_tokens "
-            "cache_write_tokens cost_usd duration_seconds latency_ms transcript_flags",
+            "cache_write_tokens cost_usd duration_seconds latency_ms attempted_on transcript_flags",
             model="Model that wrote the fix, from the file name.",
             tier=f"Tier of the attempt; `{DEFAULT_TIER}` if not given.",
             suite=text("Suite of the attempt if given, otherwise that of its problem.", nullable=False),
@@ -472,9 +472,9 @@ _FIGURES = [
         "Composite, code score, accuracy, grade, cost and cost of pass of every attempt.",
         "attempt",
         _fields(
-            "model tier oid iteration_id run_id suite classification pass_rate impl_rate cost_usd priced_as "
-            "duration_seconds latency_ms total_tokens cost_of_pass composite_score code_score compilation_score "
-            "test_score lint_score structure_score ran_tests lint_measured accuracy grade",
+            "model tier oid iteration_id run_id suite attempted_on classification pass_rate impl_rate cost_usd "
+            "priced_as duration_seconds latency_ms total_tokens cost_of_pass composite_score code_score "
+            "compilation_score test_score lint_score structure_score ran_tests lint_measured accuracy grade",
             suite=text("Suite of the attempt.", nullable=False),
             classification="Outcome class in the file; pass, timeout or fail if a validator decided otherwise.",
             pass_rate="1 if the attempt passed, 0 if it failed, null if undecided.",
@@ -741,6 +741,39 @@ _FIGURES = [
         _MODEL_TIER,
         code=("touchstone.metrics.economics",),
         reads=("problem_scores", "problems"),
+    ),
+    _economics(
+        "prices",
+        "The prices of tokens that costs were computed with; none for costs that the input states.",
+        "model and price",
+        _fields(
+            "model priced_as stated_in valid_from input_price output_price cache_read_price cache_write_price attempts "
+            "first_date last_date age_days",
+            priced_as=text("Name of the price applied to the tokens.", nullable=False),
+            attempts="Attempts priced by it.",
+        ),
+        ("model", "priced_as", "valid_from"),
+        code=("touchstone.metrics.attempts",),
+        reads=("attempt_scores",),
+        settings=("scoring",),
+        unique=False,
+    ),
+    _economics(
+        "budget_curves",
+        "Share of problems solved within a budget of dollars, tokens or seconds.",
+        "resource, model, tier and budget; none for a resource that no model and tier has for all decided attempts",
+        _fields(
+            "model tier resource budget share_solved ci_low ci_high ci_method ci_units problems",
+            interval_of="share_solved",
+            ci_units=count(
+                "Independent units behind the interval: problems, each cluster counted once.", nullable=True
+            ),
+            problems=count("Problems with a decided attempt.", nullable=True),
+        ),
+        ("model", "tier", "resource", "budget"),
+        code=("touchstone.metrics.budgets",),
+        reads=("attempt_scores", "problems"),
+        in_snapshots=False,
     ),
     _economics(
         "routing",

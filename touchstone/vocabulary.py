@@ -190,6 +190,9 @@ VALIDATION_COLUMNS = (
     "PASS_TO_PASS",
 )
 
+# What a budget limits, and the column of an attempt that says how much of it was used.
+RESOURCES = {"dollars": "cost_usd", "tokens": "total_tokens", "seconds": "duration_seconds"}
+
 # Where the audit of passes finds evidence, and how much it says.
 AUDITED = ("fix", "files", "transcript")
 SEVERITIES = ("high", "low")

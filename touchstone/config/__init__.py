@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from touchstone.config.audit import AuditSettings
-from touchstone.config.file import read_config_file
+from touchstone.config.file import first_problem, read_config_file
 from touchstone.config.input_limits import InputLimits
 from touchstone.config.places import (
     local_places,
@@ -33,6 +33,7 @@ from touchstone.config.places import (
     resolved,
 )
 from touchstone.config.plan import RegisteredPlan, read_plan
+from touchstone.config.price_file import read_price_file
 from touchstone.config.retention import RetentionSettings
 from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
@@ -347,14 +348,14 @@ def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None
         data |= local_places(data)
     except TouchstoneError as error:
         raise TouchstoneError(f"{path}: {error}") from None
-    comparison = data.get("comparison")
-    if isinstance(comparison, dict) and isinstance(comparison.get("plan"), str):
-        planned = read_plan(base / expanded(Path(comparison["plan"])))
-        data = {**data, "comparison": {**comparison, "plan": planned}}
+    for name, key, read in (("comparison", "plan", read_plan), ("scoring", "price_file", read_price_file)):
+        section = data.get(name)
+        if isinstance(section, dict) and isinstance(section.get(key), str):
+            data = {**data, name: {**section, key: read(base / expanded(Path(section[key])))}}
     try:
         config = EvaluationConfig.model_validate(data)
     except ValidationError as error:
-        raise TouchstoneError(f"{path}: {_first_problem(error)}") from None
+        raise TouchstoneError(f"{path}: {first_problem(error)}") from None
     config._notes = notes
     try:
         absolute = {
@@ -412,18 +413,3 @@ def _problem_places(config: EvaluationConfig) -> list[Path]:
     beside = [] if config.inputs else [root.parent]
     folders = [root, config.output_dir, *(place / "problems" for place in (root, *beside))]
     return [folder / "problems.csv" for folder in folders]
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        return f"unknown key '{where}'"
-    if problem["type"] == "missing":
-        return f"the key '{where}' is missing"
-    if not where:
-        return message
-    given = problem["input"]
-    shown = f" (got {repr(given)[:80]})" if isinstance(given, str | int | float | bool | None) else ""
-    return f"{where}: {message}{shown}"

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
 
@@ -39,6 +41,22 @@ def read_config_file(path: Path, what: str = "config") -> dict[str, Any]:
         if "\0" in value or not _is_unicode(value):
             raise TouchstoneError(f"{path}: {value[:80]!r} has a character that no name or path may have")
     return data
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first error of a validation in one line, with its place."""
+    problem = error.errors()[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key '{where}'"
+    if problem["type"] == "missing":
+        return f"the key '{where}' is missing"
+    if not where:
+        return message
+    given = problem["input"]
+    shown = f" (got {repr(given)[:80]})" if isinstance(given, str | int | float | bool | None) else ""
+    return f"{where}: {message}{shown}"
 
 
 def _parse_json(text: str) -> Any:

@@ -1,10 +1,10 @@
 """The section `scoring` of the configuration: weights, grade thresholds and prices."""
 
-import re
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from touchstone.config.price_file import Price, PriceFile, Prices, price_key
 from touchstone.vocabulary import CLASSES, DEFAULT_TIER
 
 _MAX_WEIGHT = 1_000_000
@@ -14,19 +14,10 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Price(_Section):
-    """US dollars per million tokens. Cache writes cost 1.25 times the input price by default."""
-
-    input: float = Field(ge=0, le=_MAX_WEIGHT)
-    output: float = Field(ge=0, le=_MAX_WEIGHT)
-    cache_read: float | None = Field(None, ge=0, le=_MAX_WEIGHT)
-    cache_write: float | None = Field(None, ge=0, le=_MAX_WEIGHT)
-
-
-DEFAULT_PRICES = {
-    "claude-opus-4.5": Price(input=15.0, output=75.0, cache_read=1.5),
-    "claude-sonnet-4": Price(input=3.0, output=15.0, cache_read=0.3),
-    "gpt-4o": Price(input=5.0, output=15.0, cache_read=2.5),
+DEFAULT_PRICES: dict[str, tuple[Price, ...]] = {
+    "claude-opus-4.5": (Price(input=15.0, output=75.0, cache_read=1.5),),
+    "claude-sonnet-4": (Price(input=3.0, output=15.0, cache_read=0.3),),
+    "gpt-4o": (Price(input=5.0, output=15.0, cache_read=2.5),),
 }
 
 
@@ -110,10 +101,13 @@ class Scoring(_Section):
     """Grade below all of these."""
     baseline_tier: str = DEFAULT_TIER
     """Tier that uplift is relative to."""
-    prices: dict[str, Price] = {}
-    """US dollars per million tokens by model, such as `{"my-model": {"input": 3, "output": 15, "cache_read": 0.3}}`;
-    `cache_write` defaults to 1.25 times `input`. Claude Opus 4.5, Claude Sonnet 4 and GPT-4o have a price. See
-    [which price a model gets](metrics.md#which-price-a-model-gets)."""
+    prices: Prices = {}
+    """US dollars per million tokens by model, such as `{"my-model": {"input": 3, "output": 15, "cache_read": 0.3}}`,
+    or a list of these, each with a date (`valid_from`); `cache_write` defaults to 1.25 times `input`. Claude Opus 4.5,
+    Claude Sonnet 4 and GPT-4o have a price. See [which price a model gets](metrics.md#which-price-a-model-gets)."""
+    price_file: PriceFile | None = None
+    """File with prices of models that `prices` does not have: TOML or JSON of the same form, or LiteLLM's
+    `model_prices_and_context_window.json`."""
     suites: SuiteSettings = SuiteSettings()
 
     @field_validator("grades")
@@ -127,29 +121,17 @@ class Scoring(_Section):
             raise ValueError("two grades have the same threshold")
         return ordered
 
-    @field_validator("prices")
-    @classmethod
-    def _one_price_a_model(cls, prices: dict[str, Price]) -> dict[str, Price]:
-        seen: dict[str, str] = {}
-        for name in prices:
-            other = seen.setdefault(price_key(name), name)
-            if other != name:
-                raise ValueError(f"'{other}' and '{name}' are the same model; give one price")
-        return prices
+    @property
+    def price_lists(self) -> list[tuple[str, dict[str, tuple[Price, ...]]]]:
+        """What states prices, and those by model; the first list that has a model counts."""
+        file = [] if self.price_file is None else [(self.price_file.name, self.price_file.prices)]
+        return [("configuration", self.prices), *file, ("default", DEFAULT_PRICES)]
 
     @property
-    def all_prices(self) -> dict[str, Price]:
-        """Prices by name: the configured ones, and the defaults for other models."""
-        configured = {price_key(name) for name in self.prices}
-        return {
-            name: price for name, price in DEFAULT_PRICES.items() if price_key(name) not in configured
-        } | self.prices
-
-
-def price_key(model: str) -> str:
-    """A model's name, normalized for looking up prices: "Claude Opus 4.5" and "claude-opus-4-5" are equal.
-
-    >>> price_key("Claude Opus_4.5")
-    'claude-opus-4-5'
-    """
-    return re.sub(r"[\s_.]+", "-", model.strip().lower())
+    def all_prices(self) -> dict[str, tuple[Price, ...]]:
+        """The prices of every model, the earliest first."""
+        found: dict[str, tuple[str, tuple[Price, ...]]] = {}
+        for _, prices in self.price_lists:
+            for name, of_model in prices.items():
+                found.setdefault(price_key(name), (name, of_model))
+        return dict(found.values())

@@ -19,6 +19,8 @@ from touchstone.ingest.fix_columns import (
     AMOUNT_COLUMNS,
     CLASS_COLUMN,
     COUNT_COLUMNS,
+    DATE_COLUMN,
+    DATE_COLUMNS,
     FIX_COLUMNS,
     IMPLIED_OUTCOME_COLUMNS,
     LAST_OUTCOME_COLUMN,
@@ -42,7 +44,7 @@ PROBLEM_SUITE = "__problem_suite"
 _BATCH_ROWS = 500_000
 
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
-_RESERVED = ("model", "fix_sha", TRANSCRIPT_FLAGS)
+_RESERVED = ("model", "fix_sha", DATE_COLUMN, TRANSCRIPT_FLAGS)
 _NAME = "llm_name"
 _NUMBERED = "no iteration_id, so the rows of each problem are its attempts, in their order"
 
@@ -275,6 +277,8 @@ def as_attempts(rows: pl.LazyFrame, model: pl.Expr) -> pl.LazyFrame:
         TRANSCRIPT_FLAGS: given(TRANSCRIPT_FLAGS, pl.String),
     }
     timed = rows.collect_schema().get("end_time") == pl.Float64
+    days = [cells.day(name, parsed=timed and name in TIME_COLUMNS) for name in DATE_COLUMNS if name in present]
+    typed[DATE_COLUMN] = pl.coalesce(*days, pl.lit(None, pl.String))
     if timed:
         # A clock that was set back or never set gives no valid duration.
         elapsed = pl.col("end_time") - pl.col("start_time")

@@ -23,6 +23,8 @@ from touchstone.vocabulary import (
 
 REFUSED_BY = "__refused"
 REFUSED_CELL = "__offender"
+# In seconds; a smaller number is a time since something else, a larger one has another unit.
+_CENTURY = (946_684_800, 4_102_444_800)
 _SPELLINGS = (str.lower, str.upper, str.capitalize)
 
 
@@ -142,6 +144,21 @@ def timestamp(column: str) -> Rule:
         return f"{column}: {cell!r} is not a time (expected ISO 8601 or seconds)"
 
     return Rule(column, value, text.is_not_null() & ~value.is_finite().fill_null(False), "bad_time", explain)
+
+
+def day(column: str, *, parsed: bool = False) -> pl.Expr:
+    """The day in UTC of a point in time or a date, as ISO 8601; null if there is none in this century.
+
+    `parsed`: the column is a number of seconds already.
+
+    >>> cells = pl.DataFrame({"at": ["2026-03-01T23:30:00-02:00", "2026-03-01", "1772323200", "12", "soon", None]})
+    >>> cells.select(day("at"))["at"].to_list()
+    ['2026-03-02', '2026-03-01', '2026-03-01', None, None, None]
+    """
+    seconds = pl.col(column) if parsed else timestamp(column).value
+    at = pl.from_epoch(pl.when(seconds.is_between(*_CENTURY)).then(seconds).cast(pl.Int64)).cast(pl.Date)
+    date = at if parsed else pl.coalesce(at, _trimmed(column).str.to_date("%Y-%m-%d", strict=False))
+    return date.cast(pl.String)
 
 
 def outcome_class(column: str, stated: Sequence[str] = ()) -> Rule:

@@ -20,6 +20,9 @@ COUNT_COLUMNS = ("tests_passed", "tests_failed", "lint_warnings")
 TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 AMOUNT_COLUMNS = ("cost_usd", "duration_seconds", "latency_ms")
 TIME_COLUMNS = ("start_time", "end_time")
+# The first of these that states a time says on which day an attempt was made.
+DATE_COLUMNS = ("started_at", "start_time", "timestamp_utc", "timestamp", "completed_at", "end_time")
+DATE_COLUMN = "attempted_on"
 SCORE_COLUMNS = ("weighted_score", "impl_rate")
 SHARE_COLUMN = "structure_score"
 

@@ -5,25 +5,29 @@ Each formula is a function from expressions to an expression. Undefined is null.
 
 The price of a model's tokens is looked up by its full name, in any spelling ("Claude Opus 4.5" and "claude-opus-4-5"
 are the same), optionally followed by a release: a date such as 20251101 or 2025-11-01, or `latest`. Nothing else may
-follow, so gpt-4o-mini never gets the price of gpt-4o, nor claude-sonnet-4-5 that of claude-sonnet-4.
+follow, so gpt-4o-mini never gets the price of gpt-4o, nor claude-sonnet-4-5 that of claude-sonnet-4. Of several prices
+of a model, the latest that is valid on the day of the attempt counts; without a day, only one without a date.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from touchstone.config.scoring import CodeWeights, CompositeWeights, Price, Scoring, price_key
+from touchstone.config.price_file import Price, price_key
+from touchstone.config.scoring import CodeWeights, CompositeWeights, Scoring
 from touchstone.metrics.keys import ATTEMPT_KEY
+from touchstone.tables import TABLES
 from touchstone.vocabulary import MAX_AMOUNT, PASS_CLASS
 
+PRICE_COLUMNS = ("input_price", "output_price", "cache_read_price", "cache_write_price")
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 _MILLION = 1_000_000
-_CACHE_WRITE_FACTOR = 1.25
 _RELEASE = r"-(20\d\d-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])|latest)$"
 # The columns that are read of an attempt and of its outcome, apart from their key.
 _GIVEN = (
     "run_id",
     "suite",
+    "attempted_on",
     "classification",
     "weighted_score",
     "structure_score",
@@ -47,6 +51,7 @@ def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scor
         *ATTEMPT_KEY,
         "run_id",
         "suite",
+        "attempted_on",
         "latency_ms",
         classification=agreed_class(pl.col("classification"), pl.col("__passed"), pl.col("__status")),
         pass_rate=pass_rate(pl.col("__passed")),
@@ -180,12 +185,39 @@ def _total_tokens() -> pl.Expr:
 # The cost of tokens
 
 
-def cost_at(priced_as: pl.Expr, prices: Mapping[str, Price]) -> pl.Expr:
-    """The cost of the tokens at the price of that name; null if there is none."""
+def cost_at(priced_as: pl.Expr, prices: Mapping[str, Sequence[Price]]) -> pl.Expr:
+    """The cost of the tokens at the price of that name on the attempt's day; null if there is none."""
     cost = pl.lit(None, pl.Float64)
-    for name, price in prices.items():
-        cost = pl.when(priced_as == name).then(token_cost(price)).otherwise(cost)
+    for name, of_model in prices.items():
+        for price in of_model:
+            valid = priced_as == name
+            if price.valid_from is not None:
+                valid &= pl.col("attempted_on") >= price.valid_from.isoformat()
+            cost = pl.when(valid).then(token_cost(price)).otherwise(cost)
     return cost
+
+
+def prices(attempt_scores: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:
+    """The table `prices`: every price that was used, for how many attempts, and how old it was by the last of them."""
+    priced = attempt_scores.filter(pl.col("priced_as").is_not_null())
+    used = priced.group_by("model", "priced_as", "attempted_on").agg(pl.len().alias("attempts")).collect()
+    listed, stated_in = scoring.all_prices, {n: where for where, of in reversed(scoring.price_lists) for n in of}
+    rows = []
+    for model, name, day, attempts in used.iter_rows():
+        valid = [each for each in listed[name] if each.valid_from is None or str(each.valid_from) <= (day or "")]
+        valid_from = valid[-1].valid_from
+        figures = zip(PRICE_COLUMNS, valid[-1].per_million, strict=True)
+        row = {"model": model, "priced_as": name, "stated_in": stated_in[name], **dict(figures), "attempts": attempts}
+        rows.append(row | {"valid_from": valid_from and str(valid_from), "first_date": day, "last_date": day})
+    columns = TABLES["prices"].dtypes
+    days = [pl.col(name).str.to_date() for name in ("last_date", "valid_from")]
+    return (
+        pl.LazyFrame(rows, schema=columns)
+        .group_by(list(columns)[:8])
+        .agg(pl.col("attempts").sum(), pl.col("first_date").min(), pl.col("last_date").max())
+        .with_columns(age_days=(days[0] - days[1]).dt.total_days())
+        .sort("model", "priced_as", "valid_from")
+    )
 
 
 def price_name(model: pl.Expr, scoring: Scoring) -> pl.Expr:
@@ -203,11 +235,9 @@ def price_name(model: pl.Expr, scoring: Scoring) -> pl.Expr:
 
 def token_cost(price: Price) -> pl.Expr:
     """Tokens times price. Null if tokens or their price are missing, or above `MAX_AMOUNT`."""
-    write_price = price.cache_write if price.cache_write is not None else price.input * _CACHE_WRITE_FACTOR
-    prices = (price.input, price.output, price.cache_read, write_price)
     given = pl.col("input_tokens").is_not_null() & pl.col("output_tokens").is_not_null()
     total = pl.lit(0.0)
-    for tokens, dollars in zip(TOKENS, prices, strict=True):
+    for tokens, dollars in zip(TOKENS, price.per_million, strict=True):
         count = pl.col(tokens).fill_null(0)
         unpriced = pl.when(count == 0).then(0.0)
         total = total + (unpriced if dollars is None else count * dollars / _MILLION)

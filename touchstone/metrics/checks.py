@@ -87,17 +87,23 @@ def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame, scoring: Sc
     return CheckResult(found.is_empty(), "; ".join(messages) or _ALL_PRICED, figures=figures)
 
 
-def _why_no_cost(attempts: pl.LazyFrame, price_name: str | None, scoring: Scoring) -> str:
-    if price_name is None:
+def _why_no_cost(attempts: pl.LazyFrame, name: str | None, scoring: Scoring) -> str:
+    if name is None:
         return "cost_usd is missing"
+    of_model = scoring.all_prices[name]
+    first, day = of_model[0].valid_from, pl.col("attempted_on")
     uncounted = pl.col("input_tokens").is_null() | pl.col("output_tokens").is_null()
-    unpriced = (pl.col("cache_read_tokens") > 0) & pl.lit(scoring.all_prices[price_name].cache_read is None)
+    uncached = any(price.cache_read is None for price in of_model)
     reason = (
         pl.when(uncounted)
         .then(pl.lit("input_tokens or output_tokens is missing"))
-        .when(unpriced)
-        .then(pl.lit(f"the price '{price_name}' has no 'cache_read'"))
-        .otherwise(pl.lit(f"the price '{price_name}' gives more than ${MAX_AMOUNT:,}"))
+        .when(day.is_null() & pl.lit(first is not None))
+        .then(pl.lit(f"every price of '{name}' has a date, and the attempt has none, such as 'started_at'"))
+        .when(day < str(first or ""))
+        .then(pl.lit(f"the first price of '{name}' is valid from {first}"))
+        .when((pl.col("cache_read_tokens") > 0) & pl.lit(uncached))
+        .then(pl.lit(f"the price '{name}' has no 'cache_read'"))
+        .otherwise(pl.lit(f"the price '{name}' gives more than ${MAX_AMOUNT:,}"))
     )
     return ", or ".join(attempts.select(reason.alias("reason").unique().sort()).collect()["reason"])
 

@@ -28,6 +28,7 @@ from touchstone.inference.exact import exact_total
 from touchstone.inference.ratios import cost_of_pass_interval
 from touchstone.inference.uncertainty import Interval
 from touchstone.metrics.keys import MODEL_TIER
+from touchstone.storage.batches import batches
 from touchstone.tables import TABLES
 
 # Figures whose relative difference is smaller are equal up to rounding.
@@ -91,6 +92,12 @@ def with_cell_ids(rows: pl.LazyFrame, entries: pl.DataFrame, indexed: pl.DataFra
         .join(entries.lazy().with_row_index("entry"), on=MODEL_TIER)
         .with_columns(cell=pl.col("entry").cast(pl.Int64) * indexed.height + pl.col("problem"))
     )
+
+
+def model_batches(entries: pl.DataFrame) -> Iterator[list[str]]:
+    """The models in batches of a few hundred megabytes of decided attempts, because these are sorted in memory."""
+    by_model = entries.group_by("model", maintain_order=True).agg(pl.col("decided").sum())
+    return batches(dict(by_model.iter_rows()))
 
 
 def unit_counts(outcomes: ProblemOutcomes, clusters: pl.Series) -> Integers:

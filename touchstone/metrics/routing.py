@@ -22,6 +22,7 @@ from touchstone.metrics.economics import (
     bootstrap_estimates,
     cheapest,
     index_problems,
+    model_batches,
     problem_outcomes,
     resampling_sums,
     unit_counts,
@@ -31,8 +32,6 @@ from touchstone.metrics.keys import MODEL_TIER
 from touchstone.tables import TABLES
 
 POLICIES = ("single", "suite", "problem")
-# Attempts that are sorted at once: about 200 MB.
-_BATCH = 2_000_000
 
 
 def routing(problem_scores: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings) -> pl.LazyFrame:
@@ -190,16 +189,9 @@ def _halves(attempt_scores: pl.LazyFrame, entries: pl.DataFrame, indexed: pl.Dat
             in_both=pl.col("n_1") > 0,
         )
         .collect(engine="streaming")
-        for models in _model_batches(entries)
+        for models in model_batches(entries)
     ]
     return pl.concat(batches).sort("cell")
-
-
-def _model_batches(entries: pl.DataFrame) -> list[list[str]]:
-    """The models in groups of about `_BATCH` decided attempts, or of one model."""
-    by_model = entries.group_by("model", maintain_order=True).agg(pl.col("decided").sum())
-    batch = (pl.col("decided").cum_sum() - pl.col("decided")) // _BATCH
-    return by_model.group_by(batch.alias("batch"), maintain_order=True).agg("model")["model"].to_list()
 
 
 def _shared_problems(halves: pl.DataFrame, problems: int) -> _SharedProblems | None:

@@ -12,6 +12,8 @@ import polars as pl
 
 from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.comparison.verdicts import describe_shortage
+from touchstone.metrics.attempts import PRICE_COLUMNS
+from touchstone.metrics.budgets import budget_text, crossing_sentences
 from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
@@ -36,9 +38,11 @@ from touchstone.publish.table_columns import (
 )
 from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
-from touchstone.vocabulary import OUTCOME_WORDS, PROBLEM_VERDICTS, VERSION
+from touchstone.vocabulary import OUTCOME_WORDS, PROBLEM_VERDICTS, RESOURCES, VERSION
 
 _MAX_SUITES = 6
+# Budgets of each resource that are shown as figures, and models and tiers whose curves are compared.
+_BUDGETS, _MAX_CROSSED = 5, 6
 _MAX_QUARANTINE = 200
 _MAX_FLAGS = 200
 _MAX_SHORTAGES = 3
@@ -382,6 +386,40 @@ def _cost_of_pass(row: Row) -> Cell:
         return Cell(dollars(value), value)
     low, high = ("∞" if end == float("inf") else dollars(end) for end in ends)
     return Cell(f"{dollars(value)} [{low}, {high}]", value)
+
+
+def budgets(run: ReportedRun) -> ResultTable:
+    """The share of problems solved within a few budgets of each resource, and where curves cross."""
+    curves = run.table("budget_curves").drop_nulls("share_solved")
+    place, budgets = pl.col("budget").rank("dense").over("resource"), pl.col("budget").n_unique().over("resource")
+    shown = curves.filter(place * _BUDGETS // budgets > (place - 1) * _BUDGETS // budgets)
+    columns = [
+        Column("budget per problem", lambda row: Cell(budget_text(row["resource"], row["budget"])), "label"),
+        *_sides(run),
+        estimate("solved", "share_solved"),
+        count("problems"),
+    ]
+    rows = _ranked(run, shown).sort(pl.col("resource").cast(pl.Enum([*RESOURCES])), "budget", maintain_order=True)
+    title = f"share of problems solved within a budget {_level(run)}"
+    notes = crossing_sentences(curves, run.sides[:_MAX_CROSSED])
+    return ResultTable("budgets-table", title, columns, rows, "budget_curves", notes)
+
+
+def prices(run: ReportedRun) -> ResultTable:
+    """The prices that costs were computed with, and how old they were."""
+    columns = [
+        name("model"),
+        name("price", "priced_as"),
+        name("stated in", "stated_in"),
+        label("valid from", "valid_from"),
+        *(name(column.removesuffix("_price").replace("_", " "), column, kind="number") for column in PRICE_COLUMNS),
+        count("attempts"),
+        label("first attempt", "first_date"),
+        label("last attempt", "last_date"),
+        count("age in days", "age_days"),
+    ]
+    title = "prices of tokens, in US dollars per million, and how old each was at the last attempt"
+    return ResultTable("prices-table", title, columns, _ranked(run, run.table("prices")), "prices")
 
 
 def routing(run: ReportedRun) -> ResultTable:
@@ -955,6 +993,7 @@ _FORMULAS = (
     ("uplift", "(composite median - that of the baseline tier) / that of the baseline tier", "tiers"),
     ("suite score", "passed cases / all cases; overall: the unweighted mean over suites", "suite_scores"),
     ("cost of pass", "mean cost / mean pass rate of decided attempts; infinite if nothing passes", "economics"),
+    ("solved within a budget", "attempts at a problem are tried in turn until one passes", "budget_curves"),
     ("flip rate", "share of problems with several attempts that some attempts solve and others do not", "reliability"),
     (
         "suspect problem",

@@ -55,7 +55,7 @@ def scoring_settings(scoring: Scoring) -> dict[str, object]:
 def flat_settings(section: BaseModel, prefix: str = "") -> Iterator[tuple[str, object]]:
     """The fields of a section and of the sections in it; a mapping is one value."""
     plain = section.model_dump(mode="json")
-    for name in type(section).model_fields:
+    for name in plain:
         value = getattr(section, name)
         if isinstance(value, BaseModel):
             yield from flat_settings(value, f"{prefix}{name}.")

@@ -54,6 +54,16 @@ def economics(models: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+def budget_curves(models: Sequence[str], budgets: int = 40) -> pl.DataFrame:
+    rows = [
+        {"model": model, "tier": "T0", "resource": "dollars", "budget": 0.01 * 1.123**nth, "problems": 8}
+        | {"share_solved": _rate(place) * nth / budgets}
+        | _interval(_rate(place) * nth / budgets)
+        for (place, model), nth in itertools.product(enumerate(models), range(budgets))
+    ]
+    return pl.DataFrame(rows)
+
+
 def tiers(models: Sequence[str]) -> pl.DataFrame:
     def row(place: int, model: str, tier: str) -> dict[str, object]:
         baseline = tier == "T0"
@@ -198,6 +208,7 @@ TABLE_OF: dict[str, Callable[[Sequence[str]], pl.DataFrame]] = {
     "pass_at_k_curves": pass_at_k,
     "pass_hat_k": reliability_curve,
     "cost_quality": economics,
+    "budget_curves": budget_curves,
     "tier_uplift": tiers,
     "suite_heatmap": suite_scores,
     "problem_heatmap": problem_statistics,

@@ -43,6 +43,7 @@ _ALL = (
     Chart("pass_at_k_curves", "pass@k by number of attempts", "pass_at_k", _LEVEL),
     Chart("pass_hat_k", "pass@k and pass^k", "reliability_curve", _LEVEL),
     Chart("cost_quality", "Cost and quality", "economics", _LEVEL),
+    Chart("budget_curves", "Solved within a budget", "budget_curves", _LEVEL),
     Chart("tier_uplift", "Uplift by tier", "tiers", _LEVEL),
     Chart("suite_heatmap", "Score by suite", "suite_scores", _LEVEL),
     Chart("problem_heatmap", "Pass rate by problem", "problem_statistics"),

@@ -1,4 +1,4 @@
-"""Cost against quality: which model is worth its price."""
+"""Cost against quality: which model is worth its price, and what is solved within a budget."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,9 @@ from typing import NamedTuple
 import polars as pl
 
 from touchstone.publish.charts import NothingToDraw, frames, vega
+from touchstone.publish.charts.lines import HIGHLIGHTED, interval_mark, series_lines
 from touchstone.publish.charts.theme import WIDTH
+from touchstone.vocabulary import RESOURCES
 
 _HEIGHT = 340
 _LABELLED = 12
@@ -98,6 +100,48 @@ def _chart(rows: pl.DataFrame) -> vega.Spec:
         width=WIDTH,
         height=_HEIGHT,
     )
+
+
+def budget_curves(
+    frame: pl.LazyFrame, *, resource: str | None = None, settings: pl.LazyFrame | None = None
+) -> vega.Spec:
+    """The share of problems solved within a budget, on a log axis: of dollars, else of tokens or seconds."""
+    figures = ("resource", "budget", "share_solved", "ci_low", "ci_high", "ci_method", "problems")
+    every = frames.side_rows(frame, "budget_curves", *figures)
+    resource = resource or next(name for name in RESOURCES if name in every["resource"])
+    rows = every.filter(pl.col("resource") == resource).drop("resource", "model", "tier")
+    unknown = rows.filter(pl.col("share_solved").is_null())["side"].unique().sort()
+    drawn = rows.filter(pl.col("share_solved").is_not_null() & (pl.col("budget") > 0)).sort("budget")
+    if drawn.is_empty():
+        raise NothingToDraw(f"nothing to draw: the table 'budget_curves' has no known budget of {resource} above 0")
+    last = drawn.group_by("side").agg(pl.col("share_solved").last()).sort(-pl.col("share_solved"), "side")
+    grey = last.height - HIGHLIGHTED
+    drawn = frames.with_labels(
+        drawn.join(last.select("side", rank=pl.int_range(pl.len())), on="side"), "side", length=28
+    )
+    # A grey line needs fewer points.
+    kept = (pl.col("rank") < HIGHLIGHTED) | (pl.col("budget").rank("dense") % 4 == 1)
+    drawn = drawn.filter(kept).sort("rank", "budget").rename({"ci_low": "low", "ci_high": "high"})
+    drawn = drawn.with_columns(position="budget", end="label").with_columns(pl.col(pl.Float64).round_sig_figs(6))
+    level, mark = frames.confidence_level(settings), interval_mark(drawn)
+    lines = frames.caption(
+        frames.count_sentence(drawn, "problems", "problem"),
+        "Attempts at a problem are tried one after the other until one passes.",
+        frames.interval_sentence(drawn, "the share", low="low", level=level, mark=mark),
+        f"In colour: the best {HIGHLIGHTED} at the largest budget; grey: the other {grey:,}." if grey > 0 else None,
+        f"Not shown, {resource} unknown: {frames.named(unknown)}." if len(unknown) else None,
+    )
+    low, high = _ends(drawn["budget"])
+    axis = vega.field(
+        "position:Q",
+        title=f"{'US dollars' if resource == 'dollars' else resource} per problem (log scale)",
+        scale={"type": "log", "domain": [low, high], "nice": False},
+        axis={"format": "$~r" if resource == "dollars" else "~s", "values": _log_ticks(low, high)},
+    )
+    of_point = {"share_solved": "solved|.4f", "low": "CI low|.4f", "high": "CI high|.4f", "ci_method": "CI method"}
+    tips = frames.tooltip(side="model", budget="budget|.3~r", **of_point, problems="problems|,d")
+    chart = series_lines(drawn, axis, "share_solved", y_title="share of problems solved", log=True, tooltip=tips)
+    return frames.titled(chart, f"Solved within a budget of {resource}", lines)
 
 
 def _with_corners(rows: pl.DataFrame, low: float, high: float, rates: list[float]) -> pl.DataFrame:

@@ -62,8 +62,8 @@ SECTIONS = (
         "costs",
         "Costs",
         "Cost of pass is the mean cost of an attempt divided by the pass rate: what one working fix costs.",
-        (tables.costs, tables.routing),
-        ("cost_quality",),
+        (tables.costs, tables.budgets, tables.prices, tables.routing),
+        ("cost_quality", "budget_curves"),
     ),
     Section(
         "comparison",
