@@ -28,6 +28,7 @@ PUBLISHED_IN_ORDER = (
     "summary_pass_at_k",
     "model_csvs",
     "history",
+    "failure_modes",
     "problem_history",
     "run_log",
     "report",

@@ -159,6 +159,7 @@ class Evaluation:
             "validated_fixes": lambda: self.validation.validated_fixes(),
             "mutants": lambda: self._write_mutants(),
             "history": lambda: self.publish.history(),
+            "failure_modes": lambda: self.publish.failure_modes(),
             "problem_history": lambda: self.publish.problem_history(),
             "run_log": lambda: self.publish.run_log(),
         }
@@ -181,6 +182,7 @@ class Evaluation:
             "audit_flags": self.pass_audit.audit_flags,
             "baseline_verdicts": self.gate.baseline_verdicts,
             "comparability": self.gate.comparability,
+            "failure_changes": self.gate.failure_changes,
             "regressions": self.gate.regressions,
             "regression_counts": self.gate.regression_counts,
         }

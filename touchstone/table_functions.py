@@ -23,6 +23,7 @@ from touchstone.metrics import checks as metric_checks
 from touchstone.metrics.aggregates import model_statistics, problem_frontier, problem_statistics
 from touchstone.metrics.attempts import attempt_scores
 from touchstone.metrics.economics import economics
+from touchstone.metrics.failures import failures
 from touchstone.metrics.pass_at_k import pass_at_k, problem_pass_at_k
 from touchstone.metrics.problem_scores import problem_scores
 from touchstone.metrics.reliability import reliability, reliability_curve
@@ -38,6 +39,7 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "problem_pass_at_k": problem_pass_at_k,
     "pass_at_k": pass_at_k,
     "slices": slices,
+    "failures": failures,
     "attempt_scores": attempt_scores,
     "problem_scores": problem_scores,
     "tier_statistics": tier_statistics,

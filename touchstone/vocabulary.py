@@ -117,6 +117,9 @@ VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpo
 # Those that conclude nothing.
 OPEN_VERDICTS = ("no evidence", "underpowered")
 
+# What became of a failure mode since the baseline.
+MODE_CHANGES = ("new", "grown", "shrunk", "gone", "unchanged")
+
 # Whether an attempt passed, in words.
 OUTCOME_WORDS = {True: "passed", False: "failed", None: "undecided"}
 

@@ -554,6 +554,28 @@ def regressions(run: ReportedRun) -> ResultTable:
     return ResultTable("regressions-table", title, columns, rows, "regressions")
 
 
+def failure_modes(run: ReportedRun) -> ResultTable:
+    """Why attempts fail, the most common reason first; each leads to a case that the page shows, if it shows one."""
+    rows = run.table("failure_modes").filter((pl.col("attempts") > 0) | (pl.col("mode_change") == "gone"))
+    cases = run.scan("failures").select("fingerprint", "model", "tier", "oid").sort(pl.all()).collect().iter_rows()
+    shown = ((mode, run.case_links[key]) for mode, *key_of in cases if (key := tuple(key_of)) in run.case_links)
+    links: dict[str, str] = {}
+    for mode, link in shown:
+        links.setdefault(mode, link)
+    has_changes = rows["mode_change"].count() > 0
+    columns = [
+        Column("reason", lambda row: Cell(visible(row["fingerprint"]), link=links.get(row["fingerprint"], "")), "text"),
+        count("attempts"),
+        count("problems", rank=1),
+        count("models", rank=2),
+        *([verdict("change", "mode_change")] if has_changes else []),
+        label("first seen", "first_snapshot", rank=4),
+        label("last seen", "last_snapshot", rank=3),
+        prose("for example", "example"),
+    ]
+    return ResultTable("failure-modes-table", "Failed attempts by reason", columns, rows, "failure_modes")
+
+
 def _problem(run: ReportedRun) -> Callable[[Row], Cell]:
     """A problem's id, which leads to the attempts at it if the page shows them."""
     return lambda row: Cell(visible(row["oid"]), link=run.case_links.get((row["model"], row["tier"], row["oid"]), ""))

@@ -1,9 +1,9 @@
 """The pages of the dashboard, as a Starlette app. Each is drawn from its address alone and needs no script.
 
 `/` the leaderboard, `/problems` of one of its rows, `/attempts` at one of those or of all models, `/attempt` one of
-them or two side by side, `/audit` whether the problems can be trusted, `/charts`, `/compare` two runs or models,
-`/sql`. `/save/NAME.FORMAT` has the rows of a page as a file, and `/comment` and `/rule` take what somebody says about
-an attempt.
+them or two side by side, `/failures` why they fail, `/audit` whether the problems can be trusted, `/charts`, `/compare`
+two runs or models, `/sql`. `/save/NAME.FORMAT` has the rows of a page as a file, and `/comment` and `/rule` take what
+somebody says about an attempt.
 """
 
 import hmac
@@ -64,6 +64,7 @@ _PACKAGE = "touchstone.publish.dashboard"
 _VIEWS = {
     "/": "Results",
     "/attempts": "Attempts",
+    "/failures": "Failures",
     "/audit": "Problem audit",
     "/charts": "Charts",
     "/compare": "Side by side",
@@ -110,7 +111,11 @@ class View:
 
     @property
     def ended(self) -> dict[str, tuple[str, ...]]:
-        return {"outcomes": self.address.all("outcome"), "failures": self.address.all("failure")}
+        return {
+            "outcomes": self.address.all("outcome"),
+            "failures": self.address.all("failure"),
+            "modes": self.address.all("mode"),
+        }
 
     # The rows of the pages
 
@@ -140,6 +145,10 @@ class View:
     @cached_property
     def audited(self) -> pl.DataFrame:
         return lists.audited_problems(self.selection)
+
+    @cached_property
+    def failures(self) -> pl.DataFrame:
+        return lists.failure_list(self.selection)
 
     @cached_property
     def compared(self) -> SideBySide:
@@ -175,6 +184,7 @@ class View:
             named += [
                 ("outcome", "Outcomes", _same(lists.OUTCOMES)),
                 ("failure", "Failures", _same(lists.failures_of(self.run))),
+                ("mode", "Reasons", _same(lists.modes_of(self.run))),
             ]
         return [(name, label, self._choices(name, values)) for name, label, values in named]
 
@@ -317,6 +327,17 @@ def _audit(view: View) -> dict[str, Any]:
     }
 
 
+def _failures(view: View) -> dict[str, Any]:
+    """Why attempts fail; a reason leads to the attempts."""
+    heading = "Why do they fail?"
+    if view.failures.is_empty():
+        return {"heading": heading, "message": "No failed attempt here has diagnostics or an error: why is not known."}
+    table = shown_table(
+        view.failures, view.address, heading, lambda row: view.address.link("/attempts", mode=row["fingerprint"])
+    )
+    return {"heading": heading, "hint": "Choose a reason to see its attempts.", "table": table, "save": "failures"}
+
+
 def _charts(view: View) -> dict[str, Any]:
     titles = chart_titles(view.run)
     name = view.address.get("chart") or next(iter(titles.values()), "")
@@ -378,6 +399,7 @@ _PAGES: dict[str, Callable[[View], dict[str, Any]]] = {
     "/problems": _problems,
     "/attempts": _attempts,
     "/attempt": _attempt,
+    "/failures": _failures,
     "/audit": _audit,
     "/charts": _charts,
     "/compare": _compare,
@@ -387,6 +409,7 @@ _ROWS: dict[str, Callable[[View], Any]] = {
     "leaderboard": lambda view: view.leaderboard,
     "problems": lambda view: view.problems,
     "attempts": lambda view: view.attempts,
+    "failures": lambda view: view.failures,
     "problem_audit": lambda view: view.audited,
     "changed_cases": lambda view: view.compared.cases,
     "query": lambda view: view.query,

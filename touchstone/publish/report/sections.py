@@ -117,6 +117,13 @@ SECTIONS = (
         ("outcome_funnel",),
     ),
     Section(
+        "failures",
+        "Why do they fail?",
+        "Failed attempts by the first reason that their diagnostics give, without what varies between failures of one "
+        "kind. New and gone modes may be chance; grown and shrunk ones are significant (Holm).",
+        (tables.failure_modes,),
+    ),
+    Section(
         "pass_audit",
         "Were the passes earned?",
         "Fixes and transcripts are searched for signs that a pass was not earned. No flag changes a verdict: beside "
