@@ -615,6 +615,13 @@ FIELDS: dict[str, Field] = {
     ),
     "first_snapshot": text("First snapshot with such a failure."),
     "last_snapshot": text("Last snapshot with such a failure."),
+    # factors
+    "factor": identifier("Column of the attempts."),
+    "level": identifier("Value of the column; `(missing)` if an attempt has none."),
+    "reference": identifier("First level of the factor, which the level is compared with."),
+    "other_factor": text("Second factor of an interaction."),
+    "other_level": text("Level of the second factor."),
+    "other_reference": text("First level of the second factor."),
     # publish
     "snapshot": identifier("Snapshot that the figures are from."),
     "made_at": text("When the run finished, in UTC.", nullable=False),

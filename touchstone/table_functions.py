@@ -15,6 +15,7 @@ from touchstone.audit.problems import audited_leaderboard, problem_audit
 from touchstone.audit.readings import pass_at_k_readings, verdict_readings
 from touchstone.checks import CheckResult
 from touchstone.comparison.comparability import models_comparable
+from touchstone.comparison.factor_effects import factor_effects
 from touchstone.comparison.pairs import model_comparison
 from touchstone.comparison.registered_plan import as_planned, registered_plan
 from touchstone.comparison.slice_leaders import best_in_slices
@@ -23,6 +24,7 @@ from touchstone.metrics import checks as metric_checks
 from touchstone.metrics.aggregates import model_statistics, problem_frontier, problem_statistics
 from touchstone.metrics.attempts import attempt_scores
 from touchstone.metrics.economics import economics
+from touchstone.metrics.factors import factors
 from touchstone.metrics.failures import failures
 from touchstone.metrics.pass_at_k import pass_at_k, problem_pass_at_k
 from touchstone.metrics.problem_scores import problem_scores
@@ -59,6 +61,8 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "routing": routing,
     "routing_policies": routing_policies,
     "model_comparison": model_comparison,
+    "factors": factors,
+    "factor_effects": factor_effects,
     "pass_audit": pass_audit,
     "pass_at_k_readings": pass_at_k_readings,
     "verdict_readings": verdict_readings,

@@ -31,6 +31,7 @@ from touchstone.vocabulary import (
     DEFAULT_SUITE,
     DEFAULT_TIER,
     DIFFERENCE_CI_METHODS,
+    EFFECTS,
     FILE_STATUSES,
     MEDIAN_CI_METHODS,
     PROBLEM_VERDICTS,
@@ -38,6 +39,7 @@ from touchstone.vocabulary import (
     RULINGS,
     SHARE_CI_METHODS,
     STATUSES,
+    TESTS,
     UNPAIRED_CI_METHODS,
     VERDICTS,
 )
@@ -61,7 +63,7 @@ class Table:
 
     `per_model` tables have a part per model. With `by_model` there is one part for all models, sorted by model, but the
     rows of a model depend only on that model's rows of what is read, so that only changed models are made again; see
-    `storage.model_rows`.
+    `storage.model_rows`. `further_columns` is the setting that names columns of the input which it reads of `attempts`.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Table:
     extras: str | None = None
     per_model: bool = False
     by_model: bool = False
+    further_columns: str | None = None
     against_baseline: bool = False
     step: bool = False
     written_with: str | None = None
@@ -458,6 +461,23 @@ _FIGURES = [
         unique=False,
         by_model=True,
     ),
+    _metrics(
+        "factors",
+        "pass@1 with its confidence interval per level of each configured factor; empty if none is.",
+        "model, tier and level of a factor",
+        _fields(
+            "model tier factor level problems attempts pass_at_1 ci_low ci_high ci_method ci_units",
+            interval_of="pass_at_1",
+            problems="Problems with a decided attempt at this level.",
+            attempts="Decided attempts at this level.",
+            pass_at_1="Mean over these problems of the pass rate of their attempts at this level.",
+        ),
+        ("model", "tier", "factor", "level"),
+        code=("touchstone.metrics.factors",),
+        reads=("attempts", "outcomes", "problems"),
+        settings=("factors", "intervals"),
+        further_columns="factors",
+    ),
     _scores(
         "settings",
         "The settings that the figures depend on, and the evaluation's name. SQL macros take their weights from here.",
@@ -473,6 +493,7 @@ _FIGURES = [
             "comparison",
             "scoring",
             "slices",
+            "factors",
             "checks",
             "validation.success",
             "validation.test_edits",
@@ -804,6 +825,34 @@ _FIGURES = [
         code=("touchstone.comparison.pairs",),
         reads=("problem_pass_at_k", "problems"),
         settings=PAIR_SETTINGS,
+    ),
+    _comparison(
+        "factor_effects",
+        "What each level of a factor changes, and how two factors interact, paired by problem; empty without factors.",
+        "model, tier and effect",
+        _fields(
+            "model tier kind factor level reference other_factor other_level other_reference problems difference "
+            "ci_low ci_high ci_method ci_units test p_value p_adjusted",
+            interval_of="difference",
+            kind=one_of("`main`: the effect of one factor; `interaction`: how it depends on another.", EFFECTS),
+            level="Level whose effect this is.",
+            problems="Problems with attempts at all levels in question.",
+            difference=figure(
+                "main: pass@1 at level minus that at reference, within problems, other factors held equal; "
+                "interaction: that at other_level minus that at other_reference. Null without such problems."
+            ),
+            ci_low=figure("Lower end of the confidence interval of difference, not adjusted."),
+            ci_high=figure("Upper end of the confidence interval of difference."),
+            ci_method=ci_method("difference", DIFFERENCE_CI_METHODS),
+            test=one_of("Test of the null hypothesis of no effect, as in model_comparison.", TESTS, nullable=True),
+            p_adjusted="p_value adjusted for all effects of the run (Holm).",
+        ),
+        ("model", "tier", "factor", "level", "other_factor", "other_level"),
+        code=("touchstone.comparison.factor_effects",),
+        reads=("attempts", "outcomes", "problems"),
+        settings=("factors", *PAIR_SETTINGS),
+        unique=False,
+        further_columns="factors",
     ),
     _comparison(
         "baseline_verdicts",

@@ -117,6 +117,9 @@ VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpo
 # Those that conclude nothing.
 OPEN_VERDICTS = ("no evidence", "underpowered")
 
+# Effects of factors.
+EFFECTS = ("main", "interaction")
+
 # What became of a failure mode since the baseline.
 MODE_CHANGES = ("new", "grown", "shrunk", "gone", "unchanged")
 

@@ -97,6 +97,7 @@ def summary_line(selection: Selection, board: pl.DataFrame) -> str:
 _TABLES = (
     "failures",
     "failure_modes",
+    "factors",
     "problem_audit",
     "regressions",
     "problem_statistics",

@@ -75,7 +75,7 @@ def why_they_fail(run: ReportedRun) -> list[str]:
     for row in modes.head(_MOST_MODES).iter_rows(named=True):
         change = f", {row['mode_change']} since the baseline" if row["mode_change"] in ("new", "grown") else ""
         where = f"{counted(row['problems'], 'problem')}, {counted(row['models'], 'model')}{change}"
-        lines.append(f"{row['fingerprint']}: {counted_of(row['attempts'], failed, 'failed attempt')} ({where})")
+        lines.append(f"{counted_of(row['attempts'], failed, 'failed attempt')} ({where}): {row['fingerprint']}")
     rest, known = modes[_MOST_MODES:], int(modes["attempts"].sum())
     others = [f"{counted(rest.height, 'other way', 'other ways')}: {rest['attempts'].sum():,}"] if rest.height else []
     others += [f"no reason known: {failed - known:,}"] if failed > known else []
