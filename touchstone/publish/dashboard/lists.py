@@ -163,7 +163,7 @@ def failure_list(selection: Selection) -> pl.DataFrame:
     if selection.run.has("failure_modes"):
         known = selection.run.scan("failure_modes").select("fingerprint", "mode_change", "first_snapshot").collect()
         modes = modes.join(known, on="fingerprint", how="left")
-    modes = modes.select(name for name in modes.columns if name == "fingerprint" or modes[name].count())
+    modes = modes.select(name for name in modes.columns if modes.is_empty() or modes[name].count())
     return modes.sort(-pl.col("attempts"), "fingerprint")
 
 

@@ -11,7 +11,6 @@ from touchstone.comparison.compare import (
     validation_remarks,
     verdict_lines,
 )
-from touchstone.comparison.failure_modes import compare_failures, describe_changes
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import comparison_settings, sentence
 from touchstone.errors import TouchstoneError
@@ -60,8 +59,7 @@ def side_by_side(before: Side, after: Side, filters: Filters) -> SideBySide:
         lines = ["The two sides have no model and tier in common, so there is no verdict."]
     counts = {str(kind): int(count) for kind, count in cases.group_by("kind").len().sort("kind").iter_rows()}
     changed = cases.filter(pl.col("kind") != "unchanged").sort("delta", "model", "tier", "oid", nulls_last=True)
-    modes = describe_changes(compare_failures(old, new, comparison_settings(config)), config.comparison.alpha)
-    return SideBySide(lines, [*validation_remarks(old, new, options), *modes], counts, changed)
+    return SideBySide(lines, validation_remarks(old, new, options), counts, changed)
 
 
 def _common_name(before: Side, after: Side) -> str | None:
@@ -76,14 +74,10 @@ def _common_name(before: Side, after: Side) -> str | None:
 def _input(side: Side, filters: Filters, name: str | None) -> ComparisonInput:
     """The attempts of a side; those of its model under another name if there is one."""
     chosen = Selection(side.run, filters.of_attempts)
-    opened = open_input(str(side.run.folder))
-    # A snapshot has no diagnostics to choose from by suite.
-    by_suite = side.run.has("failures") and side.run.has("outcomes")
     opened = replace(
-        opened,
+        open_input(str(side.run.folder)),
         attempt_scores=chosen.frame("attempt_scores"),
         problems=chosen.frame("problems"),
-        failures=chosen.frame("failures") if by_suite else opened.failures.filter(not filters.suites),
     )
     if name is None:
         return opened
@@ -92,6 +86,5 @@ def _input(side: Side, filters: Filters, name: str | None) -> ComparisonInput:
     return replace(
         opened,
         attempt_scores=opened.attempt_scores.filter(own).with_columns(renamed),
-        failures=opened.failures.filter(own).with_columns(renamed),
         validators=validators.filter(own).with_columns(renamed) if validators is not None else None,
     )
