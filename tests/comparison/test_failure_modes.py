@@ -28,7 +28,7 @@ def side(*modes: str) -> ComparisonInput:
         for place, mode in enumerate(modes)
         if mode != "-"
     ]
-    return ComparisonInput("", pl.LazyFrame(scores), failures=pl.LazyFrame(failed))
+    return ComparisonInput("", pl.LazyFrame(scores), failures=pl.DataFrame(failed))
 
 
 def test_new_grown_and_gone_by_hand() -> None:

@@ -345,11 +345,10 @@ def _renamed(evaluation: ComparisonInput, model: str, options: CompareOptions) -
     if validators is not None:
         validators = _selected(validators.lazy(), options).with_columns(model=pl.lit(model)).collect()
     only, scores = _models(evaluation, options), _selected_scores(evaluation, options).with_columns(model=pl.lit(model))
-    settings, files = (
+    settings, files, failures = (
         rows.filter(pl.col("model").is_in(only)).with_columns(model=pl.lit(model)) if rows is not None else None
-        for rows in (evaluation.settings, evaluation.files)
+        for rows in (evaluation.settings, evaluation.files, evaluation.failures)
     )
-    failures = evaluation.failures.filter(pl.col("model").is_in(only)).with_columns(model=pl.lit(model))
     return replace(
         evaluation, attempt_scores=scores, validators=validators, settings=settings, files=files, failures=failures
     )

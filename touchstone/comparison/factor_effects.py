@@ -32,6 +32,8 @@ from touchstone.tables import TABLES
 _CELLS = ("11", "12", "21", "22")
 # No name starts with this character.
 _SEPARATOR = "\x1f"
+# Smaller standard errors are rounding errors.
+_ROUNDING = 1e-12
 _EFFECT = ("difference", "ci_low", "ci_high", "ci_method", "ci_units", "test", "p_value")
 
 Row = dict[str, Any]
@@ -133,8 +135,8 @@ def difference_of_differences(cells: pl.DataFrame, settings: ComparisonSettings)
     name, p_value = sign_permutation_test(
         PairedUnits(sums, counts, problems, exact), settings.permutations, settings.seed
     )
-    given = (np.array([each]) for each in (mean, error if error > 1e-12 else 0.0, degrees, units_count, evidence))
-    limits = difference_limits(*given, settings.confidence)
+    given = [np.array([each]) for each in (mean, error if error > _ROUNDING else 0.0, degrees, units_count, evidence)]
+    limits = difference_limits(given[0], given[1], given[2], given[3], given[4], settings.confidence)
     limits = consistent_with_test(limits, np.array([mean]), np.array([p_value <= 1 - settings.confidence]))
     ends = {"ci_low": 2 * float(limits.low[0]), "ci_high": 2 * float(limits.high[0]), "ci_method": limits.methods[0]}
     return {"difference": 2 * mean, **ends, "ci_units": units_count, "test": name, "p_value": p_value}

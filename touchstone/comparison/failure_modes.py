@@ -42,9 +42,8 @@ def failure_modes(failures: pl.DataFrame, changes: pl.DataFrame, spans: pl.DataF
 def compare_failures(before: "ComparisonInput", after: "ComparisonInput", settings: ComparisonSettings) -> pl.DataFrame:
     """The table `failure_changes`, largest first; empty if neither side knows why an attempt failed."""
     schema = TABLES["failure_changes"].dtypes
-    sides = [
-        each.failures.select(*PROBLEM_KEY, "fingerprint", "attempts", "example").collect() for each in (before, after)
-    ]
+    none = pl.DataFrame(schema=TABLES["failures"].dtypes)
+    sides = [none if each.failures is None else each.failures for each in (before, after)]
     if not any(each.height for each in sides):
         return pl.DataFrame(schema=schema)
     cases = _cases(before, after)

@@ -118,7 +118,7 @@ class Gate:
         """Every failure mode compared with the pinned baseline; empty without one."""
         if self.baseline is None:
             return pl.LazyFrame(schema=TABLES["failure_changes"].dtypes)
-        run = ComparisonInput(_THIS_RUN, scores, problems, failures=failures)
+        run = ComparisonInput(_THIS_RUN, scores, problems, failures=failures.collect())
         statistics = ComparisonSettings(*settings)  # type: ignore[arg-type]
         return compare_failures(_frozen(self.baseline), run, statistics).lazy()
 

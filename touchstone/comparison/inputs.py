@@ -8,7 +8,7 @@ recorded outcome has no score. Readers are imported only for files, because a co
 import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ class ComparisonInput:
     `quarantine` holds the refused rows of its files, `notes` what to know about them. `validators` are those that
     decided the outcomes, or None if that is not known. `settings` are those that its files state (the table
     `source_settings`), `files` the digests of these by model, and `configured` the settings of its run, likewise.
-    `failures` is the table of that name: why attempts failed, as far as that is known.
+    `failures` is the table of that name: why attempts failed; None if that is not known.
     """
 
     label: str
@@ -50,7 +50,7 @@ class ComparisonInput:
     settings: pl.DataFrame | None = None
     files: pl.DataFrame | None = None
     configured: Mapping[str, str] | None = None
-    failures: pl.LazyFrame = field(default_factory=lambda: pl.LazyFrame(schema=TABLES["failures"].dtypes))
+    failures: pl.DataFrame | None = None
 
 
 def open_input(
@@ -111,7 +111,7 @@ def _open_folder(label: str, folder: Path) -> ComparisonInput:
         settings=settings.select(STATED).collect() if settings is not None else None,
         files=files.select("model", "sha256").collect() if files is not None else None,
         configured=dict(configured.select("key", "value").collect().iter_rows()) if configured is not None else None,
-        **({} if failures is None else {"failures": failures}),
+        failures=failures.collect() if failures is not None else None,
     )
 
 
@@ -181,7 +181,7 @@ def _open_files(
         tuple(rows.notes),
         source_settings_frame(rows.discovery),
         _digests(rows.discovery),
-        failures=pl.concat([failures(each) for each in outcomes]),
+        failures=pl.concat([failures(each).collect() for each in outcomes]),
     )
 
 

@@ -40,21 +40,15 @@ def factors(
         for name in names
     )
     found = estimates(outcome_counts(outcome_histogram(by_level.lazy(), problems, _GROUP).collect(), _GROUP), 1)
+    levels = [(name, level) for name in names for level in levels_of(counts, name)]
+    order: dict[tuple[str | None, ...], int] = {level: place for place, level in enumerate(levels)}
     rows = []
-    for key, estimate in found.items():
-        weights = estimate.eligible.problems
-        figures = mean_figures(estimate, int(weights.sum()), int(weights.sum()), intervals)
-        own = {"attempts": int((estimate.eligible.n * weights).sum()), "pass_at_1": figures["pass_at_k"]}
+    for key in sorted(found, key=lambda key: (*map(str, key[:2]), order[key[2:]])):
+        eligible = found[key].eligible
+        problems_here = int(eligible.problems.sum())
+        figures = mean_figures(found[key], problems_here, problems_here, intervals)
+        own = {"attempts": int((eligible.n * eligible.problems).sum()), "pass_at_1": figures["pass_at_k"]}
         rows.append(dict(zip(_GROUP, key, strict=True)) | figures | own)
-    orders = {name: levels_of(counts, name) for name in names}
-    rows.sort(
-        key=lambda row: (
-            row["model"],
-            row["tier"],
-            names.index(row["factor"]),
-            orders[row["factor"]].index(row["level"]),
-        )
-    )
     return pl.LazyFrame(rows, schema=schema)
 
 

@@ -59,10 +59,9 @@ def fingerprint(line: pl.Expr) -> pl.Expr:
 
     >>> lines = ["test failed: test_a: AssertionError: assert [1, 2] == [1]", "NameError: name 'x' is not defined",
     ...          "Unsupported argument (net/main.tf:14): An argument named \\"ipv6\\" is not expected here."]
-    >>> pl.select(fingerprint(pl.Series(lines))).to_series().to_list()
+    >>> pl.select(fingerprint(pl.lit(pl.Series(lines)))).to_series().to_list()
     ['test failed: assert … == …', "NameError: name '…' is not defined", 'Unsupported argument']
     """
-    line = pl.lit(line) if isinstance(line, pl.Series) else line
     for pattern, replacement in _PATTERNS:
         line = line.str.replace_all(pattern, replacement)
     return line.str.strip_chars().str.slice(0, MOST_CHARACTERS)

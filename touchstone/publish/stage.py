@@ -83,10 +83,9 @@ class PublishStage:
         current = self.store.current("failure_modes", fingerprint)
         if current is not None:
             return current
-        frames = (self.store.scan(table).collect() for table in ("failures", "failure_changes"))
-        return self.store.write(
-            "failure_modes", failure_modes(*frames, failure_spans(self.store.root)).lazy(), fingerprint
-        )
+        failures, changes = (self.store.scan(table).collect() for table in ("failures", "failure_changes"))
+        modes = failure_modes(failures, changes, failure_spans(self.store.root))
+        return self.store.write("failure_modes", modes.lazy(), fingerprint)
 
     def problem_history(self) -> dict[str, Part]:
         """Every problem's figures in every snapshot."""

@@ -419,8 +419,9 @@ def scan_files(table: str, paths: list[Path], extras: Sequence[str] = ()) -> "pl
     dtypes = pl.Schema(TABLES[table].dtypes | dict.fromkeys(extras, pl.String()))
     if not paths:
         return pl.LazyFrame(schema=dtypes)
-    missing = "insert" if extras else "raise"
-    return pl.scan_parquet(paths, glob=False, schema=dtypes, extra_columns="ignore", missing_columns=missing)
+    return pl.scan_parquet(
+        paths, glob=False, schema=dtypes, extra_columns="ignore", missing_columns="insert" if extras else "raise"
+    )
 
 
 def _write_checked(rows: "pl.LazyFrame", table: str, path: Path, *, in_memory: bool) -> int:
