@@ -28,6 +28,7 @@ PUBLISHED_IN_ORDER = (
     "summary_pass_at_k",
     "model_csvs",
     "history",
+    "failure_modes",
     "problem_history",
     "run_log",
     "report",
@@ -97,7 +98,7 @@ class FileAsset:
 FILES = {
     "summary_pass_at_k": FileAsset({"csv"}, ("pass_at_k",), make_summary),
     "model_csvs": FileAsset({"csv"}, ("outcomes", "pass_at_k"), make_csvs),
-    "report": FileAsset({"html"}, ("problem_history",), make_report),
+    "report": FileAsset({"html"}, ("failure_modes", "problem_history"), make_report),
     "warehouse": FileAsset(
         {"duckdb", "parquet"}, ("problem_history", "summary_pass_at_k", "model_csvs", "report"), publish
     ),

@@ -28,6 +28,7 @@ from touchstone.storage.output_folders import open_store
 from touchstone.storage.run_log import RunLog
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES, Table
+from touchstone.text import near
 
 if TYPE_CHECKING:
     import polars as pl
@@ -160,6 +161,7 @@ class Evaluation:
             "validated_fixes": lambda: self.validation.validated_fixes(),
             "mutants": lambda: self._write_mutants(),
             "history": lambda: self.publish.history(),
+            "failure_modes": lambda: self.publish.failure_modes(),
             "problem_history": lambda: self.publish.problem_history(),
             "run_log": lambda: self.publish.run_log(),
         }
@@ -182,6 +184,7 @@ class Evaluation:
             "audit_flags": self.pass_audit.audit_flags,
             "baseline_verdicts": self.gate.baseline_verdicts,
             "comparability": self.gate.comparability,
+            "failure_changes": self.gate.failure_changes,
             "regressions": self.gate.regressions,
             "regression_counts": self.gate.regression_counts,
         }
@@ -262,8 +265,23 @@ class Evaluation:
 
     def _made(self, table: Table, models: Sequence[str] | None = None) -> "pl.LazyFrame":
         """The rows of a table, made from those of all models or of some."""
-        frames = [self.store.scan(name, models) for name in table.reads]
+        frames = [self.store.scan(name, models, self._further_columns(table, name)) for name in table.reads]
         return self.functions[table.name](*frames, *self._settings(table))
+
+    def _further_columns(self, table: Table, read: str) -> list[str]:
+        """The columns of the input that a table reads of `attempts` besides the declared ones."""
+        if table.further_columns is None or read != "attempts":
+            return []
+        import polars as pl
+
+        wanted: list[str] = attrgetter(table.further_columns)(self.config)
+        files = [part.path for part in self.store.all_parts(read).values()] if wanted else []
+        known = {column: None for file in files for column in pl.read_parquet_schema(file)}
+        for name in wanted:
+            if name not in known:
+                hint = near(name, known)
+                raise TouchstoneError(f"{table.further_columns}: the attempts have no column '{name}' ({hint})")
+        return [name for name in wanted if name not in TABLES[read].dtypes]
 
     def _materialize_changed_models(self, table: Table) -> Part:
         """Make a table again for the models whose rows of what it reads changed; see `storage.model_rows`."""

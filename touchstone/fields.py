@@ -22,6 +22,7 @@ from touchstone.vocabulary import (
     MAX_AMOUNT,
     MAX_ID_LENGTH,
     MEAN_CI_METHODS,
+    MODE_CHANGES,
     RATIO_CI_METHODS,
     RESOURCES,
     RULINGS,
@@ -623,6 +624,26 @@ FIELDS: dict[str, Field] = {
     "rank_without_suspects": count("Rank without the suspect problems.", nullable=True, least=1),
     "changed_verdicts": count("Verdicts on pairs with this model and tier that are other ones without the suspects."),
     "changes": text("The first of these verdicts: the other side, the verdict on this one before and after."),
+    # failures
+    "fingerprint": identifier("The reason of a failure without what varies between failures of one kind: its mode."),
+    "example": text("One such reason as it came, shortened.", nullable=False),
+    "baseline_attempts": count("Such failures in the pinned baseline, at cases that both decided."),
+    "compared_attempts": count("Such failures in this run at the same cases."),
+    "mode_change": one_of(
+        "new or gone: none of these attempts of the baseline, or of this run, fails so; grown or shrunk: p_adjusted is "
+        "at most alpha; null if it was not compared.",
+        MODE_CHANGES,
+        nullable=True,
+    ),
+    "first_snapshot": text("First snapshot with such a failure."),
+    "last_snapshot": text("Last snapshot with such a failure."),
+    # factors
+    "factor": identifier("Column of the attempts."),
+    "level": identifier("Value of the column; `(missing)` if an attempt has none."),
+    "reference": identifier("First level of the factor, which the level is compared with."),
+    "other_factor": text("Second factor of an interaction."),
+    "other_level": text("Level of the second factor."),
+    "other_reference": text("First level of the second factor."),
     # publish
     "snapshot": identifier("Snapshot that the figures are from."),
     "made_at": text("When the run finished, in UTC.", nullable=False),

@@ -15,6 +15,7 @@ from touchstone.audit.problems import audited_leaderboard, problem_audit
 from touchstone.audit.readings import pass_at_k_readings, verdict_readings
 from touchstone.checks import CheckResult
 from touchstone.comparison.comparability import models_comparable
+from touchstone.comparison.factor_effects import factor_effects
 from touchstone.comparison.pairs import model_comparison
 from touchstone.comparison.registered_plan import as_planned, registered_plan
 from touchstone.comparison.slice_leaders import best_in_slices
@@ -24,6 +25,8 @@ from touchstone.metrics.aggregates import model_statistics, problem_frontier, pr
 from touchstone.metrics.attempts import attempt_scores, prices
 from touchstone.metrics.budgets import budget_curves
 from touchstone.metrics.economics import economics
+from touchstone.metrics.factors import factors
+from touchstone.metrics.failures import failures
 from touchstone.metrics.pass_at_k import pass_at_k, problem_pass_at_k
 from touchstone.metrics.problem_scores import problem_scores
 from touchstone.metrics.reliability import reliability, reliability_curve
@@ -39,6 +42,7 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "problem_pass_at_k": problem_pass_at_k,
     "pass_at_k": pass_at_k,
     "slices": slices,
+    "failures": failures,
     "attempt_scores": attempt_scores,
     "problem_scores": problem_scores,
     "tier_statistics": tier_statistics,
@@ -60,6 +64,8 @@ TABLE_FUNCTIONS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "routing": routing,
     "routing_policies": routing_policies,
     "model_comparison": model_comparison,
+    "factors": factors,
+    "factor_effects": factor_effects,
     "pass_audit": pass_audit,
     "pass_at_k_readings": pass_at_k_readings,
     "verdict_readings": verdict_readings,

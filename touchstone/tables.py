@@ -31,6 +31,7 @@ from touchstone.vocabulary import (
     DEFAULT_SUITE,
     DEFAULT_TIER,
     DIFFERENCE_CI_METHODS,
+    EFFECTS,
     FILE_STATUSES,
     MEDIAN_CI_METHODS,
     PROBLEM_VERDICTS,
@@ -38,6 +39,7 @@ from touchstone.vocabulary import (
     RULINGS,
     SHARE_CI_METHODS,
     STATUSES,
+    TESTS,
     UNPAIRED_CI_METHODS,
     VERDICTS,
 )
@@ -61,7 +63,7 @@ class Table:
 
     `per_model` tables have a part per model. With `by_model` there is one part for all models, sorted by model, but the
     rows of a model depend only on that model's rows of what is read, so that only changed models are made again; see
-    `storage.model_rows`.
+    `storage.model_rows`. `further_columns` is the setting that names columns of the input which it reads of `attempts`.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Table:
     extras: str | None = None
     per_model: bool = False
     by_model: bool = False
+    further_columns: str | None = None
     against_baseline: bool = False
     step: bool = False
     written_with: str | None = None
@@ -445,6 +448,37 @@ _FIGURES = [
         settings=("intervals",),
         by_model=True,
     ),
+    _metrics(
+        "failures",
+        "Why attempts fail: how often each model fails at each problem in each way; empty if no reason is known.",
+        "model, tier, problem and failure mode",
+        _fields(
+            "model tier oid fingerprint attempts example",
+            attempts="Failed attempts with this reason.",
+        ),
+        ("model", "tier", "oid", "fingerprint"),
+        code=("touchstone.metrics.failures",),
+        reads=("outcomes",),
+        unique=False,
+        by_model=True,
+    ),
+    _metrics(
+        "factors",
+        "pass@1 with its confidence interval per level of each configured factor; empty if none is.",
+        "model, tier and level of a factor",
+        _fields(
+            "model tier factor level problems attempts pass_at_1 ci_low ci_high ci_method ci_units",
+            interval_of="pass_at_1",
+            problems="Problems with a decided attempt at this level.",
+            attempts="Decided attempts at this level.",
+            pass_at_1="Mean over these problems of the pass rate of their attempts at this level.",
+        ),
+        ("model", "tier", "factor", "level"),
+        code=("touchstone.metrics.factors",),
+        reads=("attempts", "outcomes", "problems"),
+        settings=("factors", "intervals"),
+        further_columns="factors",
+    ),
     _scores(
         "settings",
         "The settings that the figures depend on, and the evaluation's name. SQL macros take their weights from here.",
@@ -460,6 +494,7 @@ _FIGURES = [
             "comparison",
             "scoring",
             "slices",
+            "factors",
             "checks",
             "validation.success",
             "validation.test_edits",
@@ -826,6 +861,34 @@ _FIGURES = [
         settings=PAIR_SETTINGS,
     ),
     _comparison(
+        "factor_effects",
+        "What each level of a factor changes, and how two factors interact, paired by problem; empty without factors.",
+        "model, tier and effect",
+        _fields(
+            "model tier kind factor level reference other_factor other_level other_reference problems difference "
+            "ci_low ci_high ci_method ci_units test p_value p_adjusted",
+            interval_of="difference",
+            kind=one_of("`main`: the effect of one factor; `interaction`: how it depends on another.", EFFECTS),
+            level="Level whose effect this is.",
+            problems="Problems with attempts at all levels in question.",
+            difference=figure(
+                "main: pass@1 at level minus that at reference, within problems, other factors held equal; "
+                "interaction: that at other_level minus that at other_reference. Null without such problems."
+            ),
+            ci_low=figure("Lower end of the confidence interval of difference, not adjusted."),
+            ci_high=figure("Upper end of the confidence interval of difference."),
+            ci_method=ci_method("difference", DIFFERENCE_CI_METHODS),
+            test=one_of("Test of the null hypothesis of no effect, as in model_comparison.", TESTS, nullable=True),
+            p_adjusted="p_value adjusted for all effects of the run (Holm).",
+        ),
+        ("model", "tier", "factor", "level", "other_factor", "other_level"),
+        code=("touchstone.comparison.factor_effects",),
+        reads=("attempts", "outcomes", "problems"),
+        settings=("factors", *PAIR_SETTINGS),
+        unique=False,
+        further_columns="factors",
+    ),
+    _comparison(
         "baseline_verdicts",
         "Every model and tier compared with the pinned baseline; empty without one.",
         "model and tier that the pinned baseline has too",
@@ -873,6 +936,23 @@ _FIGURES = [
         code=("touchstone.comparison.registered_plan",),
         reads=("model_comparison", "problem_pass_at_k", "problems"),
         settings=("comparison",),
+        in_snapshots=False,
+    ),
+    _comparison(
+        "failure_changes",
+        "Every way in which attempts fail, compared with the pinned baseline; empty without one.",
+        "failure mode of the run or of the pinned baseline",
+        _fields(
+            "fingerprint example baseline_attempts compared_attempts mode_change difference p_value p_adjusted",
+            difference="Mean over cases of its share of attempts, this run minus the baseline; null if not tested.",
+            p_value="Two-sided p-value of that difference, paired by case; null if not tested.",
+            p_adjusted="p_value adjusted for all modes that were tested (Holm), at most 30: the most common.",
+        ),
+        ("fingerprint",),
+        code=("touchstone.comparison.gate",),
+        against_baseline=True,
+        reads=("attempt_scores", "problems", "failures"),
+        settings=PAIR_SETTINGS,
         in_snapshots=False,
     ),
     _comparison(
@@ -1078,6 +1158,19 @@ _PUBLISHED = [
         ("snapshot", "table", "model", "tier", "item", "figure"),
         reads=tuple(table.name for table in _FIGURES if table.name not in _READ),
         unique=False,
+    ),
+    _publish(
+        "failure_modes",
+        "Every way in which attempts of this run or of a snapshot fail, and how that changed since the baseline.",
+        "failure mode of this run or of a snapshot",
+        _fields(
+            "fingerprint example attempts problems models mode_change first_snapshot last_snapshot",
+            attempts="Failed attempts of this run with this reason.",
+            problems="Problems with such an attempt.",
+            models="Models with such an attempt.",
+        ),
+        ("fingerprint",),
+        reads=("history", "failures", "failure_changes"),
     ),
     _publish(
         "problem_history",

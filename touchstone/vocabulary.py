@@ -118,6 +118,12 @@ VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpo
 OPEN_VERDICTS = ("no evidence", "underpowered")
 OPPOSITE_VERDICTS = {"better": "worse", "worse": "better"}
 
+# Effects of factors.
+EFFECTS = ("main", "interaction")
+
+# What became of a failure mode since the baseline.
+MODE_CHANGES = ("new", "grown", "shrunk", "gone", "unchanged")
+
 # Whether an attempt passed, in words.
 OUTCOME_WORDS = {True: "passed", False: "failed", None: "undecided"}
 

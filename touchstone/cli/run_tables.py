@@ -113,7 +113,7 @@ def _tables(run: ReportedRun) -> Iterator[ResultTable]:
     yield from (tables.cross_tier(run), tables.statistics(run), tables.problem_statistics(run, _MAX_ROWS))
     if run.table("suite_scores")["suite"].n_unique() > 1 or run.table("run_scores")["run_id"].count():
         yield tables.suites(run)
-    yield tables.pairs(run, _MAX_PAIRS)
+    yield from (tables.factors(run), tables.factor_effects(run), tables.pairs(run, _MAX_PAIRS))
 
 
 def _show_checks(screen: Console, checks: Sequence["CheckOutcome"]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from touchstone.comparison.comparability import compare_sides
+from touchstone.comparison.failure_modes import compare_failures, describe_changes
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
 from touchstone.comparison.registered_plan import Done, compare_with_plan, plan_sentence
@@ -115,6 +116,7 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     if options.plan is not None:
         done = _done(old, new, single or [model for model, _ in results], len(results), settings)
         remarks.append(plan_sentence(compare_with_plan(options.plan, done)))
+    remarks += describe_changes(compare_failures(old, new, settings), settings.alpha)
     models = [verdict_row(*key, result) for key, result in results.items()]
     report = ComparisonReport(
         before.label,
@@ -343,11 +345,13 @@ def _renamed(evaluation: ComparisonInput, model: str, options: CompareOptions) -
     if validators is not None:
         validators = _selected(validators.lazy(), options).with_columns(model=pl.lit(model)).collect()
     only, scores = _models(evaluation, options), _selected_scores(evaluation, options).with_columns(model=pl.lit(model))
-    settings, files = (
+    settings, files, failures = (
         rows.filter(pl.col("model").is_in(only)).with_columns(model=pl.lit(model)) if rows is not None else None
-        for rows in (evaluation.settings, evaluation.files)
+        for rows in (evaluation.settings, evaluation.files, evaluation.failures)
     )
-    return replace(evaluation, attempt_scores=scores, validators=validators, settings=settings, files=files)
+    return replace(
+        evaluation, attempt_scores=scores, validators=validators, settings=settings, files=files, failures=failures
+    )
 
 
 def _is_snapshot_name(name: str, options: CompareOptions) -> bool:

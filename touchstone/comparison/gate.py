@@ -29,6 +29,7 @@ from touchstone.comparison.compare import (
     verdict_lines,
     verdict_row,
 )
+from touchstone.comparison.failure_modes import compare_failures, describe_changes
 from touchstone.comparison.inputs import ComparisonInput, open_input, with_files
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.comparison.regressions import KINDS, ScoreMethod
@@ -111,6 +112,16 @@ class Gate:
         kinds = {"baseline": against, "models": compare_models_of_run(run, require)}
         rows = [{"kind": kind, **vars(row)} for kind, found in kinds.items() for row in found]
         return pl.LazyFrame(rows, schema=TABLES["comparability"].dtypes)
+
+    def failure_changes(
+        self, scores: pl.LazyFrame, problems: pl.LazyFrame, failures: pl.LazyFrame, *settings: object
+    ) -> pl.LazyFrame:
+        """Every failure mode compared with the pinned baseline; empty without one."""
+        if self.baseline is None:
+            return pl.LazyFrame(schema=TABLES["failure_changes"].dtypes)
+        run = ComparisonInput(_THIS_RUN, scores, problems, failures=failures.collect())
+        statistics = ComparisonSettings(*settings)  # type: ignore[arg-type]
+        return compare_failures(_frozen(self.baseline), run, statistics).lazy()
 
     def _validators(self, outcomes: pl.LazyFrame) -> pl.DataFrame:
         """The validators that decided the outcomes; looked up once per run."""
@@ -230,6 +241,7 @@ class Gate:
         """Write the comparison as Markdown for a pull request."""
         lines = verdict_lines(verdicts.select("verdict", "model", "tier", "sentence").iter_rows())
         label, wanted = f"{self.config.baseline} ({baseline.id})", self.config
+        modes = describe_changes(self.store.scan("failure_changes").collect(), self.config.alpha)
         comparison = ComparisonReport(
             label,
             _THIS_RUN,
@@ -237,7 +249,7 @@ class Gate:
             wanted.score,
             cases,
             lines,
-            remarks,
+            [*remarks, *modes],
             verdicts.to_dicts(),
             comparability=agreements,
         )

@@ -21,6 +21,7 @@ from touchstone.storage.files import parquet_files, refuse_links_out
 from touchstone.storage.output_folders import folder_at
 from touchstone.storage.snapshots import read_snapshot
 from touchstone.storage.store import digest
+from touchstone.tables import TABLES
 from touchstone.validation.validators_used import SCHEMA, recorded_validators, snapshot_validators, validators_used
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class ComparisonInput:
     `quarantine` holds the refused rows of its files, `notes` what to know about them. `validators` are those that
     decided the outcomes, or None if that is not known. `settings` are those that its files state (the table
     `source_settings`), `files` the digests of these by model, and `configured` the settings of its run, likewise.
+    `failures` is the table of that name: why attempts failed; None if that is not known.
     """
 
     label: str
@@ -48,6 +50,7 @@ class ComparisonInput:
     settings: pl.DataFrame | None = None
     files: pl.DataFrame | None = None
     configured: Mapping[str, str] | None = None
+    failures: pl.DataFrame | None = None
 
 
 def open_input(
@@ -83,8 +86,6 @@ def open_input(
 
 
 def _open_folder(label: str, folder: Path) -> ComparisonInput:
-    from touchstone.tables import TABLES
-
     refuse_links_out(folder, "tables")
     # `tables` is a link that the next run replaces; resolved once, so that all tables come from the same run.
     tables = (folder / "tables").resolve()
@@ -104,6 +105,7 @@ def _open_folder(label: str, folder: Path) -> ComparisonInput:
     settings = _scan(label, tables / "source_settings", STATED)
     files = _scan(label, tables / "sources", ["model", "sha256"])
     configured = _scan(label, tables / "settings", ["key", "value"])
+    failures = _scan(label, tables / "failures", ["fingerprint", "attempts"])
     return ComparisonInput(
         label,
         scores,
@@ -112,6 +114,7 @@ def _open_folder(label: str, folder: Path) -> ComparisonInput:
         settings=settings.select(STATED).collect() if settings is not None else None,
         files=files.select("model", "sha256").collect() if files is not None else None,
         configured=dict(configured.select("key", "value").collect().iter_rows()) if configured is not None else None,
+        failures=failures.collect() if failures is not None else None,
     )
 
 
@@ -133,8 +136,6 @@ def _validators_of_folder(label: str, folder: Path, tables: Path) -> pl.DataFram
 
 def _scan(label: str, table: Path, needed: Sequence[str]) -> pl.LazyFrame | None:
     """The table, or None if the folder has none; the `needed` columns must have the types of the contract."""
-    from touchstone.tables import TABLES
-
     dtypes = TABLES[table.name].dtypes
     files = parquet_files(table)
     for file in files:
@@ -167,6 +168,8 @@ def _open_files(
     from touchstone.ingest.implied_config import implied_config
     from touchstone.ingest.read_inputs import read_inputs
     from touchstone.ingest.sources_table import source_settings_frame
+    from touchstone.metrics.failures import failures
+    from touchstone.validation.recorded import recorded_outcomes
 
     config = implied_config([path], score).model_copy(update=settings)
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
@@ -174,7 +177,8 @@ def _open_files(
     if rows.unreadable:
         raise TouchstoneError("; ".join(rows.unreadable))
     quarantine = tuple(frame for frame in rows.quarantine if not frame.is_empty())
-    scores = _scored(list(rows.attempts.values()), scoring)
+    outcomes = [recorded_outcomes(each.lazy()) for each in rows.attempts.values()]
+    scores = _scored(list(rows.attempts.values()), outcomes, scoring)
     if scores.is_empty():
         raise TouchstoneError(f"{label}: there is no usable attempt{_first_refusal(quarantine)}")
     validators = recorded_validators(scores)
@@ -187,6 +191,7 @@ def _open_files(
         tuple(rows.notes),
         source_settings_frame(rows.discovery),
         _digests(rows.discovery),
+        failures=pl.concat([failures(each).collect() for each in outcomes]),
     )
 
 
@@ -206,15 +211,14 @@ def _sha256(file: Path) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def _scored(attempts: list[pl.DataFrame], scoring: "Scoring | None") -> pl.DataFrame:
+def _scored(attempts: list[pl.DataFrame], outcomes: list[pl.LazyFrame], scoring: "Scoring | None") -> pl.DataFrame:
     from touchstone.config.scoring import Scoring
     from touchstone.metrics.attempts import attempt_scores
-    from touchstone.validation.recorded import recorded_outcomes
 
     if not attempts:
         return pl.DataFrame()
     weights = scoring or Scoring()
-    frames = [attempt_scores(each.lazy(), recorded_outcomes(each.lazy()), weights) for each in attempts]
+    frames = [attempt_scores(each.lazy(), judged, weights) for each, judged in zip(attempts, outcomes, strict=True)]
     return pl.concat([frame.collect() for frame in frames])
 
 

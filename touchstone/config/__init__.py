@@ -48,6 +48,8 @@ _MAX_WEIGHT = 1_000_000
 # Beyond these a run would take days, or all memory, and no figure would be better.
 _MAX_K = 1_000_000
 _MAX_K_VALUES = 100
+_MAX_FACTORS = 4
+_NO_FACTORS = ("model", "tier", "oid", "iteration_id")
 _MAX_REPLICATES = 1_000_000
 _MAX_ROWS = 10_000_000
 _MAX_SEED = 2**63 - 1
@@ -231,6 +233,9 @@ class EvaluationConfig(_Section):
     slices: list[SliceSettings] = []
     """Columns of the problems by which pass@1 is split: a name, `{"column": "loc", "bins": [0, 100]}`, or
     `{"column": "created", "cutoff": {"model-a": "2025-06-01"}}`. See [slices](metrics.md#slices)."""
+    factors: list[str] = []
+    """Columns of the attempts, such as `effort`, `prompt` or `temperature`, whose effect on pass@1 is measured. See
+    [factors](metrics.md#factors-of-an-attempt)."""
     checks: CheckLimits = CheckLimits()
     audit: AuditSettings = AuditSettings()
     publish: PublishSettings = PublishSettings()
@@ -282,6 +287,18 @@ class EvaluationConfig(_Section):
     @classmethod
     def _one_slice_each(cls, slices: list[SliceSettings]) -> list[SliceSettings]:
         return require_distinct(slices)
+
+    @field_validator("factors")
+    @classmethod
+    def _attempt_columns(cls, factors: list[str]) -> list[str]:
+        for name in factors:
+            if name in _NO_FACTORS:
+                raise ValueError(f"'{name}' names an attempt and is compared anyway; give another column")
+            if factors.count(name) > 1:
+                raise ValueError(f"the column '{name}' is listed twice; keep one")
+        if len(factors) > _MAX_FACTORS:
+            raise ValueError(f"give at most {_MAX_FACTORS} factors, got {len(factors)}")
+        return factors
 
     @field_validator("k_values")
     @classmethod

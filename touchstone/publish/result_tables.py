@@ -367,6 +367,49 @@ def slices(run: ReportedRun) -> ResultTable:
     return ResultTable("slices-table", f"pass@1 per slice {_level(run)}", columns, rows, "slices")
 
 
+def factors(run: ReportedRun) -> ResultTable:
+    """pass@1 per level of every factor."""
+    columns = [
+        name("factor"),
+        name("level"),
+        *_sides(run),
+        estimate("pass@1", "pass_at_1"),
+        count("problems", rank=2),
+        count("attempts", rank=1),
+    ]
+    return ResultTable("factors-table", f"pass@1 by factor {_level(run)}", columns, run.table("factors"), "factors")
+
+
+def factor_effects(run: ReportedRun) -> ResultTable:
+    """What a level changes against the first level of its factor, and how that depends on another factor."""
+    columns = [
+        Column("effect", lambda row: text(effect_words(row)), "name"),
+        *_sides(run),
+        figure("difference", "difference", signed),
+        Column(f"{run.confidence} CI", lambda row: Cell(interval(row, ""), row["ci_low"])),
+        figure("adjusted p", "p_adjusted", p_value),
+        figure("p", "p_value", p_value, rank=3),
+        count("problems", rank=1),
+        label("test", "test", rank=4),
+    ]
+    notes = ["within problems, other factors held equal; ×: how much larger the difference is (Holm-adjusted)"]
+    title, rows = "effects of factors on pass@1, paired by problem", run.table("factor_effects")
+    return ResultTable("factor-effects-table", title, columns, rows, "factor_effects", notes)
+
+
+def effect_words(row: Row) -> str:
+    """An effect in words.
+
+    >>> main = {"factor": "effort", "level": "high", "reference": "low", "other_factor": None}
+    >>> effect_words(main)
+    'effort high - low'
+    >>> effect_words(main | {"other_factor": "prompt", "other_level": "b", "other_reference": "a"})
+    'effort high - low × prompt b - a'
+    """
+    other = f" × {row['other_factor']} {row['other_level']} - {row['other_reference']}" if row["other_factor"] else ""
+    return f"{row['factor']} {row['level']} - {row['reference']}{other}"
+
+
 def costs(run: ReportedRun) -> ResultTable:
     """Cost per attempt and per working fix."""
     rows = run.table("economics").filter(pl.col("cost_per_attempt").is_not_null())
@@ -590,6 +633,28 @@ def regressions(run: ReportedRun) -> ResultTable:
     rows = run.table("regressions").sort("delta", "model", "tier", "oid", nulls_last=True)
     title = "Cases that changed, the largest drop first"
     return ResultTable("regressions-table", title, columns, rows, "regressions")
+
+
+def failure_modes(run: ReportedRun) -> ResultTable:
+    """Why attempts fail, the most common reason first; each leads to a case that the page shows, if it shows one."""
+    rows = run.table("failure_modes").filter((pl.col("attempts") > 0) | (pl.col("mode_change") == "gone"))
+    cases = run.scan("failures").select("fingerprint", "model", "tier", "oid").sort(pl.all()).collect().iter_rows()
+    shown = ((mode, run.case_links[key]) for mode, *key_of in cases if (key := tuple(key_of)) in run.case_links)
+    links: dict[str, str] = {}
+    for mode, link in shown:
+        links.setdefault(mode, link)
+    has_changes = rows["mode_change"].count() > 0
+    columns = [
+        Column("reason", lambda row: Cell(visible(row["fingerprint"]), link=links.get(row["fingerprint"], "")), "text"),
+        count("attempts"),
+        count("problems", rank=1),
+        count("models", rank=2),
+        *([verdict("change", "mode_change")] if has_changes else []),
+        label("first seen", "first_snapshot", rank=4),
+        label("last seen", "last_snapshot", rank=3),
+        prose("for example", "example"),
+    ]
+    return ResultTable("failure-modes-table", "Failed attempts by reason", columns, rows, "failure_modes")
 
 
 def _problem(run: ReportedRun) -> Callable[[Row], Cell]:

@@ -23,6 +23,7 @@ def settings(
     comparison: ComparisonConfig,
     scoring: Scoring,
     slices: Sequence[SliceSettings],
+    factors: Sequence[str],
     checks: CheckLimits,
     success: str,
     test_edits: str,
@@ -35,6 +36,7 @@ def settings(
     values |= {"validation.success": success, "validation.test_edits": test_edits}
     values["validation.exclude_flaky"] = exclude_flaky
     values["slices"] = [each.model_dump(mode="json", exclude_none=True) for each in slices]
+    values["factors"] = list(factors)
     sections = {"intervals": intervals, "comparison": comparison, "scoring": scoring, "checks": checks}
     sections["validation.limits"] = limits
     for prefix, section in sections.items():

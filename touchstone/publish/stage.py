@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from touchstone.comparison.failure_modes import failure_modes
 from touchstone.config import EvaluationConfig
 from touchstone.errors import shown
 from touchstone.publish.model_csvs import write_model_csvs
@@ -13,7 +14,7 @@ from touchstone.publish.summary import write_summary
 from touchstone.publish.warehouse import Warehouse, publish_warehouse
 from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version
-from touchstone.storage.history import history, update_problem_history
+from touchstone.storage.history import failure_spans, history, update_problem_history
 from touchstone.storage.run_log import PART as RUNS
 from touchstone.storage.run_log import TABLE as RUN_LOG
 from touchstone.storage.run_log import RunLog
@@ -73,6 +74,18 @@ class PublishStage:
         rows = {model: part.rows for model, part in self.store.all_parts("outcomes").items()}
         used = [validators_used(self.store.scan("outcomes", batch)) for batch in batches(rows)]
         return pl.concat([pl.DataFrame(schema=VALIDATORS), *used]).sort(list(VALIDATORS))
+
+    def failure_modes(self) -> Part:
+        """Every way in which attempts of this run or of a snapshot fail. The run is a snapshot by now."""
+        kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]
+        read = [self.store.fingerprint(table) for table in ("failures", "failure_changes")]
+        fingerprint = digest(["failure_modes", kept, read, table_code_version("failure_modes")])
+        current = self.store.current("failure_modes", fingerprint)
+        if current is not None:
+            return current
+        failures, changes = (self.store.scan(table).collect() for table in ("failures", "failure_changes"))
+        modes = failure_modes(failures, changes, failure_spans(self.store.root))
+        return self.store.write("failure_modes", modes.lazy(), fingerprint)
 
     def problem_history(self) -> dict[str, Part]:
         """Every problem's figures in every snapshot."""

@@ -78,6 +78,23 @@ def _long(snapshot: Snapshot, table: Table) -> pl.DataFrame:
     )
 
 
+def failure_spans(root: Path) -> pl.DataFrame:
+    """The first and the last snapshot with each failure mode, and an example from the last."""
+    frames = [pl.DataFrame(schema={"fingerprint": pl.String, "example": pl.String, "snapshot": pl.String})]
+    for snapshot in list_snapshots(root):
+        # The manifest says which snapshots have any, so that the others cost nothing.
+        if snapshot.rows.get("failures"):
+            with _named_if_damaged(snapshot):
+                rows = pl.read_parquet(parquet_files(snapshot.tables / "failures"), columns=["fingerprint", "example"])
+                modes = rows.group_by("fingerprint").agg(pl.col("example").min(), snapshot=pl.lit(snapshot.id))
+            frames.append(modes)
+    # Snapshots are in the order of time.
+    spans = pl.concat(frames).group_by("fingerprint", maintain_order=True)
+    return spans.agg(
+        pl.col("example").last(), first_snapshot=pl.col("snapshot").first(), last_snapshot=pl.col("snapshot").last()
+    )
+
+
 def update_problem_history(store: Store) -> dict[str, Part]:
     """Add missing snapshots and drop removed ones; returns the parts by snapshot."""
     snapshots = list_snapshots(store.root)

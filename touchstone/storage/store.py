@@ -286,10 +286,10 @@ class Store:
             raise TouchstoneError(f"there are no {table} of model '{part}' yet; materialize them first")
         return found
 
-    def scan(self, table: str, parts: Sequence[str] | None = None) -> "pl.LazyFrame":
-        """The contract's columns of a table, over all parts or the named ones."""
+    def scan(self, table: str, parts: Sequence[str] | None = None, extras: Sequence[str] = ()) -> "pl.LazyFrame":
+        """The contract's columns of a table, over all parts or the named ones, and these `extras` of the input."""
         names = self.all_parts(table) if parts is None else parts
-        return scan_files(table, [self._path(table, name) for name in names])
+        return scan_files(table, [self._path(table, name) for name in names], extras)
 
     def scan_with_extras(self, table: str, part: str | None = None) -> "pl.LazyFrame":
         """One part including extra columns from the input."""
@@ -412,14 +412,16 @@ class Store:
         return self.draft / "stamps" / table / f"{file_key(part or table)}.json"
 
 
-def scan_files(table: str, paths: list[Path]) -> "pl.LazyFrame":
-    """The contract's columns of a table in these files."""
+def scan_files(table: str, paths: list[Path], extras: Sequence[str] = ()) -> "pl.LazyFrame":
+    """The contract's columns of a table in these files, and further ones of the input, null where a file has none."""
     import polars as pl
 
-    dtypes = TABLES[table].dtypes
+    dtypes = pl.Schema(TABLES[table].dtypes | dict.fromkeys(extras, pl.String()))
     if not paths:
         return pl.LazyFrame(schema=dtypes)
-    return pl.scan_parquet(paths, glob=False, schema=dtypes, extra_columns="ignore")
+    return pl.scan_parquet(
+        paths, glob=False, schema=dtypes, extra_columns="ignore", missing_columns="insert" if extras else "raise"
+    )
 
 
 def _write_checked(rows: "pl.LazyFrame", table: str, path: Path, *, in_memory: bool) -> int:

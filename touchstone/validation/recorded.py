@@ -4,6 +4,10 @@ import polars as pl
 
 from touchstone.tables import TABLES
 
+# Columns of the input that say why an attempt failed or is undecided.
+REASONS = ("error",)
+_MOST_CHARACTERS = 2000
+
 
 def recorded_outcomes(attempts: pl.LazyFrame) -> pl.LazyFrame:
     """One outcome per attempt, from the verdict recorded in the input.
@@ -25,5 +29,11 @@ def recorded_outcomes(attempts: pl.LazyFrame) -> pl.LazyFrame:
         "fidelity": pl.when(decided).then(pl.lit("recorded")),
         "cached": pl.lit(False),
     }
+    said = [pl.col(name).str.slice(0, _MOST_CHARACTERS) for name in REASONS if name in attempts.collect_schema()]
+    if "classification" in attempts.collect_schema():
+        classes = pl.col("classification")
+        said.append(pl.when(~classes.str.to_lowercase().is_in(["pass", "fail"])).then(classes))
+    if said:
+        given["diagnostics"] = pl.when(pl.col("passed").fill_null(False).not_()).then(pl.coalesce(said))
     columns = TABLES["outcomes"].dtypes.items()
     return attempts.select(given.get(name, pl.lit(None, dtype)).alias(name) for name, dtype in columns)

@@ -29,7 +29,7 @@ from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
 from touchstone.validation.files.file_identity import identified_since
 from touchstone.validation.protocol import SETTLED, NoTarget
-from touchstone.validation.recorded import recorded_outcomes
+from touchstone.validation.recorded import REASONS, recorded_outcomes
 from touchstone.validation.ruled_outcomes import apply_rulings, rows_without_model, rulings_frame
 from touchstone.vocabulary import VALIDATION_COLUMNS
 
@@ -148,7 +148,7 @@ class ValidationStage:
         stale = {model: part.rows for model, part in attempts.items() if parts[model] is None}
         written: dict[str, Part] = {}
         for batch in batches(stale):
-            outcomes = recorded_outcomes(self.store.scan("attempts", batch)).collect()
+            outcomes = recorded_outcomes(self.store.scan("attempts", batch, REASONS)).collect()
             for model in batch:
                 self.store.remove("validated_fixes", model)
             outcomes = self._ruled(outcomes, {model: made_from[model] for model in batch})
@@ -207,7 +207,7 @@ class ValidationStage:
         current = self._current_outcomes(model, fingerprint)
         if current is not None:
             return current
-        recorded = recorded_outcomes(self.store.scan("attempts", [model]))
+        recorded = recorded_outcomes(self.store.scan("attempts", [model], REASONS))
         if not targets:
             self.store.remove("validated_fixes", model)
             ruled = self._ruled(recorded.collect(), {model: fingerprint})

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from touchstone.publish.dashboard.selection import Filters
 
 # Parameters that every link keeps.
-_KEPT = ("run", "model", "tier", "suite", "slice", "value", "outcome", "failure")
+_KEPT = ("run", "model", "tier", "suite", "slice", "value", "outcome", "failure", "mode")
 # A problem may have no value in the column that it is sliced by.
 _NO_VALUE = "null"
 

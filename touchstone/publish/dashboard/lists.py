@@ -10,6 +10,7 @@ from touchstone.audit.readings import pass_at_k_of_reading, readings
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.aggregates import pass_column
 from touchstone.metrics.counting import counting_problems
+from touchstone.metrics.failures import fingerprint, reason
 from touchstone.metrics.keys import ATTEMPT_KEY, MODEL_TIER
 from touchstone.publish.attempt_detail import AttemptDetail, attempt_detail, attempts_of
 from touchstone.publish.dashboard.selection import RunTables, Selection, leaderboard_figures
@@ -17,6 +18,7 @@ from touchstone.publish.result_tables import HALF_A_POINT
 from touchstone.tables import TABLES
 from touchstone.text import counted
 
+_MOST_MODES = 50
 _INTERVAL = ["ci_low", "ci_high", "ci_method", "ci_units"]
 
 
@@ -93,6 +95,9 @@ def summary_line(selection: Selection, board: pl.DataFrame) -> str:
 
 
 _TABLES = (
+    "failures",
+    "failure_modes",
+    "factors",
     "problem_audit",
     "regressions",
     "problem_statistics",
@@ -119,6 +124,9 @@ _WORDS = {
     "avg_latency_ms": "mean latency (ms)",
     "latency_ms": "latency (ms)",
     "duration_seconds": "time (s)",
+    "fingerprint": "reason",
+    "mode_change": "change",
+    "first_snapshot": "first seen",
     "kind": "change",
     "baseline_score": "before",
     "current_score": "after",
@@ -147,6 +155,33 @@ def descriptions(columns: list[str]) -> dict[str, str]:
     return {name: known[name] for name in columns if name in known}
 
 
+def failure_list(selection: Selection) -> pl.DataFrame:
+    """The failure modes under the filters, the most common first, with what is known about their history."""
+    rows = selection.frame("failures").group_by("fingerprint")
+    sizes = {name: pl.col(of).n_unique().cast(pl.Int64) for name, of in (("problems", "oid"), ("models", "model"))}
+    modes = rows.agg(pl.col("attempts").sum(), **sizes, example=pl.col("example").min()).collect()
+    if selection.run.has("failure_modes"):
+        known = selection.run.scan("failure_modes").select("fingerprint", "mode_change", "first_snapshot").collect()
+        modes = modes.join(known, on="fingerprint", how="left")
+    modes = modes.select(name for name in modes.columns if modes.is_empty() or modes[name].count())
+    return modes.sort(-pl.col("attempts"), "fingerprint")
+
+
+@lru_cache(maxsize=4)
+def modes_of(run: RunTables) -> list[str]:
+    """The most common failure modes of a run."""
+    modes = failure_list(Selection(run)) if run.has("failures") and run.has("outcomes") else None
+    return modes["fingerprint"].head(_MOST_MODES).to_list() if modes is not None else []
+
+
+def _of_modes(run: RunTables, modes: Sequence[str]) -> pl.LazyFrame:
+    """The keys of the attempts that failed in one of these ways."""
+    if not run.has("outcomes"):
+        raise TouchstoneError("a snapshot keeps no diagnostics of attempts; choose the published run")
+    failed = run.scan("outcomes").filter(~pl.col("passed"), pl.col("diagnostics").is_not_null())
+    return failed.filter(fingerprint(reason(pl.col("diagnostics"))).is_in(list(modes))).select(ATTEMPT_KEY)
+
+
 OUTCOMES = ("passed", "failed", "undecided")
 # A list of more attempts would only be searched: SQL finds them sooner.
 MOST_LISTED = 10_000
@@ -158,7 +193,13 @@ _OF_SCORES = (
 
 
 def attempt_list(
-    selection: Selection, model: str, tier: str, oid: str, outcomes: Sequence[str] = (), failures: Sequence[str] = ()
+    selection: Selection,
+    model: str,
+    tier: str,
+    oid: str,
+    outcomes: Sequence[str] = (),
+    failures: Sequence[str] = (),
+    modes: Sequence[str] = (),
 ) -> pl.DataFrame:
     """The attempts of a model at a problem in a tier. Those of a snapshot have scores only."""
     suites = selection.filters.suites
@@ -169,18 +210,24 @@ def attempt_list(
         rows = selection.run.scan("attempt_scores").filter(of_problem).select(_OF_SCORES).collect()
     rows = rows.filter(pl.col("suite").is_in(suites)) if suites else rows
     rows = rows.filter(_ended(rows.columns, outcomes, failures))
+    rows = rows.lazy().join(_of_modes(selection.run, modes), on=ATTEMPT_KEY, how="semi").collect() if modes else rows
     # The heading of the list says whose attempts they are, and most columns of most inputs are empty.
     empty = [name for name in rows.columns if rows.height and rows[name].null_count() == rows.height]
     return rows.drop("model", "tier", "oid", *empty, strict=False)
 
 
 def all_attempts(
-    selection: Selection, oid: str = "", outcomes: Sequence[str] = (), failures: Sequence[str] = ()
+    selection: Selection,
+    oid: str = "",
+    outcomes: Sequence[str] = (),
+    failures: Sequence[str] = (),
+    modes: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, int]:
     """The attempts of all models under the filters, at all problems or one, and how many; only the first are listed."""
     scores = selection.frame("attempt_scores").filter(pl.col("oid") == oid if oid else pl.lit(True))
     rows = selection.of_groups(_with_status(selection.run, scores))
     found = rows.filter(_ended(rows.collect_schema().names(), outcomes, failures))
+    found = found.join(_of_modes(selection.run, modes), on=ATTEMPT_KEY, how="semi") if modes else found
     shown = found.sort(ATTEMPT_KEY).head(MOST_LISTED).collect(engine="streaming")
     count = int(found.select(pl.len()).collect(engine="streaming").item())
     return shown.select(name for name in shown.columns if shown[name].null_count() < max(shown.height, 1)), count

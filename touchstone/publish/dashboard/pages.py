@@ -1,9 +1,9 @@
 """The pages of the dashboard, as a Starlette app. Each is drawn from its address alone and needs no script.
 
 `/` the leaderboard, `/problems` of one of its rows, `/attempts` at one of those or of all models, `/attempt` one of
-them or two side by side, `/audit` whether the problems can be trusted, `/charts`, `/compare` two runs or models,
-`/sql`. `/save/NAME.FORMAT` has the rows of a page as a file, and `/comment` and `/rule` take what somebody says about
-an attempt.
+them or two side by side, `/failures` why they fail, `/factors` what a setting of attempts changes, `/audit` whether the
+problems can be trusted, `/charts`, `/compare` two runs or models, `/sql`. `/save/NAME.FORMAT` has the rows of a page as
+a file, and `/comment` and `/rule` take what somebody says about an attempt.
 """
 
 import hmac
@@ -49,9 +49,12 @@ from touchstone.publish.dashboard.markup import (
 )
 from touchstone.publish.dashboard.selection import RunTables, Selection, open_run, run_folders
 from touchstone.publish.dashboard.side_by_side import Side, SideBySide, side_by_side
+from touchstone.publish.figures import interval, p_value
 from touchstone.publish.query import QueryLimits, run_query
 from touchstone.publish.result_formats import format_result, terminal_cells
+from touchstone.publish.result_tables import effect_words
 from touchstone.publish.ruling import is_writable, rule_on_attempts, rulings_file
+from touchstone.publish.table_columns import signed
 from touchstone.publish.views import table_files
 from touchstone.tables import TABLES
 from touchstone.text import counted, counted_of, visible, visible_lines
@@ -64,6 +67,8 @@ _PACKAGE = "touchstone.publish.dashboard"
 _VIEWS = {
     "/": "Results",
     "/attempts": "Attempts",
+    "/failures": "Failures",
+    "/factors": "Factors",
     "/audit": "Problem audit",
     "/charts": "Charts",
     "/compare": "Side by side",
@@ -110,7 +115,11 @@ class View:
 
     @property
     def ended(self) -> dict[str, tuple[str, ...]]:
-        return {"outcomes": self.address.all("outcome"), "failures": self.address.all("failure")}
+        return {
+            "outcomes": self.address.all("outcome"),
+            "failures": self.address.all("failure"),
+            "modes": self.address.all("mode"),
+        }
 
     # The rows of the pages
 
@@ -140,6 +149,14 @@ class View:
     @cached_property
     def audited(self) -> pl.DataFrame:
         return lists.audited_problems(self.selection)
+
+    @cached_property
+    def failures(self) -> pl.DataFrame:
+        return lists.failure_list(self.selection)
+
+    @cached_property
+    def factors(self) -> pl.DataFrame:
+        return self.selection.frame("factors").collect()
 
     @cached_property
     def compared(self) -> SideBySide:
@@ -175,6 +192,7 @@ class View:
             named += [
                 ("outcome", "Outcomes", _same(lists.OUTCOMES)),
                 ("failure", "Failures", _same(lists.failures_of(self.run))),
+                ("mode", "Reasons", _same(lists.modes_of(self.run))),
             ]
         return [(name, label, self._choices(name, values)) for name, label, values in named]
 
@@ -317,6 +335,28 @@ def _audit(view: View) -> dict[str, Any]:
     }
 
 
+def _failures(view: View) -> dict[str, Any]:
+    """Why attempts fail; a reason leads to the attempts."""
+    heading = "Why do they fail?"
+    if view.failures.is_empty():
+        return {"heading": heading, "message": "No failed attempt here has diagnostics or an error: why is not known."}
+    table = shown_table(
+        view.failures, view.address, heading, lambda row: view.address.link("/attempts", mode=row["fingerprint"])
+    )
+    return {"heading": heading, "hint": "Choose a reason to see its attempts.", "table": table, "save": "failures"}
+
+
+def _factors(view: View) -> dict[str, Any]:
+    """pass@1 by level, and in a line each what a level changes."""
+    effects = [
+        f"{row['model']}, {row['tier']}: {effect_words(row)}: {signed(row['difference'])} {interval(row, '')}, "
+        f"adjusted p {p_value(row['p_adjusted'])}, {counted(row['problems'], 'problem')}"
+        for row in view.selection.frame("factor_effects").collect().iter_rows(named=True)
+    ]
+    heading, table = "Factors", shown_table(view.factors, view.address, "pass@1 by factor")
+    return {"heading": heading, "verdicts": effects, "table": table, "save": "factors"}
+
+
 def _charts(view: View) -> dict[str, Any]:
     titles = chart_titles(view.run)
     name = view.address.get("chart") or next(iter(titles.values()), "")
@@ -378,6 +418,8 @@ _PAGES: dict[str, Callable[[View], dict[str, Any]]] = {
     "/problems": _problems,
     "/attempts": _attempts,
     "/attempt": _attempt,
+    "/failures": _failures,
+    "/factors": _factors,
     "/audit": _audit,
     "/charts": _charts,
     "/compare": _compare,
@@ -387,6 +429,8 @@ _ROWS: dict[str, Callable[[View], Any]] = {
     "leaderboard": lambda view: view.leaderboard,
     "problems": lambda view: view.problems,
     "attempts": lambda view: view.attempts,
+    "failures": lambda view: view.failures,
+    "factors": lambda view: view.factors,
     "problem_audit": lambda view: view.audited,
     "changed_cases": lambda view: view.compared.cases,
     "query": lambda view: view.query,
@@ -483,14 +527,15 @@ def _render(template: jinja2.Template, view: View, form_token: str) -> str:
         found = _PAGES[view.address.path](view)
         filters, runs = view.filters, view.folders
         summary = lists.summary_line(view.selection, view.leaderboard)
+        views = {path: words for path, words in _VIEWS.items() if path != "/factors" or view.run.config.factors}
     except _READ_ERRORS as error:
         found = {"heading": "Nothing to show", "message": _reason(error)}
-        filters, runs, summary = [], {}, ""
+        filters, runs, summary, views = [], {}, "", _VIEWS
     return template.render(
         **found,
         folder=f"{view.data.parent.name}/{view.data.name}",
         address=view.address,
-        views=_VIEWS,
+        views=views,
         runs=list(runs),
         filters=filters,
         slices=list(view.run.slices) if filters else (),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from touchstone.comparison.report import ComparisonReport, case_section, markdown_section
 from touchstone.publish import result_tables as tables
-from touchstone.publish.report.summary import exploratory, headline, summary
+from touchstone.publish.report.summary import exploratory, headline, summary, why_they_fail
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import markdown_table
 from touchstone.text import markdown_paragraph, markdown_text
@@ -19,6 +19,8 @@ def markdown(run: ReportedRun) -> str:
     """The report, at most as long as a comment may be."""
     paragraphs = [" ".join(sentences) for sentences in (headline(run), summary(run))]
     blocks = [f"### Touchstone report: {markdown_text(run.name)}", *map(markdown_paragraph, paragraphs)]
+    why = [f"- {markdown_text(line)}" for line in why_they_fail(run)]
+    blocks += ["\n".join(["Why do they fail?", "", *why])] if why else []
     left = _MAX_CHARACTERS - sum(map(len, blocks))
     for block in filter(None, _tables(run)):
         if len(block) > left:

@@ -28,7 +28,7 @@ from touchstone.publish.charts.theme import config, dark_style
 from touchstone.publish.charts.vega import finished
 from touchstone.publish.report.cases import Case, pick, with_attempts
 from touchstone.publish.report.sections import sections
-from touchstone.publish.report.summary import headline, summary
+from touchstone.publish.report.summary import headline, summary, why_they_fail
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.result_tables import method
 from touchstone.publish.table_columns import ResultTable
@@ -62,6 +62,7 @@ def page(run: ReportedRun, cases_bytes: int) -> str:
         title=visible(run.name),
         size=_size(run),
         headline=headline(run),
+        why=why_they_fail(run),
         snapshot=run.snapshot,
         version=VERSION,
         sentences=summary(run),

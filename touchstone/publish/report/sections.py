@@ -59,6 +59,12 @@ SECTIONS = (
     ),
     Section("slices", "Slices", "pass@1 for each value of a problem's column.", (tables.slices,), ("slices",)),
     Section(
+        "factors",
+        "Factors",
+        "pass@1 at each level of a column of the attempts, and what a level changes within problems that have both.",
+        (tables.factors, tables.factor_effects),
+    ),
+    Section(
         "costs",
         "Costs",
         "Cost of pass is the mean cost of an attempt divided by the pass rate: what one working fix costs.",
@@ -115,6 +121,13 @@ SECTIONS = (
         "How attempts ended and what decided it.",
         (tables.outcomes,),
         ("outcome_funnel",),
+    ),
+    Section(
+        "failures",
+        "Why do they fail?",
+        "Failed attempts by the first reason that their diagnostics give, without what varies between failures of one "
+        "kind. New and gone modes may be chance; grown and shrunk ones are significant (Holm).",
+        (tables.failure_modes,),
     ),
     Section(
         "pass_audit",

@@ -58,6 +58,28 @@ def summary(run: ReportedRun) -> list[str]:
     return [visible(sentence) for sentence in (*best(run), *unknown, *caveats(run))]
 
 
+_MOST_MODES = 5
+
+
+def why_they_fail(run: ReportedRun) -> list[str]:
+    """A line per failure mode, the most common first, then one on the others; one line if no reason is known."""
+    counts = run.outcome_counts
+    failed = int(counts.filter(~pl.col("passed"))["len"].sum())
+    modes = run.table("failure_modes").filter(pl.col("attempts") > 0)
+    if modes.is_empty():
+        unknown = f"{counted(failed, 'failed attempt has', 'failed attempts have')} neither diagnostics nor an error"
+        return [f"Why they fail is not known: {unknown}."] if failed else []
+    lines = []
+    for row in modes.head(_MOST_MODES).iter_rows(named=True):
+        change = f", {row['mode_change']} since the baseline" if row["mode_change"] in ("new", "grown") else ""
+        where = f"{counted(row['problems'], 'problem')}, {counted(row['models'], 'model')}{change}"
+        lines.append(f"{counted_of(row['attempts'], failed, 'failed attempt')} ({where}): {row['fingerprint']}")
+    rest, known = modes[_MOST_MODES:], int(modes["attempts"].sum())
+    others = [f"{counted(rest.height, 'other way', 'other ways')}: {rest['attempts'].sum():,}"] if rest.height else []
+    others += [f"no reason known: {failed - known:,}"] if failed > known else []
+    return [visible(line) for line in (*lines, *(["; ".join(others)] if others else []))]
+
+
 # The result in plain words
 
 
