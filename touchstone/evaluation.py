@@ -183,6 +183,7 @@ class Evaluation:
             "comparability": self.gate.comparability,
             "regressions": self.gate.regressions,
             "regression_counts": self.gate.regression_counts,
+            "gate_results": self.gate.gate_results,
         }
 
     @cached_property
@@ -190,7 +191,8 @@ class Evaluation:
         """The functions of the checks by name."""
         from touchstone.table_functions import CHECK_FUNCTIONS
 
-        return {**CHECK_FUNCTIONS, "holds_against_baseline": self.gate.holds_against_baseline}
+        own = {"holds_against_baseline": self.gate.holds_against_baseline, "gates_hold": self.gate.gates_hold}
+        return {**CHECK_FUNCTIONS, **own}
 
     # Tables and checks
 

@@ -116,6 +116,8 @@ TESTS = (
 VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpowered")
 # Those that conclude nothing.
 OPEN_VERDICTS = ("no evidence", "underpowered")
+# Answers of a gate, the worst first.
+GATE_ANSWERS = ("failed", "inconclusive", "held")
 
 # Whether an attempt passed, in words.
 OUTCOME_WORDS = {True: "passed", False: "failed", None: "undecided"}

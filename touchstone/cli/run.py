@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,8 @@ from touchstone.cli.console import print_messages, show_progress
 from touchstone.cli.json_logs import start_logs
 from touchstone.cli.options import (
     CONFIGS_OPTION,
+    GATE_OPTION,
+    INCONCLUSIVE_OPTION,
     JSON_OPTION,
     QUIET_OPTION,
     SCORE_OPTION,
@@ -53,8 +55,10 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Plan to hold the run to, instead of the config's; see `touchstone plan`."),
     ] = None,
+    gate: Annotated[list[str] | None, GATE_OPTION] = None,
+    on_inconclusive: Annotated[Literal["pass", "warn", "fail"] | None, INCONCLUSIVE_OPTION] = None,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Publish even if the comparison with the baseline fails.")
+        bool, typer.Option("--accept", help="Publish even if a gate or the comparison with the baseline fails.")
     ] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Recompute everything, validation included; keep snapshots and pins.")
@@ -84,12 +88,16 @@ def run(
 
         client()  # Missing, it is to be said before the run.
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
+    from touchstone.config.gates import GateSettings, with_more_gates
+
     planned = None
     if plan is not None:
         from touchstone.config.plan import read_plan
 
         planned = read_plan(plan)
-    wanted = _Wanted(paths or [], output_dir, score, only or [], planned, accept, fresh, force, metrics, as_json, quiet)
+    gates = with_more_gates(GateSettings(), gate or [], on_inconclusive)
+    held_to = _HeldTo(planned, gates.expressions, on_inconclusive)
+    wanted = _Wanted(paths or [], output_dir, score, only or [], held_to, accept, fresh, force, metrics, as_json, quiet)
     configs: list[Path | None] = [*config] if config else [None]
     if config and len(config) > 1:
         _require_runnable_in_turn(config, is_about_one=bool(output_dir or only or metrics or as_json))
@@ -103,6 +111,23 @@ def run(
 
 
 @dataclass(frozen=True)
+class _HeldTo:
+    """What the options hold every run to, besides its configuration."""
+
+    plan: "RegisteredPlan | None"
+    gates: list[str]
+    on_inconclusive: Literal["pass", "warn", "fail"] | None
+
+    def added_to(self, config: "EvaluationConfig") -> "EvaluationConfig":
+        """The configuration with the plan and the gates that were given."""
+        from touchstone.config.gates import with_more_gates
+
+        plan = {} if self.plan is None else {"plan": self.plan}
+        gates = with_more_gates(config.gates, self.gates, self.on_inconclusive)
+        return config.model_copy(update={"comparison": config.comparison.model_copy(update=plan), "gates": gates})
+
+
+@dataclass(frozen=True)
 class _Wanted:
     """What the options ask of each run."""
 
@@ -110,7 +135,7 @@ class _Wanted:
     output_dir: Path | None
     score: str | None
     only: list[str]
-    plan: "RegisteredPlan | None"
+    held_to: _HeldTo
     accept: bool
     fresh: bool
     force: bool
@@ -122,12 +147,6 @@ class _Wanted:
     def reuses_published(self) -> bool:
         """Whether the published run may do, if nothing changed since."""
         return not (self.only or self.accept or self.fresh or self.force)
-
-    def planned(self, config: "EvaluationConfig") -> "EvaluationConfig":
-        """The configuration, held to the plan if one was given."""
-        if self.plan is None:
-            return config
-        return config.model_copy(update={"comparison": config.comparison.model_copy(update={"plan": self.plan})})
 
 
 def _require_runnable_in_turn(configs: list[Path], is_about_one: bool) -> None:
@@ -168,7 +187,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
                 evaluation = Evaluation.load(
                     config, wanted.output_dir, wanted.only, accept=wanted.accept, fresh=wanted.fresh
                 )
-                evaluation.config = wanted.planned(evaluation.config)
+                evaluation.config = wanted.held_to.added_to(evaluation.config)
                 report_step("looking for fixes files")
                 evaluation.inputs.require_only(wanted.only, "--only")
     print_messages("note", (published[0] if published else evaluation.config).notes, wanted.quiet)
@@ -177,7 +196,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
         _report_published(*published, wanted.as_json, wanted.quiet)
         return 0
     if wanted.paths:
-        _introduce(evaluation, config, is_new, wanted.planned, silent=wanted.as_json or wanted.quiet)
+        _introduce(evaluation, config, is_new, wanted.held_to, silent=wanted.as_json or wanted.quiet)
     with show_progress("loading Dagster", stages=True, quiet=wanted.quiet):
         from pipelines.launch import run_evaluation
 
@@ -256,7 +275,7 @@ def _introduce(
     evaluation: "Evaluation",
     config_file: Path,
     is_new: bool,
-    planned: "Callable[[EvaluationConfig], EvaluationConfig]",
+    held_to: _HeldTo,
     silent: bool,
 ) -> None:
     """Print what was recognized; choose the k values of a new configuration by the attempts that there are."""
@@ -272,7 +291,7 @@ def _introduce(
         show_recognized(terminal(), found, evaluation.inputs.discovery, with_notes=False)
     if is_new:
         fitting = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))
-        evaluation.config = planned(fitting)
+        evaluation.config = held_to.added_to(fitting)
         if not silent:
             # The settings of a working copy are a local file, whatever its folder stands for.
             is_local = not is_working_copy(config_file.parent)
@@ -285,7 +304,7 @@ def _find_up_to_date(config_file: Path, wanted: _Wanted) -> "tuple[EvaluationCon
     from touchstone.ingest.input_paths import fetch_inputs
     from touchstone.publish.up_to_date import up_to_date
 
-    config = wanted.planned(load_config(config_file, wanted.output_dir))
+    config = wanted.held_to.added_to(load_config(config_file, wanted.output_dir))
     fetch_inputs(config)
     published = up_to_date(config)
     return None if published is None else (config, published)

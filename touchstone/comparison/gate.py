@@ -29,12 +29,14 @@ from touchstone.comparison.compare import (
     verdict_lines,
     verdict_row,
 )
+from touchstone.comparison.gates import GateData, answer_gates, gates_hold
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.comparison.regressions import KINDS, ScoreMethod
 from touchstone.comparison.report import ComparisonReport, exploratory_line, format_report
 from touchstone.comparison.verdicts import same_conclusion
 from touchstone.config import ComparisonConfig
+from touchstone.config.gates import GateSettings
 from touchstone.errors import shown
 from touchstone.inference.exact import exact_sum
 from touchstone.storage.files import replacing
@@ -180,6 +182,23 @@ class Gate:
             verdicts="; ".join(f"{row['model']} {row['tier']}: {row['verdict']}" for row in judged.to_dicts()),
         )
         return _with_remarks(result, unreadable)
+
+    def gate_results(self, *given: Any) -> pl.LazyFrame:
+        """The answer of every gate of the configuration; empty if there are none."""
+        names = TABLES["gate_results"].reads
+        frames, (gates, intervals, power, alpha) = dict(zip(names, given, strict=False)), given[len(names) :]
+        rows = []
+        if gates.expressions:
+            now = ComparisonInput(_THIS_RUN, frames["attempt_scores"], frames["problems"])
+            sides = (_frozen(self.baseline), now) if self.baseline is not None else None
+            reasons = exploratory_reasons(agreements_in(frames["comparability"], "baseline"))
+            data = GateData(frames.__getitem__, intervals, power, alpha, reasons, sides)
+            rows = answer_gates(gates.gates, data)
+        return pl.LazyFrame(rows, schema=TABLES["gate_results"].dtypes)
+
+    def gates_hold(self, results: pl.LazyFrame, gates: GateSettings) -> CheckResult:
+        """Every gate holds; one that is inconclusive passes, warns or fails, as the configuration says."""
+        return gates_hold(results, gates, self.accept)
 
     def _cases(
         self, baseline: Snapshot, scores: pl.LazyFrame, problems: pl.LazyFrame, options: CompareOptions

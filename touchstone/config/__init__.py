@@ -23,6 +23,7 @@ from pydantic import (
 
 from touchstone.config.audit import AuditSettings
 from touchstone.config.file import read_config_file
+from touchstone.config.gates import GateSettings
 from touchstone.config.input_limits import InputLimits
 from touchstone.config.places import (
     local_places,
@@ -230,6 +231,7 @@ class EvaluationConfig(_Section):
     slices: list[SliceSettings] = []
     """Columns of the problems by which pass@1 is split: a name, `{"column": "loc", "bins": [0, 100]}`, or
     `{"column": "created", "cutoff": {"model-a": "2025-06-01"}}`. See [slices](metrics.md#slices)."""
+    gates: GateSettings = GateSettings()
     checks: CheckLimits = CheckLimits()
     audit: AuditSettings = AuditSettings()
     publish: PublishSettings = PublishSettings()
@@ -271,6 +273,11 @@ class EvaluationConfig(_Section):
             if list(columns.values()).count(ours) > 1:
                 raise ValueError(f"two columns are renamed to '{ours}'; keep one")
         return columns
+
+    @field_validator("gates", mode="before")
+    @classmethod
+    def _gates_alone(cls, gates: Any) -> Any:
+        return {"expressions": gates} if isinstance(gates, list) else gates
 
     @field_validator("slices", mode="before")
     @classmethod

@@ -35,7 +35,8 @@ from touchstone.publish.table_columns import (
 )
 from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
-from touchstone.vocabulary import OUTCOME_WORDS, PROBLEM_VERDICTS, VERSION
+from touchstone.text import estimate as ranged
+from touchstone.vocabulary import GATE_ANSWERS, OUTCOME_WORDS, PROBLEM_VERDICTS, VERSION
 
 _MAX_SUITES = 6
 _MAX_QUARANTINE = 200
@@ -536,6 +537,24 @@ def registered_plan(run: ReportedRun) -> ResultTable:
     return ResultTable(
         "plan-table", "The plan and what was done", columns, run.table("registered_plan"), "registered_plan"
     )
+
+
+def gate_results(run: ReportedRun) -> ResultTable:
+    """Every gate with its answer, those that do not hold first."""
+    columns = [
+        name("gate"),
+        *_sides(run),
+        verdict("answer"),
+        Column("figure", _gated_figure),
+        name("would settle it", "needed", rank=_LATE, kind="text"),
+    ]
+    order = pl.col("answer").replace_strict({answer: at for at, answer in enumerate(GATE_ANSWERS)}, default=None)
+    rows = run.table("gate_results").sort(order, maintain_order=True)
+    return ResultTable("gates-table", "Gates: what must hold", columns, rows, "gate_results")
+
+
+def _gated_figure(row: Row) -> Cell:
+    return Cell(ranged(row["figure"], row["low"], row["high"], lambda value: significant(value, 3)), row["figure"])
 
 
 def regressions(run: ReportedRun) -> ResultTable:

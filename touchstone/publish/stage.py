@@ -55,7 +55,17 @@ class PublishStage:
     def history(self) -> Part:
         """Every figure of every snapshot. Making it freezes the run as a snapshot first."""
         # Paths, retention and worker counts do not affect results.
-        left_out = {"fixes_dir", "output_dir", "rulings", "publish", "retention", "validation", "workers"}
+        left_out = {
+            "fixes_dir",
+            "output_dir",
+            "rulings",
+            "publish",
+            "retention",
+            "validation",
+            "workers",
+            "gates",
+            "alerts",
+        }
         settings = self.config.model_dump(mode="json", exclude=left_out)
         settings["validation"] = self.config.validation.model_dump(
             mode="json", exclude={"workers", "cache_dir", "environments_dir", "kept_characters"}
