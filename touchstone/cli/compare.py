@@ -99,7 +99,8 @@ def compare(
     """Compare two evaluations: which cases regressed or improved, and whether the difference is significant."""
     from touchstone.comparison.compare import compare as compare_evaluations
     from touchstone.comparison.report import format_report
-    from touchstone.config.gates import GateSettings, with_more_gates
+    from touchstone.config import load_config
+    from touchstone.config.gates import GateSettings
     from touchstone.publish.formats import REPORT_SUFFIXES, file_format, saving
 
     chosen = as_format(format, as_json)
@@ -113,9 +114,9 @@ def compare(
         "scorer": scorer,
     }
     old, new = _two_inputs(inputs or [], baseline, current)
-    loaded = _load(config)
+    loaded = load_config(config) if config is not None else None
     options, settings = _comparison_settings(loaded, models=model or (), tiers=tier or (), **given)
-    gates = with_more_gates(loaded.gates if loaded else GateSettings(), gate or [], on_inconclusive)
+    gates = (loaded.gates if loaded else GateSettings()).with_more(gate or [], on_inconclusive)
     if plan is not None:
         options, settings = _with_plan(options, settings, plan, configured=config is not None)
     with show_progress("comparing", quiet=quiet):
@@ -152,12 +153,6 @@ def _two_inputs(inputs: list[str], baseline: str | None, current: str | None) ->
         raise TouchstoneError("name the two evaluations to compare: touchstone compare BASELINE CURRENT")
     first, second = inputs or named
     return first, second
-
-
-def _load(config: Path | None) -> "EvaluationConfig | None":
-    from touchstone.config import load_config
-
-    return None if config is None else load_config(config)
 
 
 def _comparison_settings(

@@ -3,9 +3,10 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -31,6 +32,7 @@ from touchstone.locations import is_working_copy
 if TYPE_CHECKING:
     from touchstone.checks import CheckOutcome
     from touchstone.config import EvaluationConfig
+    from touchstone.config.gates import OnInconclusive
     from touchstone.config.plan import RegisteredPlan
     from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
@@ -88,16 +90,13 @@ def run(
 
         client()  # Missing, it is to be said before the run.
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
-    from touchstone.config.gates import GateSettings, with_more_gates
-
     planned = None
     if plan is not None:
         from touchstone.config.plan import read_plan
 
         planned = read_plan(plan)
-    gates = with_more_gates(GateSettings(), gate or [], on_inconclusive)
-    held_to = _HeldTo(planned, gates.expressions, on_inconclusive)
-    wanted = _Wanted(paths or [], output_dir, score, only or [], held_to, accept, fresh, force, metrics, as_json, quiet)
+    hold = partial(_hold_to, plan=planned, gates=gate or [], on_inconclusive=on_inconclusive)
+    wanted = _Wanted(paths or [], output_dir, score, only or [], hold, accept, fresh, force, metrics, as_json, quiet)
     configs: list[Path | None] = [*config] if config else [None]
     if config and len(config) > 1:
         _require_runnable_in_turn(config, is_about_one=bool(output_dir or only or metrics or as_json))
@@ -111,23 +110,6 @@ def run(
 
 
 @dataclass(frozen=True)
-class _HeldTo:
-    """What the options hold every run to, besides its configuration."""
-
-    plan: "RegisteredPlan | None"
-    gates: list[str]
-    on_inconclusive: Literal["pass", "warn", "fail"] | None
-
-    def added_to(self, config: "EvaluationConfig") -> "EvaluationConfig":
-        """The configuration with the plan and the gates that were given."""
-        from touchstone.config.gates import with_more_gates
-
-        plan = {} if self.plan is None else {"plan": self.plan}
-        gates = with_more_gates(config.gates, self.gates, self.on_inconclusive)
-        return config.model_copy(update={"comparison": config.comparison.model_copy(update=plan), "gates": gates})
-
-
-@dataclass(frozen=True)
 class _Wanted:
     """What the options ask of each run."""
 
@@ -135,7 +117,7 @@ class _Wanted:
     output_dir: Path | None
     score: str | None
     only: list[str]
-    held_to: _HeldTo
+    hold: "Callable[[EvaluationConfig], EvaluationConfig]"
     accept: bool
     fresh: bool
     force: bool
@@ -147,6 +129,17 @@ class _Wanted:
     def reuses_published(self) -> bool:
         """Whether the published run may do, if nothing changed since."""
         return not (self.only or self.accept or self.fresh or self.force)
+
+
+def _hold_to(
+    config: "EvaluationConfig",
+    plan: "RegisteredPlan | None",
+    gates: list[str],
+    on_inconclusive: "OnInconclusive | None",
+) -> "EvaluationConfig":
+    """The configuration with the plan and the gates that the options hold the run to."""
+    compared = config.comparison if plan is None else config.comparison.model_copy(update={"plan": plan})
+    return config.model_copy(update={"comparison": compared, "gates": config.gates.with_more(gates, on_inconclusive)})
 
 
 def _require_runnable_in_turn(configs: list[Path], is_about_one: bool) -> None:
@@ -187,7 +180,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
                 evaluation = Evaluation.load(
                     config, wanted.output_dir, wanted.only, accept=wanted.accept, fresh=wanted.fresh
                 )
-                evaluation.config = wanted.held_to.added_to(evaluation.config)
+                evaluation.config = wanted.hold(evaluation.config)
                 report_step("looking for fixes files")
                 evaluation.inputs.require_only(wanted.only, "--only")
     print_messages("note", (published[0] if published else evaluation.config).notes, wanted.quiet)
@@ -196,7 +189,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
         _report_published(*published, wanted.as_json, wanted.quiet)
         return 0
     if wanted.paths:
-        _introduce(evaluation, config, is_new, wanted.held_to, silent=wanted.as_json or wanted.quiet)
+        _introduce(evaluation, config, is_new, wanted.hold, silent=wanted.as_json or wanted.quiet)
     with show_progress("loading Dagster", stages=True, quiet=wanted.quiet):
         from pipelines.launch import run_evaluation
 
@@ -275,7 +268,7 @@ def _introduce(
     evaluation: "Evaluation",
     config_file: Path,
     is_new: bool,
-    held_to: _HeldTo,
+    hold: "Callable[[EvaluationConfig], EvaluationConfig]",
     silent: bool,
 ) -> None:
     """Print what was recognized; choose the k values of a new configuration by the attempts that there are."""
@@ -291,7 +284,7 @@ def _introduce(
         show_recognized(terminal(), found, evaluation.inputs.discovery, with_notes=False)
     if is_new:
         fitting = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))
-        evaluation.config = held_to.added_to(fitting)
+        evaluation.config = hold(fitting)
         if not silent:
             # The settings of a working copy are a local file, whatever its folder stands for.
             is_local = not is_working_copy(config_file.parent)
@@ -304,7 +297,7 @@ def _find_up_to_date(config_file: Path, wanted: _Wanted) -> "tuple[EvaluationCon
     from touchstone.ingest.input_paths import fetch_inputs
     from touchstone.publish.up_to_date import up_to_date
 
-    config = wanted.held_to.added_to(load_config(config_file, wanted.output_dir))
+    config = wanted.hold(load_config(config_file, wanted.output_dir))
     fetch_inputs(config)
     published = up_to_date(config)
     return None if published is None else (config, published)

@@ -185,16 +185,11 @@ class Gate:
 
     def gate_results(self, *given: Any) -> pl.LazyFrame:
         """The answer of every gate of the configuration; empty if there are none."""
-        names = TABLES["gate_results"].reads
-        frames, (gates, intervals, power, alpha) = dict(zip(names, given, strict=False)), given[len(names) :]
-        rows = []
-        if gates.expressions:
-            now = ComparisonInput(_THIS_RUN, frames["attempt_scores"], frames["problems"])
-            sides = (_frozen(self.baseline), now) if self.baseline is not None else None
-            reasons = exploratory_reasons(agreements_in(frames["comparability"], "baseline"))
-            data = GateData(frames.__getitem__, intervals, power, alpha, reasons, sides)
-            rows = answer_gates(gates.gates, data)
-        return pl.LazyFrame(rows, schema=TABLES["gate_results"].dtypes)
+        frames = dict(zip(TABLES["gate_results"].reads, given, strict=False))
+        gates, intervals, power, alpha = given[len(frames) :]
+        baseline = _frozen(self.baseline).attempt_scores if self.baseline is not None and gates.expressions else None
+        reasons = exploratory_reasons(agreements_in(frames["comparability"], "baseline"))
+        return answer_gates(gates, GateData(frames.__getitem__, intervals, power, alpha, baseline, reasons))
 
     def gates_hold(self, results: pl.LazyFrame, gates: GateSettings) -> CheckResult:
         """Every gate holds; one that is inconclusive passes, warns or fails, as the configuration says."""

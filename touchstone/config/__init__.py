@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from touchstone.config.alerts import AlertSettings
 from touchstone.config.audit import AuditSettings
 from touchstone.config.file import read_config_file
 from touchstone.config.gates import GateSettings
@@ -232,6 +233,7 @@ class EvaluationConfig(_Section):
     """Columns of the problems by which pass@1 is split: a name, `{"column": "loc", "bins": [0, 100]}`, or
     `{"column": "created", "cutoff": {"model-a": "2025-06-01"}}`. See [slices](metrics.md#slices)."""
     gates: GateSettings = GateSettings()
+    alerts: AlertSettings = AlertSettings()
     checks: CheckLimits = CheckLimits()
     audit: AuditSettings = AuditSettings()
     publish: PublishSettings = PublishSettings()
@@ -390,6 +392,7 @@ def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None
                 **absolute,
                 "validation": validation,
                 "workers": config.workers.anchored(base),
+                "alerts": config.alerts.anchored(base),
             }
         )
     except TouchstoneError as error:

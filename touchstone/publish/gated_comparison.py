@@ -15,30 +15,28 @@ from touchstone.comparison.gate import counts_by_model
 from touchstone.comparison.gates import GateData, answer_gates, gates_hold
 from touchstone.comparison.pairs import ComparisonSettings
 from touchstone.config import EvaluationConfig
-from touchstone.config.gates import GateSettings
+from touchstone.config.gates import GateSettings, parse_gate
 from touchstone.errors import TouchstoneError
 from touchstone.table_functions import TABLE_FUNCTIONS
 from touchstone.tables import TABLES
 
 
 def with_gates(
-    comparison: ComparisonResult,
-    gates: GateSettings,
-    settings: ComparisonSettings,
-    config: EvaluationConfig | None = None,
+    comparison: ComparisonResult, gates: GateSettings, settings: ComparisonSettings, config: EvaluationConfig | None
 ) -> tuple[ComparisonResult, CheckResult]:
     """The comparison with the answers of the gates in its report, and whether they hold."""
     config = config or EvaluationConfig(fixes_dir=Path(), output_dir=Path())
-    ks = {1, *(int(gate.where["k"]) for gate in gates.gates if "k" in gate.where)}
+    ks = {1, *(int(k) for each in gates.expressions if (k := parse_gate(each).where.get("k")))}
     intervals = config.intervals.model_copy(update={"confidence": settings.confidence, "seed": settings.seed})
     config = config.model_copy(update={"k_values": sorted(ks), "intervals": intervals})
     before, after = comparison.sides
     scores = _filled(after.attempt_scores, "attempt_scores")
-    problems = after.problems if after.problems is not None else scores.select(pl.col("oid").unique())
     verdicts = [row | {"baseline": before.label, "sentence": ""} for row in comparison.report.models]
     made = {
         "attempt_scores": scores,
-        "problems": _filled(problems, "problems"),
+        "problems": _filled(
+            scores.select(pl.col("oid").unique()) if after.problems is None else after.problems, "problems"
+        ),
         "outcomes": _filled(scores.with_columns(passed=pl.col("pass_rate") == 1), "outcomes"),
         "sources": pl.LazyFrame(schema=TABLES["sources"].dtypes),
         "baseline_verdicts": pl.LazyFrame(verdicts, schema=TABLES["baseline_verdicts"].dtypes),
@@ -49,15 +47,15 @@ def with_gates(
         if name not in made:
             if name not in TABLE_FUNCTIONS:
                 raise TouchstoneError(f"a comparison has no table '{name}' for its gates; use touchstone run --gate")
-            read = [table(each) for each in TABLES[name].reads]
             values = [attrgetter(key)(config) for key in TABLES[name].settings]
-            made[name] = TABLE_FUNCTIONS[name](*read, *values).collect().lazy()
+            made[name] = TABLE_FUNCTIONS[name](*map(table, TABLES[name].reads), *values).collect().lazy()
         return made[name]
 
-    data = GateData(table, intervals, settings.power, settings.alpha, comparison.report.exploratory, comparison.sides)
-    rows = answer_gates(gates.gates, data)
-    found = gates_hold(pl.LazyFrame(rows, schema=TABLES["gate_results"].dtypes), gates)
-    return replace(comparison, report=replace(comparison.report, gates=rows)), found
+    reasons = comparison.report.exploratory
+    data = GateData(table, intervals, settings.power, settings.alpha, before.attempt_scores, reasons)
+    answers = answer_gates(gates, data).collect()
+    report = replace(comparison.report, gates=answers.to_dicts())
+    return replace(comparison, report=report), gates_hold(answers.lazy(), gates)
 
 
 def _filled(frame: pl.LazyFrame, table: str) -> pl.LazyFrame:

@@ -35,7 +35,6 @@ from touchstone.publish.table_columns import (
 )
 from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
-from touchstone.text import estimate as ranged
 from touchstone.vocabulary import GATE_ANSWERS, OUTCOME_WORDS, PROBLEM_VERDICTS, VERSION
 
 _MAX_SUITES = 6
@@ -545,16 +544,12 @@ def gate_results(run: ReportedRun) -> ResultTable:
         name("gate"),
         *_sides(run),
         verdict("answer"),
-        Column("figure", _gated_figure),
+        estimate("figure", "figure", style="{:.3g}"),
         name("would settle it", "needed", rank=_LATE, kind="text"),
     ]
-    order = pl.col("answer").replace_strict({answer: at for at, answer in enumerate(GATE_ANSWERS)}, default=None)
-    rows = run.table("gate_results").sort(order, maintain_order=True)
+    rows = run.table("gate_results").rename({"low": "ci_low", "high": "ci_high"}).to_dicts()
+    rows.sort(key=lambda row: GATE_ANSWERS.index(row["answer"]))
     return ResultTable("gates-table", "Gates: what must hold", columns, rows, "gate_results")
-
-
-def _gated_figure(row: Row) -> Cell:
-    return Cell(ranged(row["figure"], row["low"], row["high"], lambda value: significant(value, 3)), row["figure"])
 
 
 def regressions(run: ReportedRun) -> ResultTable:
