@@ -1035,7 +1035,7 @@ _FIGURE_TYPES = ("Float64", "Int64")
 GATED = tuple(
     table.name
     for table in _FIGURES
-    if table.group not in ("ingest", "validation")
+    if table.group in ("metrics", "scores", "reliability", "economics", "comparison", "audit")
     and "iteration_id" not in table.key
     and any(field.type_name in _FIGURE_TYPES for name, field in table.fields.items() if name not in table.key)
 )
@@ -1054,7 +1054,7 @@ _FIGURES.append(
         code=("touchstone.comparison.gate",),
         against_baseline=True,
         reads=(*GATED, "problems", "attempt_scores", "comparability"),
-        settings=("gates", "intervals", "comparison.power", "comparison.alpha"),
+        settings=("gates", "intervals", "comparison.power"),
         in_snapshots=False,
     )
 )

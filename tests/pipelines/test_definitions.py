@@ -18,7 +18,7 @@ from tests.conftest import Folder, copy_of, small_folder
 from touchstone.checks import GateResult
 from touchstone.config import PublishSettings
 from touchstone.evaluation import Evaluation
-from touchstone.tables import TABLES
+from touchstone.tables import GATED, TABLES
 
 DATA = "dagster/data_version"
 HEADER = "oid,iteration_id,plausible_fix\n"
@@ -135,35 +135,8 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "pass_audit": ["attempts", "audit_flags", "outcomes"],
         "pass_at_k_readings": ["audit_flags", "outcomes", "pass_at_k", "problem_scores", "problems"],
         "verdict_readings": ["audit_flags", "model_comparison", "outcomes", "problem_scores", "problems"],
-        "history": [
-            "audited_leaderboard",
-            "baseline_verdicts",
-            "comparability",
-            "contamination",
-            "cross_tier",
-            "economics",
-            "model_statistics",
-            "next_samples",
-            "pass_at_k_readings",
-            "pass_audit",
-            "problem_frontier",
-            "quarantine",
-            "reference_overlap",
-            "registered_plan",
-            "regression_counts",
-            "regressions",
-            "reliability",
-            "reliability_curve",
-            "reported_figures",
-            "routing",
-            "routing_policies",
-            "rulings",
-            "run_scores",
-            "slices",
-            "test_strength",
-            "validator_variance",
-            "verdict_readings",
-        ],
+        "gate_results": sorted([*GATED, "attempt_scores", "comparability", "problems"]),
+        "history": ["gate_results", "quarantine", "registered_plan", "regressions", "reported_figures", "rulings"],
         "problem_history": ["history"],
         "run_log": ["problem_history"],
         "report": ["problem_history"],
@@ -186,6 +159,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "attempts.unique_keys",
         "baselines.baselines_fail_as_recorded",
         "baselines.reference_fixes_pass",
+        "gate_results.gates_hold",
         "outcomes.all_decided",
         "outcomes.funnel_is_monotone",
         "outcomes.one_fidelity",

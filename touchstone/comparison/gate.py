@@ -186,10 +186,10 @@ class Gate:
     def gate_results(self, *given: Any) -> pl.LazyFrame:
         """The answer of every gate of the configuration; empty if there are none."""
         frames = dict(zip(TABLES["gate_results"].reads, given, strict=False))
-        gates, intervals, power, alpha = given[len(frames) :]
+        gates, intervals, power = given[len(frames) :]
         baseline = _frozen(self.baseline).attempt_scores if self.baseline is not None and gates.expressions else None
         reasons = exploratory_reasons(agreements_in(frames["comparability"], "baseline"))
-        return answer_gates(gates, GateData(frames.__getitem__, intervals, power, alpha, baseline, reasons))
+        return answer_gates(gates, GateData(frames.__getitem__, intervals, power, baseline, reasons))
 
     def gates_hold(self, results: pl.LazyFrame, gates: GateSettings) -> CheckResult:
         """Every gate holds; one that is inconclusive passes, warns or fails, as the configuration says."""

@@ -59,7 +59,6 @@ class GateData:
     table: Callable[[str], pl.LazyFrame]
     intervals: IntervalSettings
     power: float
-    alpha: float
     baseline: pl.LazyFrame | None = None
     exploratory: Sequence[str] = ()
 
@@ -209,43 +208,43 @@ def _needed(gate: GateExpression, rows: Sequence[Row], side: Row, data: GateData
     """Attempts per problem, or problems, with which the interval would leave out the bound with the set power."""
     figure, low, high = (rows[0][name] for name in ("figure", "low", "high"))
     distance, width = abs(figure - gate.bound), figure - low if gate.bound < figure else high - figure
-    attempts, problems = None, None
-    power = NormalDist().inv_cdf(data.power)
+    attempts, problems, kind = None, None, (gate.table, gate.column, gate.where.get("k"))
     if gate.by_problem:
         attempts = _attempts_at_problems(gate, rows, data)
     elif not distance or not math.isfinite(distance + width) or gate.column == "regressions":
         return None
-    elif (gate.column == "difference" and data.baseline is not None) or gate.where == {**gate.where, "k": 1}:
-        attempts, problems = _planned(gate, side, distance, power, data)
+    elif kind in (("pass_at_k", "pass_at_k", 1), ("baseline_verdicts", "difference", None)):
+        confidence = rows[0].get("adjusted_confidence") or data.intervals.confidence
+        attempts, problems = _planned(side["model"], side["tier"], distance, confidence, data, is_pair=kind[2] is None)
     elif size := next((rows[0][name] for name in _PROBLEMS if rows[0].get(name)), None):
         sure = NormalDist().inv_cdf((1 + data.intervals.confidence) / 2)
-        problems = math.ceil(size * (width / distance * (sure + power) / sure) ** 2)
+        problems = math.ceil(size * (width / distance * (1 + NormalDist().inv_cdf(data.power) / sure)) ** 2)
     parts = [(attempts, "attempt per problem", "attempts per problem"), (problems, "problem", "problems")]
     return " or ".join(counted(number, *words) for number, *words in parts if number is not None) or None
 
 
 def _planned(
-    gate: GateExpression, side: Row, distance: float, power: float, data: GateData
+    model: str, tier: str, distance: float, confidence: float, data: GateData, *, is_pair: bool
 ) -> tuple[int | None, int | None]:
     """For pass@1, and for the difference to the baseline: from the variances that `touchstone plan` estimates."""
-    confidence = data.intervals.confidence if gate.column == "pass_at_k" else 1 - data.alpha
-    model, tier, goal = side["model"], side["tier"], Goal(min(distance, 0.99), data.power, 1 - confidence)
-    now, problems = data.table("attempt_scores"), data.table("problems")
     try:
-        if gate.column == "pass_at_k" or data.baseline is None:
-            plan, models = single_data(data.table("problem_pass_at_k"), problems, (model, tier), correlation=0.0), 2
+        if is_pair and data.baseline is not None:
+            sides = {"a": data.baseline, "b": data.table("attempt_scores")}
+            both = pl.concat([_counts(scores, model, tier, name) for name, scores in sides.items()])
+            plan = paired_data(both, data.table("problems"), ("a", tier), ("b", tier), Goal(min(distance, 0.99)))
         else:
-            both = [_counts(scores, model, tier, name) for name, scores in (("a", data.baseline), ("b", now))]
-            plan, models = paired_data(pl.concat(both), problems, ("a", tier), ("b", tier), goal), 1
+            plan = single_data(data.table("problem_pass_at_k"), data.table("problems"), (model, tier), correlation=0.0)
     except TouchstoneError:
         return None, None
-    # The variance of the mean is (between + within / attempts) / problems; that of a single model is half of two.
+    # The variance of the mean is (between + within / attempts) / problems; a single model has half that of two.
+    models = 1 if is_pair else 2
     between, within = plan.population.between / models, (plan.population.attempt_variance or 0.0) / models
     degrees = plan.problems / plan.population.unit_size - 1
-    target = (distance / (t_critical(degrees, confidence) + power)) ** 2
+    target = (distance / (t_critical(degrees, confidence) + NormalDist().inv_cdf(data.power))) ** 2
+    problems = max(plan.problems + 1, math.ceil((between + within / plan.attempts) / target))
     left = plan.problems * target - between
-    attempts = math.ceil(within / left) if within and left > 0 else MOST_ATTEMPTS + 1
-    return attempts if attempts <= MOST_ATTEMPTS else None, math.ceil((between + within / plan.attempts) / target)
+    attempts = max(math.floor(plan.attempts) + 1, math.ceil(within / left)) if within and left > 0 else math.inf
+    return int(attempts) if attempts <= MOST_ATTEMPTS else None, problems
 
 
 def _counts(scores: pl.LazyFrame, model: str, tier: str, name: str) -> pl.LazyFrame:

@@ -52,7 +52,7 @@ def with_gates(
         return made[name]
 
     reasons = comparison.report.exploratory
-    data = GateData(table, intervals, settings.power, settings.alpha, before.attempt_scores, reasons)
+    data = GateData(table, intervals, settings.power, before.attempt_scores, reasons)
     answers = answer_gates(gates, data).collect()
     report = replace(comparison.report, gates=answers.to_dicts())
     return replace(comparison, report=report), gates_hold(answers.lazy(), gates)
