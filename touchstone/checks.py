@@ -248,6 +248,15 @@ CHECKS = (
         ("audit.gate",),
     ),
     Check(
+        "gate_results",
+        "gates_hold",
+        "Every gate holds; one that is inconclusive passes, warns or fails, as the configuration says.",
+        ("gate_results",),
+        ("gates",),
+        gate=True,
+        against_baseline=True,
+    ),
+    Check(
         "test_strength",
         "tests_notice",
         "Tests reject at least two of three mutants of the reference fix, for every problem that could be judged.",

@@ -5,6 +5,7 @@ It brings the tables declared in `tables` up to date, each by its stage or funct
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -187,6 +188,7 @@ class Evaluation:
             "failure_changes": self.gate.failure_changes,
             "regressions": self.gate.regressions,
             "regression_counts": self.gate.regression_counts,
+            "gate_results": self.gate.gate_results,
         }
 
     @cached_property
@@ -194,7 +196,12 @@ class Evaluation:
         """The functions of the checks by name."""
         from touchstone.table_functions import CHECK_FUNCTIONS
 
-        return {**CHECK_FUNCTIONS, "holds_against_baseline": self.gate.holds_against_baseline}
+        gate = self.gate
+        return {
+            **CHECK_FUNCTIONS,
+            "holds_against_baseline": gate.holds_against_baseline,
+            "gates_hold": gate.gates_hold,
+        }
 
     # Tables and checks
 
@@ -345,6 +352,22 @@ class Evaluation:
         is_whole = len(self._checked) == len(CHECKS) and not self.only and not self.accept
         if self._recorder is not None and is_whole:
             self._recorder.record(list(self._checked.values()), self.gate.version, self.validation.tools)
+        self._alert()
+
+    def _alert(self) -> None:
+        """Send an alert about gates that did not pass, if there is anybody to tell."""
+        if self.config.alerts.webhook is None and not self.config.alerts.command:
+            return
+        from touchstone.publish.alerts import ALERTED, alert_document, send_alert
+
+        checks = [self._checked[name] for name in ALERTED if name in self._checked and not self._checked[name].passed]
+        if checks:
+            report_step("sending an alert")
+            gates = self.store.scan("gate_results", None if ALERTED[1] in self._checked else []).collect()
+            document = alert_document(self.config.name or self.store.root.name, checks, gates, self.published)
+            for note in send_alert(self.config.alerts, document):
+                if not report_warning(note):
+                    print(f"warning: {note}", file=sys.stderr)
 
 
 def _plain(value: object) -> object:

@@ -19,6 +19,7 @@ from touchstone.vocabulary import (
     CUTOFF_FINDINGS,
     DIFFERENCE_CI_METHODS,
     DIMENSIONS,
+    GATE_ANSWERS,
     MAX_AMOUNT,
     MAX_ID_LENGTH,
     MEAN_CI_METHODS,
@@ -560,6 +561,16 @@ FIELDS: dict[str, Field] = {
         "Whether the verdict concludes the same if undecided attempts passed on one side and failed on the other, both "
         "ways; null if there are none."
     ),
+    "gate": identifier("Gate, as configured or given with `--gate`."),
+    "low": figure("Lower end of what the figure may be: of its confidence interval, if it has one.", infinite=True),
+    "high": figure("Upper end of it.", infinite=True),
+    "bound": figure("The number that the figure is compared with."),
+    "answer": one_of(
+        "held: proven, so every value from low to high holds; failed: none does; inconclusive: some do, or nothing is "
+        "known.",
+        GATE_ANSWERS,
+    ),
+    "needed": text("Attempts per problem, or problems, that would settle an inconclusive gate; null if not known."),
     # audit
     "pass_at_k_low": share("pass@k if every undecided attempt had failed: mean over the problems with k attempts."),
     "pass_at_k_high": share("pass@k if every undecided attempt had passed."),

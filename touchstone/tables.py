@@ -1144,6 +1144,34 @@ _FIGURES = [
         settings=("intervals",),
     ),
 ]
+# The tables with figures that a gate can name: those about results, without a row per attempt.
+_FIGURE_TYPES = ("Float64", "Int64")
+GATED = tuple(
+    table.name
+    for table in _FIGURES
+    if table.group in ("metrics", "scores", "reliability", "economics", "comparison", "audit")
+    and "iteration_id" not in table.key
+    and any(field.type_name in _FIGURE_TYPES for name, field in table.fields.items() if name not in table.key)
+)
+_FIGURES.append(
+    _audit(
+        "gate_results",
+        "Whether every gate held, failed, or could not be decided; empty without `gates`.",
+        "gate, and model and tier that it applies to",
+        _fields(
+            "gate model tier figure low high bound answer sentence needed",
+            model=text("Model; null if the figure is not about one."),
+            tier=text("Tier; null likewise."),
+            figure=figure("The figure; with `for all`, that of the row that decides.", infinite=True),
+        ),
+        ("gate", "model", "tier"),
+        code=("touchstone.comparison.gate",),
+        against_baseline=True,
+        reads=(*GATED, "problems", "attempt_scores", "comparability"),
+        settings=("gates", "intervals", "comparison.power"),
+        in_snapshots=False,
+    )
+)
 _READ = {name for table in _FIGURES for name in table.reads}
 _PUBLISHED = [
     _publish(

@@ -123,6 +123,8 @@ EFFECTS = ("main", "interaction")
 
 # What became of a failure mode since the baseline.
 MODE_CHANGES = ("new", "grown", "shrunk", "gone", "unchanged")
+# Answers of a gate, the worst first.
+GATE_ANSWERS = ("failed", "inconclusive", "held")
 
 # Whether an attempt passed, in words.
 OUTCOME_WORDS = {True: "passed", False: "failed", None: "undecided"}

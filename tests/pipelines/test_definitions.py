@@ -18,7 +18,7 @@ from tests.conftest import Folder, copy_of, small_folder
 from touchstone.checks import GateResult
 from touchstone.config import PublishSettings
 from touchstone.evaluation import Evaluation
-from touchstone.tables import TABLES
+from touchstone.tables import GATED, TABLES
 
 DATA = "dagster/data_version"
 HEADER = "oid,iteration_id,plausible_fix\n"
@@ -176,6 +176,8 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "verdict_readings",
         ],
         "failure_modes": ["failure_changes", "failures", "history"],
+        "gate_results": sorted([*GATED, "attempt_scores", "comparability", "problems"]),
+        "history": ["gate_results", "quarantine", "registered_plan", "regressions", "reported_figures", "rulings"],
         "problem_history": ["history"],
         "run_log": ["problem_history"],
         "report": ["failure_modes", "problem_history"],
@@ -198,6 +200,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "attempts.unique_keys",
         "baselines.baselines_fail_as_recorded",
         "baselines.reference_fixes_pass",
+        "gate_results.gates_hold",
         "outcomes.all_decided",
         "outcomes.funnel_is_monotone",
         "outcomes.one_fidelity",

@@ -9,6 +9,8 @@ import typer
 from touchstone.cli.console import print_messages, show_progress
 from touchstone.cli.options import (
     DATA_OPTION,
+    GATE_OPTION,
+    INCONCLUSIVE_OPTION,
     JSON_OPTION,
     QUIET_OPTION,
     MultiValueCommand,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from touchstone.comparison.compare import CompareOptions
     from touchstone.comparison.pairs import ComparisonSettings
     from touchstone.comparison.report import ComparisonReport, Section
+    from touchstone.config import EvaluationConfig
     from touchstone.storage.snapshots import Snapshot
 
 _STYLES = {"Regressions": "bold red", "Lost cases": "bold red", "Improvements": "bold green"}
@@ -84,6 +87,8 @@ def compare(
     ] = None,
     model: Annotated[list[str] | None, typer.Option(metavar="MODEL…", help="Only these models.")] = None,
     tier: Annotated[list[str] | None, typer.Option(metavar="TIER…", help="Only these tiers.")] = None,
+    gate: Annotated[list[str] | None, GATE_OPTION] = None,
+    on_inconclusive: Annotated[Literal["pass", "warn", "fail"] | None, INCONCLUSIVE_OPTION] = None,
     fail_on_regression: Annotated[bool, typer.Option(help="Exit with 1 if a case regressed or was lost.")] = False,
     fail_on_verdict: Annotated[
         Literal["worse"] | None, typer.Option(help="Exit with 1 if a model is worse than its baseline.")
@@ -94,6 +99,8 @@ def compare(
     """Compare two evaluations: which cases regressed or improved, and whether the difference is significant."""
     from touchstone.comparison.compare import compare as compare_evaluations
     from touchstone.comparison.report import format_report
+    from touchstone.config import load_config
+    from touchstone.config.gates import GateSettings
     from touchstone.publish.formats import REPORT_SUFFIXES, file_format, saving
 
     chosen = as_format(format, as_json)
@@ -107,11 +114,17 @@ def compare(
         "scorer": scorer,
     }
     old, new = _two_inputs(inputs or [], baseline, current)
-    options, settings = _comparison_settings(config, models=model or (), tiers=tier or (), **given)
+    loaded = load_config(config) if config is not None else None
+    options, settings = _comparison_settings(loaded, models=model or (), tiers=tier or (), **given)
+    gates = (loaded.gates if loaded else GateSettings()).with_more(gate or [], on_inconclusive)
     if plan is not None:
         options, settings = _with_plan(options, settings, plan, configured=config is not None)
     with show_progress("comparing", quiet=quiet):
-        comparison = compare_evaluations(old, new, options, settings)
+        comparison, held = compare_evaluations(old, new, options, settings), None
+        if gates.expressions:
+            from touchstone.publish.gated_comparison import with_gates
+
+            comparison, held = with_gates(comparison, gates, settings, loaded)
     if shown_as != "text":
         print_data(format_report(comparison.report, shown_as))
     elif chosen or not quiet:
@@ -126,8 +139,11 @@ def compare(
     counts = comparison.report.counts
     regressed = fail_on_regression and counts["regression"] + counts["lost"] > 0
     worse = fail_on_verdict is not None and fail_on_verdict in comparison.verdicts.values()
-    gates = fail_on_regression or fail_on_verdict is not None
-    raise typer.Exit(int(regressed or worse or (gates and bool(comparison.report.exploratory))))
+    decides = fail_on_regression or fail_on_verdict is not None
+    if held is not None and not held.passed:
+        print_messages("error" if held.error else "warning", [held.message], quiet)
+    fails = held is not None and held.error
+    raise typer.Exit(int(fails or regressed or worse or (decides and bool(comparison.report.exploratory))))
 
 
 def _two_inputs(inputs: list[str], baseline: str | None, current: str | None) -> tuple[str, str]:
@@ -139,21 +155,19 @@ def _two_inputs(inputs: list[str], baseline: str | None, current: str | None) ->
     return first, second
 
 
-def _comparison_settings(config: Path | None, **given: Any) -> "tuple[CompareOptions, ComparisonSettings]":
+def _comparison_settings(
+    config: "EvaluationConfig | None", **given: Any
+) -> "tuple[CompareOptions, ComparisonSettings]":
     """What to compare and how: the options given, else the configuration, else the defaults."""
     from dataclasses import replace
 
     from touchstone.comparison.compare import CompareOptions, configured_options
-    from touchstone.comparison.pairs import ComparisonSettings
+    from touchstone.comparison.pairs import ComparisonSettings, comparison_settings
 
     explicit = {name: value for name, value in given.items() if value is not None}
     if config is None:
         return CompareOptions(**explicit), ComparisonSettings()
-    from touchstone.comparison.pairs import comparison_settings
-    from touchstone.config import load_config
-
-    loaded = load_config(config)
-    return replace(configured_options(loaded), **explicit), comparison_settings(loaded)
+    return replace(configured_options(config), **explicit), comparison_settings(config)
 
 
 def _with_plan(
@@ -178,6 +192,7 @@ def show_comparison(report: "ComparisonReport", console: "Console | None" = None
         comparability_section,
         count_line,
         exploratory_line,
+        gate_section,
         inputs_line,
         sections,
     )
@@ -192,7 +207,8 @@ def show_comparison(report: "ComparisonReport", console: "Console | None" = None
     for line in report.notes:
         print_line(console, line)
     comparability = [comparability_section(report)] if report.comparability else []
-    for section in (*sections(report), *comparability):
+    gates = [gate_section(report)] if report.gates else []
+    for section in (*gates, *sections(report), *comparability):
         console.print()
         console.print(Text(section.title, style=_STYLES.get(section.title, "bold")))
         _table(section).print(console)

@@ -66,6 +66,11 @@ def input_argument(help: str) -> Any:
 DATA_OPTION = data_option("Output folder of a run. [default: that of the current folder]")
 QUIET_OPTION = typer.Option("--quiet", "-q", help="Print only errors; with --json or --format, the result too.")
 JSON_OPTION = typer.Option("--json", help="Print the result as one JSON document, figures unrounded.")
+GATE_OPTION = typer.Option(
+    metavar="GATE",
+    help='What must hold, such as "pass@1 >= 0.6" or "difference > -0.02"; may be repeated. See docs/ci.md.',
+)
+INCONCLUSIVE_OPTION = typer.Option(help="Whether gates that cannot be decided pass, warn or fail. [default: warn]")
 DRAFT_OPTION = typer.Option("--draft", help="Read the tables of the last run, which a gate kept from being published.")
 
 
@@ -102,11 +107,12 @@ class LocalPathsCommand(TyperCommand):
 
 
 class MultiValueCommand(LocalPathsCommand):
-    """A command whose repeatable options take several values at once: `--k-values 1 5 10`."""
+    """A command whose repeatable options take several values at once if their metavar says so: `--k-values 1 5 10`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Rewrite `--k 1 5` as `--k 1 --k 5` before the usual parsing."""
-        repeatable = {name for param in self.params if getattr(param, "multiple", False) for name in param.opts}
+        several = [param for param in self.params if str(getattr(param, "metavar", None) or "").endswith("…")]
+        repeatable = {name for param in several if getattr(param, "multiple", False) for name in param.opts}
         spread: list[str] = []
         option: str | None = None
         for place, argument in enumerate(args):

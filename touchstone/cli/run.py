@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,6 +16,8 @@ from touchstone.cli.console import print_messages, show_progress
 from touchstone.cli.json_logs import start_logs
 from touchstone.cli.options import (
     CONFIGS_OPTION,
+    GATE_OPTION,
+    INCONCLUSIVE_OPTION,
     JSON_OPTION,
     QUIET_OPTION,
     SCORE_OPTION,
@@ -29,6 +32,7 @@ from touchstone.locations import is_working_copy
 if TYPE_CHECKING:
     from touchstone.checks import CheckOutcome
     from touchstone.config import EvaluationConfig
+    from touchstone.config.gates import OnInconclusive
     from touchstone.config.plan import RegisteredPlan
     from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
@@ -53,8 +57,10 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Plan to hold the run to, instead of the config's; see `touchstone plan`."),
     ] = None,
+    gate: Annotated[list[str] | None, GATE_OPTION] = None,
+    on_inconclusive: Annotated[Literal["pass", "warn", "fail"] | None, INCONCLUSIVE_OPTION] = None,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Publish even if the comparison with the baseline fails.")
+        bool, typer.Option("--accept", help="Publish even if a gate or the comparison with the baseline fails.")
     ] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Recompute everything, validation included; keep snapshots and pins.")
@@ -89,7 +95,8 @@ def run(
         from touchstone.config.plan import read_plan
 
         planned = read_plan(plan)
-    wanted = _Wanted(paths or [], output_dir, score, only or [], planned, accept, fresh, force, metrics, as_json, quiet)
+    hold = partial(_hold_to, plan=planned, gates=gate or [], on_inconclusive=on_inconclusive)
+    wanted = _Wanted(paths or [], output_dir, score, only or [], hold, accept, fresh, force, metrics, as_json, quiet)
     configs: list[Path | None] = [*config] if config else [None]
     if config and len(config) > 1:
         _require_runnable_in_turn(config, is_about_one=bool(output_dir or only or metrics or as_json))
@@ -110,7 +117,7 @@ class _Wanted:
     output_dir: Path | None
     score: str | None
     only: list[str]
-    plan: "RegisteredPlan | None"
+    hold: "Callable[[EvaluationConfig], EvaluationConfig]"
     accept: bool
     fresh: bool
     force: bool
@@ -123,11 +130,16 @@ class _Wanted:
         """Whether the published run may do, if nothing changed since."""
         return not (self.only or self.accept or self.fresh or self.force)
 
-    def planned(self, config: "EvaluationConfig") -> "EvaluationConfig":
-        """The configuration, held to the plan if one was given."""
-        if self.plan is None:
-            return config
-        return config.model_copy(update={"comparison": config.comparison.model_copy(update={"plan": self.plan})})
+
+def _hold_to(
+    config: "EvaluationConfig",
+    plan: "RegisteredPlan | None",
+    gates: list[str],
+    on_inconclusive: "OnInconclusive | None",
+) -> "EvaluationConfig":
+    """The configuration with the plan and the gates that the options hold the run to."""
+    compared = config.comparison if plan is None else config.comparison.model_copy(update={"plan": plan})
+    return config.model_copy(update={"comparison": compared, "gates": config.gates.with_more(gates, on_inconclusive)})
 
 
 def _require_runnable_in_turn(configs: list[Path], is_about_one: bool) -> None:
@@ -168,7 +180,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
                 evaluation = Evaluation.load(
                     config, wanted.output_dir, wanted.only, accept=wanted.accept, fresh=wanted.fresh
                 )
-                evaluation.config = wanted.planned(evaluation.config)
+                evaluation.config = wanted.hold(evaluation.config)
                 report_step("looking for fixes files")
                 evaluation.inputs.require_only(wanted.only, "--only")
     print_messages("note", (published[0] if published else evaluation.config).notes, wanted.quiet)
@@ -177,7 +189,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
         _report_published(*published, wanted.as_json, wanted.quiet)
         return 0
     if wanted.paths:
-        _introduce(evaluation, config, is_new, wanted.planned, silent=wanted.as_json or wanted.quiet)
+        _introduce(evaluation, config, is_new, wanted.hold, silent=wanted.as_json or wanted.quiet)
     with show_progress("loading Dagster", stages=True, quiet=wanted.quiet):
         from pipelines.launch import run_evaluation
 
@@ -256,7 +268,7 @@ def _introduce(
     evaluation: "Evaluation",
     config_file: Path,
     is_new: bool,
-    planned: "Callable[[EvaluationConfig], EvaluationConfig]",
+    hold: "Callable[[EvaluationConfig], EvaluationConfig]",
     silent: bool,
 ) -> None:
     """Print what was recognized; choose the k values of a new configuration by the attempts that there are."""
@@ -272,7 +284,7 @@ def _introduce(
         show_recognized(terminal(), found, evaluation.inputs.discovery, with_notes=False)
     if is_new:
         fitting = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))
-        evaluation.config = planned(fitting)
+        evaluation.config = hold(fitting)
         if not silent:
             # The settings of a working copy are a local file, whatever its folder stands for.
             is_local = not is_working_copy(config_file.parent)
@@ -285,7 +297,7 @@ def _find_up_to_date(config_file: Path, wanted: _Wanted) -> "tuple[EvaluationCon
     from touchstone.ingest.input_paths import fetch_inputs
     from touchstone.publish.up_to_date import up_to_date
 
-    config = wanted.planned(load_config(config_file, wanted.output_dir))
+    config = wanted.hold(load_config(config_file, wanted.output_dir))
     fetch_inputs(config)
     published = up_to_date(config)
     return None if published is None else (config, published)

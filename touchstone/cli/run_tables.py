@@ -39,6 +39,8 @@ def show_run(store: Store, outcome: "RunOutcome") -> None:
     run = ReportedRun(store.draft) if not outcome.failures and not outcome.stopped else None
     if run is not None:
         _show_figures(screen, run)
+    elif not outcome.failures and outcome.checks[-1].name == "gate_results.gates_hold":
+        show_table(screen, tables.gate_results(ReportedRun(store.draft)), _MAX_ROWS)
     _show_checks(screen, outcome.checks)
     for failure in outcome.failures:
         terminal(stderr=True).print(f"[red]error:[/] {escape(failure)}", soft_wrap=True)
@@ -113,7 +115,12 @@ def _tables(run: ReportedRun) -> Iterator[ResultTable]:
     yield from (tables.cross_tier(run), tables.statistics(run), tables.problem_statistics(run, _MAX_ROWS))
     if run.table("suite_scores")["suite"].n_unique() > 1 or run.table("run_scores")["run_id"].count():
         yield tables.suites(run)
-    yield from (tables.factors(run), tables.factor_effects(run), tables.pairs(run, _MAX_PAIRS))
+    yield from (
+        tables.factors(run),
+        tables.factor_effects(run),
+        tables.pairs(run, _MAX_PAIRS),
+        tables.gate_results(run),
+    )
 
 
 def _show_checks(screen: Console, checks: Sequence["CheckOutcome"]) -> None:

@@ -45,7 +45,7 @@ _SHORTEST_NAME = 8
 _LONGEST_HEADER_WORD = 12
 _INTERVAL = re.compile(r" \[[^\]]*\]")
 _ASCII_EIGHTHS = str.maketrans(EIGHTHS, "    #####")
-_COLOURS = {"better": "green", "worse": "red"}
+_COLOURS = {"better": "green", "worse": "red", "held": "green", "failed": "red"}
 
 
 class Column(NamedTuple):

@@ -43,11 +43,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class ComparisonResult:
-    """The report, the verdict per model and tier that both inputs have, and notes for the user."""
+    """The report, the verdict per model and tier that both inputs have, notes for the user, and the two sides."""
 
     report: ComparisonReport
     verdicts: dict[ModelTier, str]
     notes: list[str]
+    sides: tuple[ComparisonInput, ComparisonInput]
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.report.counts.items() if count)
@@ -137,7 +138,7 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     notes += dict.fromkeys((*before.notes, *after.notes))
     if not results and not unjudged:
         notes.append("the inputs have no model and tier in common; the model of a file is its name without _fixes.csv")
-    return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes)
+    return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes, (old, new))
 
 
 def _alike_problems(cases: pl.DataFrame) -> list[str]:

@@ -30,12 +30,14 @@ from touchstone.comparison.compare import (
     verdict_row,
 )
 from touchstone.comparison.failure_modes import compare_failures, describe_changes
+from touchstone.comparison.gates import GateData, answer_gates, gates_hold
 from touchstone.comparison.inputs import ComparisonInput, open_input, with_files
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.comparison.regressions import KINDS, ScoreMethod
 from touchstone.comparison.report import ComparisonReport, exploratory_line, format_report
 from touchstone.comparison.verdicts import same_conclusion
 from touchstone.config import ComparisonConfig
+from touchstone.config.gates import GateSettings
 from touchstone.errors import shown
 from touchstone.inference.exact import exact_sum
 from touchstone.storage.files import replacing
@@ -192,6 +194,18 @@ class Gate:
             verdicts="; ".join(f"{row['model']} {row['tier']}: {row['verdict']}" for row in judged.to_dicts()),
         )
         return _with_remarks(result, unreadable)
+
+    def gate_results(self, *given: Any) -> pl.LazyFrame:
+        """The answer of every gate of the configuration; empty if there are none."""
+        frames = dict(zip(TABLES["gate_results"].reads, given, strict=False))
+        gates, intervals, power = given[len(frames) :]
+        baseline = _frozen(self.baseline).attempt_scores if self.baseline is not None and gates.expressions else None
+        reasons = exploratory_reasons(agreements_in(frames["comparability"], "baseline"))
+        return answer_gates(gates, GateData(frames.__getitem__, intervals, power, baseline, reasons))
+
+    def gates_hold(self, results: pl.LazyFrame, gates: GateSettings) -> CheckResult:
+        """Every gate holds; one that is inconclusive passes, warns or fails, as the configuration says."""
+        return gates_hold(results, gates, self.accept)
 
     def _cases(
         self, baseline: Snapshot, scores: pl.LazyFrame, problems: pl.LazyFrame, options: CompareOptions

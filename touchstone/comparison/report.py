@@ -19,7 +19,7 @@ from touchstone.comparison.comparability import Agreement, exploratory_reasons
 from touchstone.comparison.regressions import CATEGORIES, KINDS, is_unequal
 from touchstone.errors import TouchstoneError
 from touchstone.text import counted, estimate, markdown_paragraph, markdown_text
-from touchstone.vocabulary import VERDICTS
+from touchstone.vocabulary import GATE_ANSWERS, VERDICTS
 
 FORMATS = ("json", "markdown", "junit", "sarif")
 
@@ -61,6 +61,8 @@ class ComparisonReport:
     models: list[dict[str, Any]] = field(default_factory=list)
     confidence: float = 0.95
     comparability: list[Agreement] = field(default_factory=list)
+    # The rows of the table `gate_results`.
+    gates: list[dict[str, Any]] = field(default_factory=list)
 
     @cached_property
     def exploratory(self) -> list[str]:
@@ -243,6 +245,14 @@ def comparability_section(comparison: ComparisonReport) -> Section:
     return Section("Comparability (* must agree)", ["dimension", "agreement", "baseline", "current"], [], rows, 0)
 
 
+def gate_section(comparison: ComparisonReport) -> Section:
+    """Every gate with its answer, those that do not hold first."""
+    ordered = sorted(comparison.gates, key=lambda row: GATE_ANSWERS.index(row["answer"]))
+    names = ["answer", "model", *(["tier"] if comparison.has_tiers else [])]
+    rows = [[*(row[name] or "-" for name in names), row["sentence"]] for row in ordered[:_MAX_ROWS]]
+    return Section("Gates", [*names, "gate"], [], rows, max(len(ordered) - _MAX_ROWS, 0))
+
+
 # Markdown
 
 
@@ -252,6 +262,8 @@ def _markdown(comparison: ComparisonReport) -> str:
     blocks = [*map(markdown_paragraph, comparison.warnings), *lines[:1]]
     if comparison.exploratory:
         blocks.insert(0, f"**{markdown_text(exploratory_line(comparison.exploratory))}**")
+    if comparison.gates:
+        blocks.append(_markdown_table(gate_section(comparison)))
     if comparison.models:
         blocks.append(_markdown_table(model_section(comparison)))
         level = f"{100 * comparison.confidence:g}% confidence intervals"
@@ -357,6 +369,7 @@ def _head(comparison: ComparisonReport) -> dict[str, object]:
         "exploratory": comparison.exploratory,
         "comparability": [vars(row) for row in comparison.comparability],
         "verdict": comparison.verdict_lines,
+        "gates": [{name: _finite(value) for name, value in row.items()} for row in comparison.gates],
         "counts": comparison.counts,
         "expected_by_chance": comparison.expected_by_chance,
         "compared_by_pass_rate": comparison.compared_by_pass_rate,

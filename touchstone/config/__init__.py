@@ -21,8 +21,10 @@ from pydantic import (
     model_validator,
 )
 
+from touchstone.config.alerts import AlertSettings
 from touchstone.config.audit import AuditSettings
 from touchstone.config.file import first_problem, read_config_file
+from touchstone.config.gates import GateSettings
 from touchstone.config.input_limits import InputLimits
 from touchstone.config.places import (
     local_places,
@@ -236,6 +238,8 @@ class EvaluationConfig(_Section):
     factors: list[str] = []
     """Columns of the attempts, such as `effort`, `prompt` or `temperature`, whose effect on pass@1 is measured. See
     [factors](metrics.md#factors-of-an-attempt)."""
+    gates: GateSettings = GateSettings()
+    alerts: AlertSettings = AlertSettings()
     checks: CheckLimits = CheckLimits()
     audit: AuditSettings = AuditSettings()
     publish: PublishSettings = PublishSettings()
@@ -277,6 +281,11 @@ class EvaluationConfig(_Section):
             if list(columns.values()).count(ours) > 1:
                 raise ValueError(f"two columns are renamed to '{ours}'; keep one")
         return columns
+
+    @field_validator("gates", mode="before")
+    @classmethod
+    def _gates_alone(cls, gates: Any) -> Any:
+        return {"expressions": gates} if isinstance(gates, list) else gates
 
     @field_validator("slices", mode="before")
     @classmethod
@@ -401,6 +410,7 @@ def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None
                 **absolute,
                 "validation": validation,
                 "workers": config.workers.anchored(base),
+                "alerts": config.alerts.anchored(base),
             }
         )
     except TouchstoneError as error:

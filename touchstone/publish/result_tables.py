@@ -38,7 +38,7 @@ from touchstone.publish.table_columns import (
 )
 from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
-from touchstone.vocabulary import OUTCOME_WORDS, PROBLEM_VERDICTS, RESOURCES, VERSION
+from touchstone.vocabulary import GATE_ANSWERS, OUTCOME_WORDS, PROBLEM_VERDICTS, RESOURCES, VERSION
 
 _MAX_SUITES = 6
 # Budgets of each resource that are shown as figures, and models and tiers whose curves are compared.
@@ -617,6 +617,20 @@ def registered_plan(run: ReportedRun) -> ResultTable:
     return ResultTable(
         "plan-table", "The plan and what was done", columns, run.table("registered_plan"), "registered_plan"
     )
+
+
+def gate_results(run: ReportedRun) -> ResultTable:
+    """Every gate with its answer, those that do not hold first."""
+    columns = [
+        name("gate"),
+        *_sides(run),
+        verdict("answer"),
+        estimate("figure", "figure", style="{:.3g}"),
+        name("would settle it", "needed", rank=_LATE, kind="text"),
+    ]
+    rows = run.table("gate_results").rename({"low": "ci_low", "high": "ci_high"}).to_dicts()
+    rows.sort(key=lambda row: GATE_ANSWERS.index(row["answer"]))
+    return ResultTable("gates-table", "Gates: what must hold", columns, rows, "gate_results")
 
 
 def regressions(run: ReportedRun) -> ResultTable:

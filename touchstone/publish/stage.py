@@ -24,6 +24,9 @@ from touchstone.tables import TABLES
 from touchstone.validation.validators_used import SCHEMA as VALIDATORS
 from touchstone.validation.validators_used import validators_used
 
+# Paths, retention, worker counts and gates do not affect figures; of `validation`, a part does.
+_LEFT_OUT = {"fixes_dir", "output_dir", "rulings", "publish", "retention", "validation", "workers", "gates", "alerts"}
+
 
 @dataclass
 class PublishStage:
@@ -55,9 +58,7 @@ class PublishStage:
 
     def history(self) -> Part:
         """Every figure of every snapshot. Making it freezes the run as a snapshot first."""
-        # Paths, retention and worker counts do not affect results.
-        left_out = {"fixes_dir", "output_dir", "rulings", "publish", "retention", "validation", "workers"}
-        settings = self.config.model_dump(mode="json", exclude=left_out)
+        settings = self.config.model_dump(mode="json", exclude=_LEFT_OUT)
         settings["validation"] = self.config.validation.model_dump(
             mode="json", exclude={"workers", "cache_dir", "environments_dir", "kept_characters"}
         )

@@ -74,7 +74,7 @@ def up_to_date(config: EvaluationConfig) -> PublishedRun | None:
 def dependencies(config: EvaluationConfig, hashes: ContentHashes) -> dict[str, str]:
     """What every run depends on, as one hash each: settings, code, input files, and the files being repaired."""
     found = {
-        "settings": digest(config.model_dump(mode="json", exclude={"retention"})),
+        "settings": digest(config.model_dump(mode="json", exclude={"retention", "alerts"})),
         "code": digest([package_code_version(), sys.version, platform.machine()]),
         "files": digest(_input_files(config, hashes)),
     }

@@ -35,6 +35,7 @@ def _tables(run: ReportedRun) -> Iterator[str]:
     """The tables in Markdown, the most important first."""
     for declare, is_wanted in (
         (tables.leaderboard, True),
+        (tables.gate_results, True),
         (tables.checks, any(not check.passed for check in run.checks)),
         (tables.comparability, any(exploratory(run))),
         (tables.registered_plan, True),

@@ -30,6 +30,13 @@ SECTIONS = (
         ("leaderboard",),
     ),
     Section(
+        "gates",
+        "Gates",
+        "A gate holds if every value in the figure's confidence interval satisfies it, and failed if none does; "
+        "otherwise the data cannot tell.",
+        (tables.gate_results,),
+    ),
+    Section(
         "reliability",
         "Reliability",
         "pass^k is the chance that all of k attempts pass. A problem flips if some attempts pass and others fail.",
