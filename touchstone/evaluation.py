@@ -159,6 +159,8 @@ class Evaluation:
             "validated_fixes": lambda: self.validation.validated_fixes(),
             "mutants": lambda: self._write_mutants(),
             "history": lambda: self.publish.history(),
+            "trends": lambda: self.publish.trends(),
+            "change_points": lambda: self.publish.change_points(),
             "problem_history": lambda: self.publish.problem_history(),
             "run_log": lambda: self.publish.run_log(),
         }

@@ -1046,6 +1046,41 @@ _PUBLISHED = [
         unique=False,
     ),
     _publish(
+        "trends",
+        "The headline figures of every snapshot with their intervals, as lines to draw.",
+        "snapshot and headline figure of a model and tier",
+        _fields(
+            "snapshot made_at table model tier item figure value ci_low ci_high n after_gap same_attempts level "
+            "pinned_as",
+            figure=identifier("Column of that table: pass_at_k, composite_median, overall_score or cost_of_pass."),
+            value=figure("Value of the figure; null if it is undefined.", infinite=True),
+            ci_low=figure("Lower end of the confidence interval of value.", infinite=True),
+            ci_high=figure("Upper end of the confidence interval of value.", infinite=True),
+            n=count("Problems behind the figure, or attempts; null if not known.", nullable=True),
+        ),
+        ("snapshot", "table", "model", "tier", "item", "figure"),
+        reads=("history",),
+        unique=False,
+    ),
+    _publish(
+        "change_points",
+        "Where a headline figure changed its level, by how much, and what else changed there.",
+        "change of the level of a headline figure",
+        _fields(
+            "model tier table item figure snapshot made_at previous_snapshot previous_made_at before after difference "
+            "nights_before nights_after seen_in p_value same_attempts changed sentence",
+            figure=identifier("Column of that table: pass_at_k, composite_median, overall_score or cost_of_pass."),
+            snapshot=identifier("First snapshot at the new level."),
+            made_at=text("When its run finished, in UTC.", nullable=False),
+            difference=figure("after - before."),
+            p_value=share("Bound of the p-value when it was seen; 0 if the attempts are the same."),
+            sentence=text("The change in words.", nullable=False),
+        ),
+        ("model", "tier", "table", "item", "figure", "snapshot"),
+        reads=("trends",),
+        unique=False,
+    ),
+    _publish(
         "problem_history",
         "Every problem's figures in every snapshot.",
         "snapshot, model, tier and problem",

@@ -164,10 +164,12 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "validator_variance",
             "verdict_readings",
         ],
+        "trends": ["history"],
+        "change_points": ["trends"],
         "problem_history": ["history"],
         "run_log": ["problem_history"],
-        "report": ["problem_history"],
-        "warehouse": ["model_csvs", "problem_history", "report", "summary_pass_at_k"],
+        "report": ["change_points", "problem_history"],
+        "warehouse": ["change_points", "model_csvs", "problem_history", "report", "summary_pass_at_k"],
         "models": [],
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}
