@@ -471,10 +471,11 @@ _FIGURES = [
         "Composite, code score, accuracy, grade, cost and cost of pass of every attempt.",
         "attempt",
         _fields(
-            "model tier oid iteration_id run_id suite classification pass_rate impl_rate cost_usd priced_as "
+            "model tier oid iteration_id run_id suite fix_sha classification pass_rate impl_rate cost_usd priced_as "
             "duration_seconds latency_ms total_tokens cost_of_pass composite_score code_score compilation_score "
             "test_score lint_score structure_score ran_tests lint_measured accuracy grade",
             suite=text("Suite of the attempt.", nullable=False),
+            fix_sha=text("First 16 digits of the SHA-256 of the fix; null if the file has none."),
             classification="Outcome class in the file; pass, timeout or fail if a validator decided otherwise.",
             pass_rate="1 if the attempt passed, 0 if it failed, null if undecided.",
             cost_usd="Cost as given, otherwise tokens times the model's price; null if neither is known.",

@@ -88,6 +88,8 @@ def _validators(before: Snapshot, after: Snapshot, model: str | None) -> Iterato
 def _stated(before: Snapshot, after: Snapshot, model: str | None) -> Iterator[Cause]:
     """What the files state about how a model was run, such as its version."""
     columns = ["model", "dimension", "setting", "value"]
+    if not (before.rows.get("source_settings") and after.rows.get("source_settings")):
+        return
     old, new = (
         _read(each, "source_settings", columns)
         .filter(pl.lit(True) if model is None else pl.col("model") == model)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr
 
 # The most false alarms in as many nights, over all series together; looks at one series share it evenly.
 NIGHTS_PER_FALSE_ALARM = 365
@@ -59,6 +58,8 @@ def change_points(values: Sequence[float], errors: Sequence[float], levels: Sequ
 
 def _scan(values: Floats, errors: Floats) -> tuple[Floats, Floats]:
     """By last night: the t statistic of the nights from k on against those before it, for every k; and a p-value."""
+    from scipy.special import stdtr  # type: ignore[import-untyped]
+
     centred = values - values[0]
     nights = np.arange(1, len(values) + 1)[:, None]
     before = np.arange(len(values))[None, :]

@@ -17,64 +17,16 @@ import polars as pl
 
 from touchstone.storage.snapshots import Snapshot
 from touchstone.tables import TABLES
-from touchstone.text import visible
 from touchstone.trends.causes import causes, describe_causes
 from touchstone.trends.change_points import NIGHTS_PER_FALSE_ALARM, change_points
+from touchstone.trends.figures import HEADLINES, MAIN_FIGURE, figure_name, figure_rows
 
-# The figure that `ci_low` and `ci_high` of a table belong to; other figures have columns of their own.
-MAIN_FIGURE = {
-    "pass_at_k": "pass_at_k",
-    "tiers": "composite_median",
-    "suite_scores": "score",
-    "run_scores": "overall_score",
-    "economics": "cost_of_pass",
-    "reliability_curve": "pass_hat_k",
-}
-# The tables whose main figure is a headline: one line per model and tier, or k.
-HEADLINES = ("pass_at_k", "tiers", "run_scores", "economics")
-# What a figure is over: the first of these columns that its table has.
-COUNTS = {"eligible": "problem", "problems": "problem", "attempts": "attempt", "cases": "attempt"}
 # A pause is a gap if it is longer than this many times the usual one.
 _GAP = 2
 _SERIES = ["table", "model", "tier", "item"]
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 Row = dict[str, Any]
-
-
-def figure_name(table: str, figure: str, item: str = "") -> str:
-    """What people call a figure.
-
-    >>> figure_name("pass_at_k", "pass_at_k", "5"), figure_name("tiers", "pass_rate")
-    ('pass@5', 'pass_rate of tiers')
-    """
-    named = {"pass_at_k": f"pass@{item}", "run_scores": "overall score", "economics": "cost of pass"}
-    if MAIN_FIGURE.get(table) == figure and table in named:
-        return visible(named[table] + (f" of {item}" if item and table != "pass_at_k" else ""))
-    return visible(f"{figure} of {table}" + (f", {item}" if item else ""))
-
-
-def figure_rows(history: pl.LazyFrame, table: str, figure: str, item: str | None = None) -> pl.DataFrame:
-    """One row per snapshot, model, tier and item: the figure, its interval, and what it is over."""
-    own = MAIN_FIGURE.get(table) == figure
-    low, high = ("ci_low", "ci_high") if own else (f"{figure}_ci_low", f"{figure}_ci_high")
-    kept = history.select("snapshot", "made_at", "table", "model", "tier", "item", "figure", "value").filter(
-        pl.col("table") == table,
-        pl.col("figure").is_in([figure, low, high, *COUNTS]),
-        pl.lit(True) if item is None else pl.col("item") == item,
-    )
-    wide = kept.collect().pivot("figure", values="value")
-    count = next((name for name in COUNTS if name in wide.columns), None)
-    none = pl.lit(None, pl.Float64)
-    return wide.select(
-        *("snapshot", "made_at", "table", "model", "tier", "item"),
-        figure=pl.lit(figure),
-        value=pl.col(figure) if figure in wide.columns else none,
-        ci_low=pl.col(low) if low in wide.columns else none,
-        ci_high=pl.col(high) if high in wide.columns else none,
-        n=(none if count is None else pl.col(count)).cast(pl.Int64),
-        noun=pl.lit(COUNTS.get(count or "", "")),
-    )
 
 
 @dataclass(frozen=True)
@@ -111,7 +63,7 @@ def find_trends(history: pl.LazyFrame, snapshots: Sequence[Snapshot], pins: Mapp
         changes += list(_describe(nights, starts, own, known))
     trends = rows.with_columns(level=pl.Series(levels, dtype=pl.Float64)).select(TABLES["trends"].dtypes.names())
     return Trends(
-        trends.sort("made_at", "snapshot", *_SERIES),
+        trends.sort("made_at", "snapshot", pl.col("table").cast(pl.Enum(HEADLINES)), *_SERIES),
         pl.DataFrame(changes, schema=TABLES["change_points"].dtypes).sort("made_at", *_SERIES),
     )
 
