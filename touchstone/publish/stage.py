@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -21,9 +22,11 @@ from touchstone.storage.run_log import RunLog
 from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots, pins
 from touchstone.storage.store import SUMMARY, WAREHOUSE, Part, Store, digest
 from touchstone.tables import TABLES
-from touchstone.trends.series import Trends, find_trends
 from touchstone.validation.validators_used import SCHEMA as VALIDATORS
 from touchstone.validation.validators_used import validators_used
+
+if TYPE_CHECKING:
+    from touchstone.trends.series import Trends
 
 
 @dataclass
@@ -71,9 +74,11 @@ class PublishStage:
         return current or self.store.write("history", history(self.store.root), fingerprint)
 
     @cached_property
-    def _trends(self) -> Trends:
-        root = self.store.root
-        return find_trends(self.store.scan("history"), list_snapshots(root), pins(root))
+    def _trends(self) -> "Trends":
+        # By its name, as above: its code matters to these two tables alone, which declare it.
+        series, root = import_module("touchstone.trends.series"), self.store.root
+        found: Trends = series.find_trends(self.store.scan("history"), list_snapshots(root), pins(root))
+        return found
 
     def trends(self) -> Part:
         """The headline figures of every snapshot with their intervals, as lines to draw."""
