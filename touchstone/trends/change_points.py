@@ -10,6 +10,7 @@ prior degrees of freedom (Smyth 2004, SAGMB 3:3): a short or constant series rai
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -44,36 +45,39 @@ def change_points(values: Sequence[float], errors: Sequence[float], levels: Sequ
     found: list[ChangePoint] = []
     start, looked = 0, 0
     while start < len(series):
-        t, p_values = _scan(series[start:], known[start:])
+        between, p_values = _scan(series[start:], known[start:])
         alarms = np.flatnonzero((p_values <= alpha[start:]) & (np.arange(start, len(series)) > looked))
         if not alarms.size:
             break
         seen = int(alarms[0])
-        settled = min(seen + _SETTLING, len(t) - 1)
-        place = int(np.abs(t[settled, : seen + 1]).argmax())
+        settled = min(seen + _SETTLING, len(between) - 1)
+        place = int(between[settled, : seen + 1].argmax())
         found.append(ChangePoint(start + place, start + seen, float(p_values[seen])))
         start, looked = start + place, start + seen
     return found
 
 
 def _scan(values: Floats, errors: Floats) -> tuple[Floats, Floats]:
-    """By last night: the t statistic of the nights from k on against those before it, for every k; and a p-value."""
+    """By last night: the sum of squares between the nights before and from k on, for every k; and a p-value."""
     from scipy.special import stdtr  # type: ignore[import-untyped]
 
+    nights = np.arange(1, len(values) + 1)
     centred = values - values[0]
-    nights = np.arange(1, len(values) + 1)[:, None]
-    before = np.arange(len(values))[None, :]
-    total, squares = centred.cumsum()[:, None], (centred**2).cumsum()[:, None]
-    earlier = np.concatenate([[0.0], centred.cumsum()[:-1]])[None, :]
-    after = nights - before
-    possible = (before >= _LEAST) & (after >= _LEAST)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        difference = (total - earlier) / after - earlier / before
-        between = difference**2 * before * after / nights
-        within = np.maximum(squares - total**2 / nights - between, 0)
-        known = (errors**2).cumsum()[:, None] / nights
-        freedom = _PRIOR + nights - 2
-        t = np.where(possible, difference / np.sqrt((_PRIOR * known + within) / freedom * nights / before / after), 0)
-    largest = np.abs(t).max(axis=1)
-    splits = np.maximum(nights[:, 0] - 2 * _LEAST + 1, 0)
-    return t, np.where(splits > 0, np.minimum(2 * splits * stdtr(freedom[:, 0], -largest), 1), 1)
+    sums, squares = centred.cumsum(), (centred**2).cumsum()
+    earlier = np.concatenate([[0.0], sums[:-1]])
+    weights = _weights(1 << len(values).bit_length())[: len(values), : len(values)]
+    between = (earlier - np.outer(sums / nights, nights - 1)) ** 2 * weights
+    largest = between.max(axis=1)
+    within = np.maximum(squares - sums**2 / nights - largest, 0)
+    known, freedom = (errors**2).cumsum() / nights, _PRIOR + nights - 2
+    t = np.sqrt(largest * freedom / (_PRIOR * known + within))
+    splits = np.maximum(nights - 2 * _LEAST + 1, 0)
+    return between, np.where(splits > 0, np.minimum(2 * splits * stdtr(freedom, -t), 1), 1)
+
+
+@cache
+def _weights(length: int) -> Floats:
+    """n / (k (n - k)) by last night n and first night k of the second part; 0 where a part would be too short."""
+    nights, before = np.arange(1, length + 1)[:, None], np.arange(length)[None, :]
+    possible = (before >= _LEAST) & (nights - before >= _LEAST)
+    return np.where(possible, nights / np.where(possible, before * (nights - before), 1), 0)
