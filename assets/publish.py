@@ -29,6 +29,8 @@ PUBLISHED_IN_ORDER = (
     "model_csvs",
     "history",
     "failure_modes",
+    "trends",
+    "change_points",
     "problem_history",
     "run_log",
     "report",
@@ -98,9 +100,11 @@ class FileAsset:
 FILES = {
     "summary_pass_at_k": FileAsset({"csv"}, ("pass_at_k",), make_summary),
     "model_csvs": FileAsset({"csv"}, ("outcomes", "pass_at_k"), make_csvs),
-    "report": FileAsset({"html"}, ("failure_modes", "problem_history"), make_report),
+    "report": FileAsset({"html"}, ("failure_modes", "problem_history", "change_points"), make_report),
     "warehouse": FileAsset(
-        {"duckdb", "parquet"}, ("problem_history", "summary_pass_at_k", "model_csvs", "report"), publish
+        {"duckdb", "parquet"},
+        ("problem_history", "change_points", "summary_pass_at_k", "model_csvs", "report"),
+        publish,
     ),
 }
 

@@ -163,6 +163,8 @@ class Evaluation:
             "mutants": lambda: self._write_mutants(),
             "history": lambda: self.publish.history(),
             "failure_modes": lambda: self.publish.failure_modes(),
+            "trends": lambda: self.publish.trends(),
+            "change_points": lambda: self.publish.change_points(),
             "problem_history": lambda: self.publish.problem_history(),
             "run_log": lambda: self.publish.run_log(),
         }

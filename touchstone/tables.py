@@ -507,10 +507,11 @@ _FIGURES = [
         "Composite, code score, accuracy, grade, cost and cost of pass of every attempt.",
         "attempt",
         _fields(
-            "model tier oid iteration_id run_id suite attempted_on classification pass_rate impl_rate cost_usd "
+            "model tier oid iteration_id run_id suite attempted_on fix_sha classification pass_rate impl_rate cost_usd "
             "priced_as duration_seconds latency_ms total_tokens cost_of_pass composite_score code_score "
             "compilation_score test_score lint_score structure_score ran_tests lint_measured accuracy grade",
             suite=text("Suite of the attempt.", nullable=False),
+            fix_sha=text("First 16 digits of the SHA-256 of the fix; null if the file has none."),
             classification="Outcome class in the file; pass, timeout or fail if a validator decided otherwise.",
             pass_rate="1 if the attempt passed, 0 if it failed, null if undecided.",
             cost_usd="Cost as given, otherwise tokens times the model's price; null if neither is known.",
@@ -1199,6 +1200,43 @@ _PUBLISHED = [
         ),
         ("fingerprint",),
         reads=("history", "failures", "failure_changes"),
+    ),
+    _publish(
+        "trends",
+        "The headline figures of every snapshot with their intervals, as lines to draw.",
+        "snapshot and headline figure of a model and tier",
+        _fields(
+            "snapshot made_at table model tier item figure value ci_low ci_high n after_gap same_attempts level "
+            "pinned_as",
+            figure=identifier("Column of that table: pass_at_k, composite_median, overall_score or cost_of_pass."),
+            value=figure("Value of the figure; null if it is undefined.", infinite=True),
+            ci_low=figure("Lower end of the confidence interval of value.", infinite=True),
+            ci_high=figure("Upper end of the confidence interval of value.", infinite=True),
+            n=count("Problems behind the figure, or attempts; null if not known.", nullable=True),
+        ),
+        ("snapshot", "table", "model", "tier", "item", "figure"),
+        code=("touchstone.publish.stage", "touchstone.trends.series"),
+        reads=("history",),
+        unique=False,
+    ),
+    _publish(
+        "change_points",
+        "Where a headline figure changed its level, by how much, and what else changed there.",
+        "change of the level of a headline figure",
+        _fields(
+            "model tier table item figure snapshot made_at previous_snapshot previous_made_at before after difference "
+            "nights_before nights_after seen_in p_value same_attempts changed sentence",
+            figure=identifier("Column of that table: pass_at_k, composite_median, overall_score or cost_of_pass."),
+            snapshot=identifier("First snapshot at the new level."),
+            made_at=text("When its run finished, in UTC.", nullable=False),
+            difference=figure("after - before."),
+            p_value=share("Bound of the p-value when it was seen; 0 if the attempts are the same."),
+            sentence=text("The change in words.", nullable=False),
+        ),
+        ("model", "tier", "table", "item", "figure", "snapshot"),
+        code=("touchstone.publish.stage", "touchstone.trends.series"),
+        reads=("trends",),
+        unique=False,
     ),
     _publish(
         "problem_history",

@@ -177,11 +177,12 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         ],
         "failure_modes": ["failure_changes", "failures", "history"],
         "gate_results": sorted([*GATED, "attempt_scores", "comparability", "problems"]),
-        "history": ["gate_results", "quarantine", "registered_plan", "regressions", "reported_figures", "rulings"],
+        "trends": ["history"],
+        "change_points": ["trends"],
         "problem_history": ["history"],
         "run_log": ["problem_history"],
-        "report": ["failure_modes", "problem_history"],
-        "warehouse": ["model_csvs", "problem_history", "report", "summary_pass_at_k"],
+        "report": ["change_points", "failure_modes", "problem_history"],
+        "warehouse": ["change_points", "model_csvs", "problem_history", "report", "summary_pass_at_k"],
         "models": [],
     }
     groups = {key.to_user_string(): graph.get(key).group_name for key in graph.get_all_asset_keys()}

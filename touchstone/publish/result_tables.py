@@ -33,11 +33,13 @@ from touchstone.publish.table_columns import (
     prose,
     share,
     signed,
+    sparkline,
     text,
     verdict,
 )
 from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
+from touchstone.trends.figures import figure_name
 from touchstone.vocabulary import GATE_ANSWERS, OUTCOME_WORDS, PROBLEM_VERDICTS, RESOURCES, VERSION
 
 _MAX_SUITES = 6
@@ -595,6 +597,41 @@ def baseline_verdicts(run: ReportedRun) -> ResultTable:
     baseline = f" {visible(rows['baseline'][0])}" if rows.height else ""
     title = f"This run against the baseline{baseline}, with {percent(1 - run.alpha)} confidence intervals"
     return ResultTable("verdicts-table", title, columns, rows, "baseline_verdicts")
+
+
+def trends(run: ReportedRun) -> ResultTable:
+    """Every headline figure over the snapshots, one row per line; empty with a single snapshot."""
+    series = ["model", "tier", "table", "item", "figure"]
+    ordered = run.scan("trends").sort("made_at", "snapshot").group_by(series, maintain_order=True)
+    last = (pl.col(column).last() for column in ("value", "ci_low", "ci_high", "level"))
+    rows = ordered.agg(*last, values="value", gaps="after_gap", nights=pl.len(), first=pl.col("value").first())
+    columns = [
+        *_sides(run),
+        Column("figure", lambda row: Cell(figure_name(row["table"], row["figure"], row["item"])), "label"),
+        Column("line", lambda row: Cell(sparkline(row["values"], row["gaps"])), "label", rank=2),
+        count("snapshots", "nights", rank=3),
+        figure("first", "first", rank=1),
+        estimate("latest", "value"),
+        figure("level", "level"),
+    ]
+    title = "Headline figures over the snapshots; the level is the mean since the last change"
+    return ResultTable(
+        "trends-table", title, columns, _ranked(run, rows.filter(pl.col("nights") > 1).collect()), "trends"
+    )
+
+
+def change_points(run: ReportedRun) -> ResultTable:
+    """Where headline figures changed their level, the latest first."""
+    columns = [
+        Column("since", lambda row: Cell(row["made_at"][:16].replace("T", " ")), "label"),
+        *_sides(run),
+        prose("change", "sentence"),
+        prose("changed there", "changed"),
+        figure("p at most", "p_value", p_value, rank=2),
+        label("seen in", "seen_in", rank=3),
+    ]
+    rows = run.table("change_points").sort("made_at", "model", "tier", "table", "item", descending=[True] + [False] * 4)
+    return ResultTable("change-points-table", "Changes of level, the latest first", columns, rows, "change_points")
 
 
 def comparability(run: ReportedRun) -> ResultTable:
