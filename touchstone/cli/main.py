@@ -27,6 +27,7 @@ from touchstone.cli import (
     run,
     setup,
     show,
+    site,
     validation,
     workers,
 )
@@ -90,6 +91,7 @@ for module in (
     importing,
     setup,
     report,
+    site,
     explore,
     audit,
     show,
