@@ -13,12 +13,11 @@ touchstone-site.json    the SHA-256 of each file: the next site replaces these f
 import hashlib
 import json
 import math
+import os
 import re
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -38,7 +37,7 @@ from touchstone.publish.report.page import (
 )
 from touchstone.publish.report.summary import headline
 from touchstone.publish.reported_run import ReportedRun, Row
-from touchstone.publish.table_columns import MAX_ROWS, REDUNDANT, Cell, Column, ResultTable, name, prose
+from touchstone.publish.table_columns import MAX_ROWS, REDUNDANT, Cell, Column, ResultTable, count, name, prose
 from touchstone.regular_files import read_bytes, read_json
 from touchstone.storage.files import file_mark, refuse_links_out
 from touchstone.storage.output_folders import results_folder
@@ -52,6 +51,7 @@ _LONGEST_NAME = 60
 # Problems whose file names none.
 _NO_SUITE = "default"
 
+_TITLE = "pass@k on each benchmark [confidence interval]"
 _ORDER = (
     "Every benchmark has its own column, and there is no average over them: they measure different things. An empty "
     "cell means that the model was not evaluated there. In each tier, models that are unbeaten in more benchmarks come "
@@ -63,6 +63,7 @@ _UNBEATEN = (
 )
 _JUDGED = "Compare figures within a benchmark: what was judged, and how, differs between benchmarks."
 _PAIRED = "better and worse than: models of the same tier, as paired tests show that are adjusted for all pairs"
+_TREND = "The figure in every snapshot of this evaluation, the latest first in the table."
 _SAME_NAME = "A model is recognized by its name: the same name in two evaluations is taken for the same model."
 
 # A section of a page with its tables.
@@ -74,20 +75,22 @@ class Benchmark:
     """One evaluation as the site shows it, under a name that no other one has.
 
     `figures` has a row for each model and tier: pass@k with the smallest k, the models of the tier shown to be worse
-    (`beats`) and better (`beaten_by`), and whether there are others to compare it with (`compared`).
+    (`beats`) and better (`beaten_by`), and whether there are others to compare it with (`compared`). `facts` is its row
+    in the table of benchmarks.
     """
 
     name: str
     run: ReportedRun
     figures: Mapping[tuple[str, str], Row]
-    snapshots: ResultTable
+    suites: Sequence[str]
+    facts: Row
 
     @property
     def measure(self) -> str:
         """What the figures are."""
-        return "".join({f"pass@{row['k']}, {self.run.confidence} CI" for row in self.figures.values()})
+        return "".join({f"pass@{row['k']}\u00a0[{self.run.confidence}\u00a0CI]" for row in self.figures.values()})
 
-    def link(self, home: str) -> Cell:
+    def link(self, home: str = "../") -> Cell:
         """Its name, leading to its page; `home` leads to the first page of the site."""
         return Cell(self.name, link=f"{home}benchmarks/{file_name(self.name)}")
 
@@ -100,7 +103,7 @@ def write_site(folders: Sequence[Path], site: Path) -> list[str]:
     unread: list[str] = []
     benchmarks: list[Benchmark] = []
     with saving_folder(site, require_own) as scratch, track("benchmarks", len(folders)) as advance:
-        for folder in {folder.resolve(): folder for folder in folders}.values():
+        for folder in {os.path.realpath(folder): folder for folder in folders}.values():
             try:
                 benchmark = _read(folder, [each.name for each in benchmarks])
                 pages = _benchmark_pages(benchmark)
@@ -142,26 +145,29 @@ def _read(folder: Path, taken: Collection[str]) -> Benchmark:
     title = visible(run.name)
     while title in taken:
         title += f" ({visible(shown(str(folder)))})"
-    beats, beaten_by = defaultdict[Any, list[str]](list), defaultdict[Any, list[str]](list)
-    pairs = run.scan("model_comparison").filter(
-        pl.col("kind") == "models", pl.col("verdict").is_in(["better", "worse"])
-    )
-    for a, b, tier, verdict in (
-        pairs.select("model_a", "model_b", "tier_a", "verdict").collect().sort(pl.all()).iter_rows()
-    ):
-        # The verdict is on b.
-        winner, loser = (b, a) if verdict == "better" else (a, b)
-        beats[winner, tier].append(visible(loser))
-        beaten_by[loser, tier].append(visible(winner))
     rows = run.table("pass_at_k").filter(pl.col("k") == pl.col("k").min()).sort("model", "tier")
     compared = (pl.len().over("tier") > 1) & pl.col("pass_at_k").is_not_null()
-    figures = {}
-    for row in rows.with_columns(compared=compared).iter_rows(named=True):
-        side = row["model"], row["tier"]
-        figures[side] = row | {"beats": beats[side], "beaten_by": beaten_by[side]}
+    figures = {
+        (row["model"], row["tier"]): row | {"beats": [], "beaten_by": []}
+        for row in rows.with_columns(compared=compared).iter_rows(named=True)
+    }
+    pairs = run.table("model_comparison").filter(pl.col("kind") == "models").sort("model_a", "model_b", "tier_a")
+    for a, b, tier, verdict in pairs.select("model_a", "model_b", "tier_a", "verdict").iter_rows():
+        if verdict in ("better", "worse"):  # it is on b
+            winner, loser = (b, a) if verdict == "better" else (a, b)
+            figures[winner, tier]["beats"].append(visible(loser))
+            figures[loser, tier]["beaten_by"].append(visible(winner))
+    judged = run.outcome_counts.select("validator", "fidelity").drop_nulls().unique().sort("validator", "fidelity")
     history = run.scan("history").select("made_at", "snapshot").unique().sort(pl.all(), descending=True).collect()
-    columns = [name("made at", "made_at"), name("snapshot")]
-    return Benchmark(title, run, figures, ResultTable("snapshots-table", "Snapshots", columns, history, "history"))
+    suites = run.scan("problems").select(pl.col("suite").unique().sort()).head(MAX_ROWS).collect()["suite"]
+    facts = {
+        "models": rows["model"].n_unique(),
+        "problems": rows["problems"].max(),
+        "judged by": ", ".join(one if one == how else f"{one} ({how})" for one, how in judged.iter_rows()) or None,
+        "snapshots": history,
+        "headline": headline(run),
+    }
+    return Benchmark(title, run, figures, [visible(suite) for suite in suites if suite != _NO_SUITE], facts)
 
 
 # Pages
@@ -199,11 +205,8 @@ def _index(benchmarks: Sequence[Benchmark], models: Sequence[str], unread: Seque
         parts.append(_part("unread", "Not shown", "These folders cannot be read.", table))
     entries = [[visible(model), "model", f"models/{file_name(model)}"] for model in models]
     for each in benchmarks:
-        entries.append([each.name, "benchmark", each.link("").link])
-        suites = each.run.scan("problems").select(pl.col("suite").unique().sort()).head(MAX_ROWS).collect()["suite"]
-        entries += [
-            [visible(suite), f"suite of {each.name}", each.link("").link] for suite in suites if suite != _NO_SUITE
-        ]
+        page = each.link("").link
+        entries += [[each.name, "benchmark", page], *([suite, f"suite of {each.name}", page] for suite in each.suites)]
     size = f"{counted(len(benchmarks), 'benchmark')}, {counted(len(models), 'model')}"
     return _page("Evaluations", parts, home="", made=size, search=page_json(entries))
 
@@ -228,14 +231,14 @@ def _leaderboard(benchmarks: Sequence[Benchmark]) -> ResultTable:
         *(Column(f"{each.name}: {each.measure}", cell(place)) for place, each in enumerate(benchmarks)),
     ]
     rows.sort(key=lambda row: row["order"])
-    title = "pass@k on each benchmark [confidence interval]"
-    return ResultTable("leaderboard-table", title, columns, rows, notes=[_UNBEATEN])
+    return ResultTable("leaderboard-table", _TITLE, columns, rows, notes=[_UNBEATEN])
 
 
-def _model_column(home: str) -> Column:
-    return Column(
-        "model", lambda row: Cell(visible(row["model"]), None, f"{home}models/{file_name(row['model'])}"), "name"
-    )
+def _model_column(home: str = "../") -> Column:
+    def cell(row: Row) -> Cell:
+        return Cell(visible(row["model"]), link=f"{home}models/{file_name(row['model'])}")
+
+    return Column("model", cell, "name")
 
 
 def _tier_column(rows: Sequence[Row]) -> Column:
@@ -248,44 +251,34 @@ def _estimate(row: Row) -> Cell:
 
 def _benchmark_table(benchmarks: Sequence[Benchmark]) -> ResultTable:
     columns = [
-        Column("benchmark", lambda each: each["of"].link(""), "name"),
-        Column("models", lambda each: Cell(f"{len({model for model, _ in each['of'].figures}):,}")),
-        Column(
-            "problems",
-            lambda each: Cell(f"{max((row['problems'] for row in each['of'].figures.values()), default=0):,}"),
-        ),
-        Column("judged by", lambda each: Cell(_judged_by(each["of"].run)), "name"),
-        Column("snapshots", lambda each: Cell(f"{each['of'].snapshots.total:,}")),
-        Column("latest", lambda each: Cell("".join(each["of"].snapshots.rows["made_at"][:1])[:10]), "name"),
-        Column("result", lambda each: Cell(headline(each["of"].run)[0]), "text"),
+        Column("benchmark", lambda row: row["of"].link(""), "name"),
+        count("models"),
+        count("problems"),
+        name("judged by"),
+        Column("snapshots", lambda row: Cell(f"{row['snapshots'].height:,}")),
+        Column("latest", lambda row: Cell("".join(row["snapshots"]["made_at"][:1])[:10]), "name"),
+        Column("result", lambda row: Cell(row["headline"][0]), "text"),
     ]
-    rows = [{"of": each} for each in benchmarks]
+    rows = [{**each.facts, "of": each} for each in benchmarks]
     return ResultTable("benchmarks-table", "How each benchmark was judged, and its result", columns, rows)
-
-
-def _judged_by(run: ReportedRun) -> str:
-    """The validators with their fidelity."""
-    named = run.outcome_counts.select("validator", "fidelity").drop_nulls().unique().sort("validator", "fidelity")
-    return visible(", ".join(one if one == fidelity else f"{one} ({fidelity})" for one, fidelity in named.iter_rows()))
 
 
 def _benchmark_pages(benchmark: Benchmark) -> dict[str, str]:
     """The page of a benchmark and its report, by their paths."""
-    run, file = benchmark.run, file_name(benchmark.name)
+    run, file, snapshots = benchmark.run, file_name(benchmark.name), benchmark.facts["snapshots"]
     parts = report.sections(run, [each for each in report.SECTIONS if each.id == "leaderboard"])
     for _, tables in parts:
-        tables[0] = replace(tables[0], columns=[_model_column("../"), *tables[0].columns[1:]])
-    if benchmark.snapshots.total > 1:
-        parts.append(_part("trend", "Trend", "", benchmark.snapshots, "history"))
+        tables[0] = replace(tables[0], columns=[_model_column(), *tables[0].columns[1:]])
+    if snapshots.height > 1:
+        columns = [name("made at", "made_at"), name("snapshot")]
+        table = ResultTable("snapshots-table", "Snapshots", columns, snapshots, "history")
+        parts.append(_part("trend", "Trend", _TREND, table, "history"))
     refuse_links_out(run.folder, REPORT_PAGE)
     drawn = run.folder / REPORT_PAGE
-    made = f"Judged by {_judged_by(run)}; {counted(benchmark.snapshots.total, 'snapshot')}"
-    return {
-        f"benchmarks/{file}": _page(
-            benchmark.name, parts, run, lead=headline(run), made=made, report=f"../reports/{file}"
-        ),
-        f"reports/{file}": read_bytes(drawn).decode() if drawn.exists() else report_html(run.folder, cases_kb=0),
-    }
+    link, text = f"../reports/{file}", read_bytes(drawn).decode(errors="replace") if drawn.exists() else None
+    made = f"{counted(snapshots.height, 'snapshot')}, judged by {benchmark.facts['judged by']}"
+    page = _page(benchmark.name, parts, run, lead=benchmark.facts["headline"], made=made, report=link)
+    return {f"benchmarks/{file}": page, f"reports/{file}": text or report_html(run.folder, cases_kb=0)}
 
 
 def _model_page(model: str, benchmarks: Sequence[Benchmark]) -> str:
@@ -297,7 +290,7 @@ def _model_page(model: str, benchmarks: Sequence[Benchmark]) -> str:
         return Cell(words, link=f"../reports/{file_name(row['of'].name)}#model-{place}")
 
     columns = [
-        Column("benchmark", lambda row: row["of"].link("../"), "name"),
+        Column("benchmark", lambda row: row["of"].link(), "name"),
         _tier_column(rows),
         Column("figure", lambda row: Cell(row["of"].measure), "label"),
         Column("value", _estimate),
@@ -305,9 +298,7 @@ def _model_page(model: str, benchmarks: Sequence[Benchmark]) -> str:
         Column("worse than", lambda row: Cell(some_of(row["beaten_by"]) or "-"), "text"),
         Column("problems attempted", problems),
     ]
-    table = ResultTable(
-        "figures-table", "pass@k on each benchmark [confidence interval]", columns, rows, notes=[_PAIRED]
-    )
+    table = ResultTable("figures-table", _TITLE, columns, rows, notes=[_PAIRED])
     return _page(visible(model), [_part("figures", "Benchmarks", _SAME_NAME, table)])
 
 
