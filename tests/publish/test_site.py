@@ -33,7 +33,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     third = {"pass_at_k": [figure("..", 1.0)], "settings": [{"key": "name", "value": json.dumps("first")}]}
     made = []
     for name, tables in {"first": first, "<b>second": second, "results": third}.items():
-        made.append(write_results(root / name, **tables))
+        made.append(write_results(root / name, None, **tables))
         (made[-1] / "report.html").write_text(f"the report on {name}")
     return made
 

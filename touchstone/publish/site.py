@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -36,8 +37,8 @@ from touchstone.publish.report.page import (
     render,
 )
 from touchstone.publish.report.summary import headline
-from touchstone.publish.reported_run import ReportedRun, Row
-from touchstone.publish.table_columns import MAX_ROWS, REDUNDANT, Cell, Column, ResultTable, count, name, prose
+from touchstone.publish.reported_run import ReportedRun
+from touchstone.publish.table_columns import MAX_ROWS, REDUNDANT, Cell, Column, ResultTable, Row, count, name, prose
 from touchstone.regular_files import read_bytes, read_json
 from touchstone.storage.files import file_mark, refuse_links_out
 from touchstone.storage.output_folders import results_folder
@@ -63,7 +64,6 @@ _UNBEATEN = (
 )
 _JUDGED = "Compare figures within a benchmark: what was judged, and how, differs between benchmarks."
 _PAIRED = "better and worse than: models of the same tier, as paired tests show that are adjusted for all pairs"
-_TREND = "The figure in every snapshot of this evaluation, the latest first in the table."
 _SAME_NAME = "A model is recognized by its name: the same name in two evaluations is taken for the same model."
 
 # A section of a page with its tables.
@@ -81,7 +81,7 @@ class Benchmark:
 
     name: str
     run: ReportedRun
-    figures: Mapping[tuple[str, str], Row]
+    figures: Mapping[tuple[str, str], dict[str, Any]]
     suites: Sequence[str]
     facts: Row
 
@@ -158,13 +158,14 @@ def _read(folder: Path, taken: Collection[str]) -> Benchmark:
             figures[winner, tier]["beats"].append(visible(loser))
             figures[loser, tier]["beaten_by"].append(visible(winner))
     judged = run.outcome_counts.select("validator", "fidelity").drop_nulls().unique().sort("validator", "fidelity")
-    history = run.scan("history").select("made_at", "snapshot").unique().sort(pl.all(), descending=True).collect()
+    history = run.scan("history").select("made_at", "snapshot").unique().collect()
     suites = run.scan("problems").select(pl.col("suite").unique().sort()).head(MAX_ROWS).collect()["suite"]
     facts = {
         "models": rows["model"].n_unique(),
         "problems": rows["problems"].max(),
         "judged by": ", ".join(one if one == how else f"{one} ({how})" for one, how in judged.iter_rows()) or None,
-        "snapshots": history,
+        "snapshots": history.height,
+        "latest": max(history["made_at"], default="")[:10],
         "headline": headline(run),
     }
     return Benchmark(title, run, figures, [visible(suite) for suite in suites if suite != _NO_SUITE], facts)
@@ -213,7 +214,7 @@ def _index(benchmarks: Sequence[Benchmark], models: Sequence[str], unread: Seque
 
 def _leaderboard(benchmarks: Sequence[Benchmark]) -> ResultTable:
     """Models and tiers with the figure of every benchmark."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for model, tier in {side for each in benchmarks for side in each.figures}:
         cells = [each.figures.get((model, tier)) for each in benchmarks]
         unbeaten = [not row["beaten_by"] for row in cells if row is not None and row["compared"]]
@@ -255,8 +256,8 @@ def _benchmark_table(benchmarks: Sequence[Benchmark]) -> ResultTable:
         count("models"),
         count("problems"),
         name("judged by"),
-        Column("snapshots", lambda row: Cell(f"{row['snapshots'].height:,}")),
-        Column("latest", lambda row: Cell("".join(row["snapshots"]["made_at"][:1])[:10]), "name"),
+        count("snapshots"),
+        name("latest"),
         Column("result", lambda row: Cell(row["headline"][0]), "text"),
     ]
     rows = [{**each.facts, "of": each} for each in benchmarks]
@@ -265,20 +266,19 @@ def _benchmark_table(benchmarks: Sequence[Benchmark]) -> ResultTable:
 
 def _benchmark_pages(benchmark: Benchmark) -> dict[str, str]:
     """The page of a benchmark and its report, by their paths."""
-    run, file, snapshots = benchmark.run, file_name(benchmark.name), benchmark.facts["snapshots"]
-    parts = report.sections(run, [each for each in report.SECTIONS if each.id == "leaderboard"])
+    run, file = benchmark.run, file_name(benchmark.name)
+    parts = report.sections(run, [each for each in report.SECTIONS if each.id in ("leaderboard", "trends")])
     for _, tables in parts:
-        tables[0] = replace(tables[0], columns=[_model_column(), *tables[0].columns[1:]])
-    if snapshots.height > 1:
-        columns = [name("made at", "made_at"), name("snapshot")]
-        table = ResultTable("snapshots-table", "Snapshots", columns, snapshots, "history")
-        parts.append(_part("trend", "Trend", _TREND, table, "history"))
+        linked = [[_model_column() if each.header == "model" else each for each in table.columns] for table in tables]
+        tables[:] = [replace(table, columns=columns) for table, columns in zip(tables, linked, strict=True)]
     refuse_links_out(run.folder, REPORT_PAGE)
     drawn = run.folder / REPORT_PAGE
-    link, text = f"../reports/{file}", read_bytes(drawn).decode(errors="replace") if drawn.exists() else None
-    made = f"{counted(snapshots.height, 'snapshot')}, judged by {benchmark.facts['judged by']}"
-    page = _page(benchmark.name, parts, run, lead=benchmark.facts["headline"], made=made, report=link)
-    return {f"benchmarks/{file}": page, f"reports/{file}": text or report_html(run.folder, cases_kb=0)}
+    made = f"{counted(benchmark.facts['snapshots'], 'snapshot')}, judged by {benchmark.facts['judged by']}"
+    lead, link = benchmark.facts["headline"], f"../reports/{file}"
+    return {
+        f"benchmarks/{file}": _page(benchmark.name, parts, run, lead=lead, made=made, report=link),
+        f"reports/{file}": read_bytes(drawn).decode(errors="replace") if drawn.exists() else report_html(run.folder, 0),
+    }
 
 
 def _model_page(model: str, benchmarks: Sequence[Benchmark]) -> str:
