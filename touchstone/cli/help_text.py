@@ -2,7 +2,7 @@
 
 PANELS = {
     "Evaluate": ("run", "pass-at-k", "inspect-files", "import", "init", "synth"),
-    "Look at results": ("report", "explore", "audit", "show", "rule", "sql", "tables", "chart", "export"),
+    "Look at results": ("report", "site", "explore", "audit", "show", "rule", "sql", "tables", "chart", "export"),
     "Compare": ("compare", "snapshots", "history", "blame", "plan"),
     "Validate fixes": ("validate", "validators", "environments", "cache"),
     "Operate": ("ui", "workers", "doctor"),
@@ -26,6 +26,7 @@ EXAMPLES = {
     "init": ("touchstone init my_evaluation",),
     "synth": ("touchstone synth --output data --problems 50 --model good=0.8 bad=0.3",),
     "report": ("touchstone report --open", "touchstone report --save-to results.md"),
+    "site": ("touchstone site results/* --output public",),
     "explore": ("touchstone explore", "touchstone explore --data results --no-open"),
     "audit": ("touchstone audit", "touchstone audit --data results", "touchstone audit logs/"),
     "show": ("touchstone show atlas-large tf-014", "touchstone show atlas-large tf-014 3 --tier T1"),

@@ -28,6 +28,7 @@ from touchstone.cli import (
     run,
     setup,
     show,
+    site,
     validation,
     workers,
 )
@@ -91,6 +92,7 @@ for module in (
     importing,
     setup,
     report,
+    site,
     explore,
     audit,
     show,

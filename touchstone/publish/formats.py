@@ -1,6 +1,8 @@
-"""Files that a user names: the output format that a name implies, and how they are written. Imports nothing heavy."""
+"""Files and folders that a user names: the format that a name implies, how they are written. Imports nothing heavy."""
 
-from collections.abc import Iterator, Mapping
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,3 +53,32 @@ def saving(path: Path) -> Iterator[Path]:
             yield scratch
     except OSError as error:
         raise TouchstoneError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def require_new(path: Path) -> None:
+    """Raise an error unless a folder to write is missing or empty."""
+    if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
+        raise TouchstoneError(f"{path}: already exists; name a folder that is new or empty")
+
+
+@contextmanager
+def saving_folder(path: Path, check: Callable[[Path], None] = require_new) -> Iterator[Path]:
+    """Yield a temporary sibling that takes the folder's place on success; `check` raises if that must not be lost."""
+    # `.` and `..` have no siblings.
+    place = path.resolve()
+    scratch, old = (place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.tmp") for _ in range(2))
+    try:
+        check(path)
+        scratch.mkdir(parents=True)
+        yield scratch
+        check(path)
+        if place.exists():
+            place.replace(old)
+        scratch.replace(place)
+    except OSError as error:
+        raise TouchstoneError(f"{path}: {error.strerror or error}") from error
+    finally:
+        if old.exists() and not place.exists():
+            old.replace(place)
+        for leftover in (scratch, old):
+            shutil.rmtree(leftover, ignore_errors=True)

@@ -41,7 +41,7 @@ class ReportedRun:
     def __post_init__(self) -> None:
         refuse_links_out(self.folder, "tables")
         if not (self.folder / "tables").is_dir():
-            raise TouchstoneError(f"{self.folder}: no results here; give the output folder of a run with --data")
+            raise TouchstoneError(f"{self.folder}: no results here; give the output folder of a run")
 
     def scan(self, name: str, models: Iterable[str] | None = None) -> pl.LazyFrame:
         """The contract's columns of a table; those that a file of another version lacks are null.

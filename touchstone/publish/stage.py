@@ -26,10 +26,11 @@ from touchstone.tables import TABLES
 from touchstone.validation.validators_used import SCHEMA as VALIDATORS
 from touchstone.validation.validators_used import validators_used
 
-# Paths, retention, worker counts and gates do not affect figures; of `validation`, a part does.
-_LEFT_OUT = {"fixes_dir", "output_dir", "rulings", "publish", "retention", "validation", "workers", "gates", "alerts"}
 if TYPE_CHECKING:
     from touchstone.trends.series import Trends
+
+# Paths, retention, worker counts and gates do not affect figures; of `validation`, a part does.
+_LEFT_OUT = {"fixes_dir", "output_dir", "rulings", "publish", "retention", "validation", "workers", "gates", "alerts"}
 
 
 @dataclass

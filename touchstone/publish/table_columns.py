@@ -220,11 +220,6 @@ class ResultTable:
         return self.page_rows[:_FIRST_ROWS]
 
     @property
-    def is_long(self) -> bool:
-        """Whether more rows follow those in the page itself."""
-        return len(self.page_rows) > _FIRST_ROWS
-
-    @property
     def rest(self) -> str:
         """A sentence on the rows that a page leaves out; empty if none are."""
         shown = len(self.page_rows)

@@ -49,7 +49,7 @@ def test_a_copy_elsewhere_says_the_same(published: Folder, touchstone: Command, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--data", "nowhere"], "nowhere: no results here; give the output folder of a run with --data"),
+        (["--data", "nowhere"], "nowhere: no results here; give the output folder of a run"),
         (["--format", "markdown", "--open"], "--open is for the page: leave --format markdown out"),
         (["--save-to", "a.tex", "--open"], "--open is for the page: leave --format latex out"),
         (["--save-to", "."], ".: not a file"),

@@ -1,7 +1,6 @@
 """What every format starts from, the folder that it ends in, and Touchstone's own formats: its input and its files."""
 
 import shutil
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from touchstone.ingest.sources import model_of
 from touchstone.metrics.counting import without_excluded
 from touchstone.names import file_key
 from touchstone.publish.export import scan_table
+from touchstone.publish.formats import saving_folder
 from touchstone.storage.files import table_file
 from touchstone.storage.snapshots import FOLDER
 from touchstone.storage.store import PUBLISHED_NAMES
@@ -59,18 +59,8 @@ Writer = Callable[[Run, Path], list[str]]
 
 def save_folder(run: Run, path: Path, write: Writer) -> list[str]:
     """Write a folder atomically: beside its place first, renamed when it is complete. Returns the notes."""
-    if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
-        raise TouchstoneError(f"{path}: already exists; name a folder that is new or empty")
-    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        scratch.mkdir(parents=True)
-        notes = write(run, scratch)
-        scratch.replace(path)
-    except OSError as error:
-        raise TouchstoneError(f"{path}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return notes
+    with saving_folder(path) as scratch:
+        return write(run, scratch)
 
 
 def undecided_note(undecided: int, total: int, what: str) -> list[str]:

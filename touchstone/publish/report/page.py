@@ -39,7 +39,7 @@ _TEMPLATES = "touchstone.publish.report", "templates"
 # Cells of the matrix of models and problems that a page holds; with more, only the hardest problems are in it.
 _MAX_CELLS = 200_000
 # On paper, charts keep their light colours.
-_DARK_CHARTS = f"@media screen and (prefers-color-scheme: dark) {{\n{dark_style('.chart')}}}\n"
+DARK_CHARTS = f"@media screen and (prefers-color-scheme: dark) {{\n{dark_style('.chart')}}}\n"
 _EXPORTS = re.compile(r"export\s*\{([^}]*)\};?")
 # The best models of a grid, as many as can be read; the caption says how many more there are. A grid of 150 models
 # takes 13 s to draw and thousands of elements.
@@ -51,14 +51,14 @@ _ID = re.compile(r'(?<=\sid=")[\w-]+(?=")')
 
 def page(run: ReportedRun, cases_bytes: int) -> str:
     """The whole page."""
-    environment = _environment()
     picked = pick(run)
-    cases, rendered = _cases_that_fit(environment, run, picked, cases_bytes)
+    cases, rendered = _cases_that_fit(run, picked, cases_bytes)
     run.case_links.update({case.key: f"#case-{place}" for place, case in enumerate(cases)})
     parts, how = sections(run), list(method(run))
     charts = {section.id: list(drawn_charts(run, section.charts)) for section, _ in parts}
-    scripts = {"datatables": datatables_script(), "report": _own("report.js")}
-    text = environment.get_template("report.html.j2").render(
+    scripts = {"datatables": datatables_script(), "report": own_file("report.js")}
+    return render(
+        "report.html.j2",
         title=visible(run.name),
         size=_size(run),
         headline=headline(run),
@@ -74,11 +74,9 @@ def page(run: ReportedRun, cases_bytes: int) -> str:
         cases_kb=cases_bytes // 1000,
         scripts=scripts,
         policy=content_security_policy(*scripts.values()),
-        styles=[datatables_style(), _own("report.css"), _DARK_CHARTS],
-        data=_json(_data(run, [*(table for _, tables in parts for table in tables), *how])),
+        styles=[datatables_style(), own_file("report.css"), DARK_CHARTS],
+        data=page_json(_data(run, [*(table for _, tables in parts for table in tables), *how])),
     )
-    # A file name may hold bytes that are not UTF-8 and could not be written.
-    return text.encode("utf-8", "replace").decode()
 
 
 @cache
@@ -92,7 +90,13 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _own(name: str) -> str:
+def render(template: str, **values: object) -> str:
+    """A page, in which all text is escaped. A file name may hold bytes that are not UTF-8 and could not be written."""
+    return _environment().get_template(template).render(values).encode("utf-8", "replace").decode()
+
+
+def own_file(name: str) -> str:
+    """A style sheet or script of ours."""
     return (files(_TEMPLATES[0]) / _TEMPLATES[1] / name).read_text(encoding="utf-8")
 
 
@@ -102,11 +106,9 @@ def _size(run: ReportedRun) -> str:
     return f"{models:,} model{'s' * (models != 1)}, {problems:,} problem{'s' * (problems != 1)}"
 
 
-def _cases_that_fit(
-    environment: jinja2.Environment, run: ReportedRun, picked: Sequence[Any], limit: int
-) -> tuple[list[Case], list[str]]:
+def _cases_that_fit(run: ReportedRun, picked: Sequence[Any], limit: int) -> tuple[list[Case], list[str]]:
     """As many of the picked cases as the limit in bytes allows, and their HTML."""
-    template, left = environment.get_template("case.html.j2"), limit
+    template, left = _environment().get_template("case.html.j2"), limit
     cases: list[Case] = []
     rendered: list[str] = []
     for case in with_attempts(run, picked) if limit else ():
@@ -175,7 +177,8 @@ def _constant(attempts: list[int]) -> int | list[int]:
     return different.pop() if len(different) == 1 else attempts
 
 
-def _json(value: object) -> str:
+def page_json(value: object) -> str:
+    """JSON for a script element of a page."""
     return escaped_for_script(
         json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
     )

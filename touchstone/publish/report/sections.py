@@ -1,6 +1,6 @@
 """The sections of the report: which tables and charts there are, in which order, and what introduces them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from touchstone.publish import result_tables as tables
@@ -186,8 +186,8 @@ SECTIONS = (
 )
 
 
-def sections(run: ReportedRun) -> list[tuple[Section, list[ResultTable]]]:
+def sections(run: ReportedRun, wanted: Iterable[Section] = SECTIONS) -> list[tuple[Section, list[ResultTable]]]:
     """The sections that this run has something for, with their tables."""
-    made = [(section, [declare(run) for declare in section.declared]) for section in SECTIONS]
+    made = [(section, [declare(run) for declare in section.declared]) for section in wanted]
     filled = [(section, [table for table in tables if len(table.rows)]) for section, tables in made]
     return [(section, tables) for section, tables in filled if tables]
