@@ -492,6 +492,9 @@ FIELDS: dict[str, Field] = {
     "difference": difference("Mean over shared problems of b minus a."),
     "p_value": share("Two-sided p-value of the test, not adjusted."),
     "p_adjusted": share("p_value adjusted for multiple comparisons."),
+    "look": count("Which run since the baseline this is; null without a budget of looks.", nullable=True),
+    "looks": count("Looks that the budget covers; null without one.", nullable=True),
+    "level": share("p_adjusted up to this is `better` or `worse`: the part of comparison.alpha for this look."),
     "correction": text("Adjustment method: holm, or benjamini-yekutieli (false discovery rate).", nullable=False),
     "pairs": count("Number of comparisons adjusted for."),
     "adjusted_ci_low": difference(

@@ -799,7 +799,7 @@ _FIGURES = [
             "model tier baseline problems only_baseline only_current rate_baseline rate_baseline_ci_low "
             "rate_baseline_ci_high rate_current rate_current_ci_low rate_current_ci_high"
             + _COMPARISON
-            + " holds_if_undecided",
+            + " holds_if_undecided look looks level",
             **_COMPARISON_FIELDS,
             interval_of="difference",
             difference="Mean over shared problems of this run minus the baseline.",
@@ -812,6 +812,27 @@ _FIGURES = [
         code=("touchstone.comparison.gate",),
         against_baseline=True,
         reads=("attempt_scores", "problems"),
+        settings=("comparison.looks", *PAIR_SETTINGS),
+        in_snapshots=False,
+    ),
+    _comparison(
+        "sequential_verdicts",
+        "The verdicts of every run since the pinned baseline, each at the level of its look; empty without a budget.",
+        "model, tier and look whose snapshot is there",
+        _fields(
+            "model tier look looks level baseline snapshot problems difference p_value p_adjusted verdict",
+            look=count("Which run since the baseline; one that is missing left no snapshot."),
+            looks=count("Looks that the budget covers."),
+            snapshot=text("Snapshot of that run; null for the run that made this table."),
+            problems=count("Problems decided on both sides."),
+            difference="Mean over shared problems of that run minus the baseline.",
+            p_adjusted="p_value adjusted for the comparisons of all models and tiers.",
+            verdict=f"Verdict on that run: {', '.join(VERDICTS)}.",
+        ),
+        ("model", "tier", "look"),
+        code=("touchstone.comparison.gate",),
+        against_baseline=True,
+        reads=("baseline_verdicts",),
         settings=PAIR_SETTINGS,
         in_snapshots=False,
     ),

@@ -239,6 +239,7 @@ def test_the_gate_says_what_rulings_and_undecided_attempts_do_to_its_verdict(hel
     lines = [json.dumps(row | {"reason": "r", "by": "me"}) for row in (*undecided, *passed)]
     (held.root / "fixes" / "rulings.jsonl").write_text("\n".join(lines))
     held.fixes("m", fixes(18))
+    held.configure(comparison={"on_worse": "fail", "looks": 0}, k_values=[1])
     outcome = evaluate(held)
     assert outcome.exit_code == 1
     message = failed(outcome)[GATE]

@@ -33,7 +33,8 @@ from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.comparison.regressions import KINDS, ScoreMethod
 from touchstone.comparison.report import ComparisonReport, exploratory_line, format_report
-from touchstone.comparison.verdicts import same_conclusion
+from touchstone.comparison.sequential import earlier_verdicts, next_look
+from touchstone.comparison.verdicts import Look, same_conclusion
 from touchstone.config import ComparisonConfig
 from touchstone.errors import shown
 from touchstone.inference.exact import exact_sum
@@ -74,17 +75,33 @@ class Gate:
         """The report's file."""
         return self.store.root / REPORT
 
-    def baseline_verdicts(self, scores: pl.LazyFrame, problems: pl.LazyFrame, *settings: object) -> pl.LazyFrame:
-        """Every model and tier compared with the pinned baseline; empty without one."""
+    def baseline_verdicts(
+        self, scores: pl.LazyFrame, problems: pl.LazyFrame, looks: int, *settings: Any
+    ) -> pl.LazyFrame:
+        """Every model and tier compared with the pinned baseline, at the level of this look; empty without one."""
         schema = TABLES["baseline_verdicts"].dtypes
         if self.baseline is None:
             return pl.LazyFrame(schema=schema)
-        baseline, statistics = self.baseline, ComparisonSettings(*settings)  # type: ignore[arg-type]
+        baseline, statistics = self.baseline, ComparisonSettings(*settings)
+        look = next_look(self.store, baseline, self.config.baseline, looks, statistics.alpha)
         judged = compare_models(
-            _frozen(baseline), ComparisonInput(_THIS_RUN, scores, problems), CompareOptions(), statistics
+            _frozen(baseline),
+            ComparisonInput(_THIS_RUN, scores, problems),
+            CompareOptions(),
+            replace(statistics, alpha=look.level),
         )
-        rows = [_row(model, tier, baseline, result) for (model, tier), result in judged.items()]
+        rows = [_row(model, tier, baseline, result) | vars(look) for (model, tier), result in judged.items()]
         return pl.LazyFrame(rows, schema=schema)
+
+    def sequential_verdicts(self, verdicts: pl.LazyFrame, *settings: Any) -> pl.LazyFrame:
+        """The verdicts of every run since the pinned baseline, each at the level of its look."""
+        schema = TABLES["sequential_verdicts"].dtypes
+        now = verdicts.filter(pl.col("look").is_not_null()).with_columns(snapshot=pl.lit(None, pl.String)).collect()
+        if self.baseline is None or now.is_empty():
+            return pl.LazyFrame(schema=schema)
+        look, looks = now.select("look", "looks").row(0)
+        earlier = earlier_verdicts(self.store, self.baseline, look, looks, ComparisonSettings(*settings))
+        return pl.concat([earlier, now.select(schema.names())]).lazy().sort("model", "tier", "look")
 
     def comparability(
         self,
@@ -148,13 +165,16 @@ class Gate:
         *settings: Any,
     ) -> GateResult:
         """No model is worse than in the pinned baseline, and no case; the configuration says if that warns or stops."""
-        statistics = ComparisonSettings(*settings)
         unreadable = explain_unreadable(self.store.root)
         if self.baseline is None:
             self.report.unlink(missing_ok=True)
             return _with_remarks(self._nothing_pinned(), unreadable)
         judged = verdicts.sort("model", "tier").collect()
-        remarks = validation_differences(_frozen(self.baseline).validators, self._validators(outcomes), _THIS_RUN)
+        statistics, remarks = ComparisonSettings(*settings), []
+        for row in judged.select("look", "looks", "level").head(1).iter_rows():
+            look = Look(*row)
+            statistics, remarks = replace(statistics, alpha=look.level), [look.explain(self.config.baseline)]
+        remarks += validation_differences(_frozen(self.baseline).validators, self._validators(outcomes), _THIS_RUN)
         remarks += self._without_rulings(self.baseline, scores, problems, outcomes, judged, statistics)
         agreements = agreements_in(comparability, "baseline")
         cases = self._cases(self.baseline, scores, problems, CompareOptions(wanted.threshold, wanted.score))

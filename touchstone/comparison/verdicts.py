@@ -6,6 +6,7 @@ The statistics are computed in `families`; this module only interprets them.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from touchstone.storage.snapshots import RESERVED
 from touchstone.text import counted
 from touchstone.vocabulary import OPEN_VERDICTS
 
@@ -72,6 +73,34 @@ class PairResult:
         return self.units < self.problems
 
 
+@dataclass(frozen=True)
+class Look:
+    """One look at a baseline: its number, how many the budget covers, and its level. Without a budget, no number."""
+
+    look: int | None
+    looks: int | None
+    level: float
+
+    def __str__(self) -> str:
+        """Which look it is, in the words of a title."""
+        if self.look is None or self.looks is None:
+            return "without a budget of looks"
+        after = self.look > self.looks
+        return f"look {self.look:,}{', after' if after else ' of'} the {self.looks:,} that the budget covers"
+
+    def explain(self, baseline: str) -> str:
+        """Which look it is, at which level, and what to do if that is not a good one.
+
+        >>> Look(12, 60, 0.00133).explain("baseline")
+        'look 12 of the 60 that the budget covers: worse needs an adjusted p of at most 0.0013'
+        """
+        needs = f"{self}: worse needs an adjusted p of at most {self.level:.2g}"
+        if self.look is None or self.looks is None:
+            moving = f", and '{baseline}' moves with every run" if baseline in RESERVED else ""
+            return f"{needs} in each run by itself{moving}; so false alarms add up over many runs"
+        return needs if self.look <= self.looks else f"{needs}; pin a new baseline for a new budget"
+
+
 def verdicts(
     difference: "Floats",
     p_adjusted: "Floats",
@@ -119,7 +148,7 @@ def describe_shortage(units: int, needed: int, *, pairs: int, alpha: float, clus
     """
     over = f" over {pairs:,} pairs" if pairs > 1 else ""
     few = counted(units, "cluster" if clustered else "problem")
-    return f"{few} cannot reach p ≤ {alpha:g}{over}; at least {needed:,} are needed"
+    return f"{few} cannot reach p ≤ {alpha:.2g}{over}; at least {needed:,} are needed"
 
 
 def sentence(result: PairResult, name_a: str, name_b: str) -> str:
@@ -193,7 +222,7 @@ def _interval(low: float | None, high: float | None, confidence: float, worse: b
     if low is None or high is None:
         return "no CI"
     low, high = (-high, -low) if worse else (low, high)
-    return f"{100 * confidence:g}% CI {_points(low)} to {_points(high)}"
+    return f"{100 * confidence:.4g}% CI {_points(low)} to {_points(high)}"
 
 
 def _p(value: float | None) -> str:

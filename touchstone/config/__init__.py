@@ -107,6 +107,9 @@ class ComparisonConfig(_Section):
     rate."""
     alpha: float = Field(0.05, gt=0, lt=1)
     """Error rate of `better` and `worse` over the whole `family`."""
+    looks: int = Field(60, ge=0, le=_MAX_ROWS)
+    """Runs since the baseline that share `alpha`, so that the chance of any false `worse` among them is at most that
+    ([every night](statistics.md#a-gate-that-looks-every-night)). 0 tests each run at `alpha` by itself."""
     relevant: float = Field(0.05, gt=0, le=1)
     """Smallest difference in pass@1 that matters: the margin of `no relevant difference`. Data that could have
     missed it is `underpowered`."""

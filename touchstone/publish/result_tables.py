@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.audit.problem_sentences import problem_sentences
-from touchstone.comparison.verdicts import describe_shortage
+from touchstone.comparison.verdicts import Look, describe_shortage
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import (
@@ -511,8 +511,9 @@ def baseline_verdicts(run: ReportedRun) -> ResultTable:
         figure("adjusted p", "p_adjusted", p_value),
         count("problems"),
     ]
-    baseline = f" {visible(rows['baseline'][0])}" if rows.height else ""
-    title = f"This run against the baseline{baseline}, with {percent(1 - run.alpha)} confidence intervals"
+    title = "This run against the baseline"
+    for baseline, *look in rows.head(1).select("baseline", "look", "looks", "level").iter_rows():
+        title += f" {visible(baseline)}, {Look(*look)}, with {percent(1 - look[-1])} confidence intervals"
     return ResultTable("verdicts-table", title, columns, rows, "baseline_verdicts")
 
 
