@@ -175,7 +175,8 @@ PAIR_SETTINGS = (
 # The fields of a paired comparison, after those that name and measure the two sides.
 _COMPARISON = (
     " difference ci_low ci_high ci_method ci_units test p_value p_adjusted correction pairs adjusted_ci_low "
-    "adjusted_ci_high adjusted_ci_method adjusted_confidence wins losses ties effect_size minimum_detectable_effect "
+    "adjusted_ci_high adjusted_ci_method adjusted_confidence wins losses ties fell rose effect_size "
+    "minimum_detectable_effect "
     "units_needed verdict sentence"
 )
 _COMPARISON_FIELDS = {
@@ -799,11 +800,11 @@ _FIGURES = [
             "model tier baseline problems only_baseline only_current rate_baseline rate_baseline_ci_low "
             "rate_baseline_ci_high rate_current rate_current_ci_low rate_current_ci_high"
             + _COMPARISON
-            + " holds_if_undecided",
+            + " p_changed decided_by holds_if_undecided",
             **_COMPARISON_FIELDS,
             interval_of="difference",
             difference="Mean over shared problems of this run minus the baseline.",
-            p_adjusted="p_value adjusted for the comparisons of all models and tiers.",
+            p_adjusted="p_value and p_changed together, adjusted for the comparisons of all models and tiers.",
             wins="Shared problems on which this run passes more often.",
             losses="Shared problems on which this run passes less often.",
             verdict=f"Verdict on this run: {', '.join(VERDICTS)}.",
@@ -862,7 +863,7 @@ _FIGURES = [
         "model and tier of the run or of the pinned baseline",
         _fields(
             "model tier regressions expected_by_chance improvements unchanged new removed lost unscored "
-            "compared_by_pass_rate"
+            "compared_by_pass_rate p_regressions"
         ),
         _MODEL_TIER,
         code=("touchstone.comparison.gate",),
