@@ -122,7 +122,7 @@ def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_ware
 
 def test_a_setting_that_does_not_matter_makes_nothing_again(evaluated: Folder) -> None:
     folder = evaluated
-    folder.configure(comparison={"on_worse": "warn"})
+    folder.configure(comparison={"on_worse": "fail"})
     outcome = run(Evaluation(load_config(folder.config)))
     made = {path.parent.name for path in folder.output.glob(".store/draft/tables/*/*.parquet")}
     assert made == set(TABLES)

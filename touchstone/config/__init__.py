@@ -91,10 +91,11 @@ class ComparisonConfig(_Section):
     baseline: str = Field("baseline", min_length=1)
     """Snapshot that a run is compared with before it is published: a pinned name, an id, or `latest`. No comparison
     until it exists."""
-    on_worse: Literal["ignore", "warn", "fail"] = "warn"
+    on_worse: Literal["ignore", "warn", "fail"] = "fail"
     """Whether a worse model is ignored, warned about, or blocks publishing."""
     on_regression: Literal["ignore", "warn", "fail"] = "warn"
-    """The same for a case that regressed or was lost (judged in the baseline, no decided attempt now)."""
+    """The same for a case that was lost (judged in the baseline, no decided attempt now) and for regressed cases:
+    `warn` if there are more than chance explains, `fail` if there is any."""
     require: list[Dimension] = list(REQUIRED_DIMENSIONS)
     """In what both sides must agree: `problems`, `task_version`, `validator`, `scorer`, `generation`, `attempts`,
     `agent`, `limits`, `harness`. Otherwise the comparison is exploratory and does not pass the gate; what the files
