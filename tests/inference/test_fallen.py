@@ -57,8 +57,10 @@ def test_too_few_attempts_leave_the_whole_level_to_the_mean(attempts: int) -> No
 
 
 def test_both_tests_share_the_level() -> None:
-    changed = ChangedProblems(np.array([9, 0]), np.array([0, 0]), np.array([1e-4, np.nan]))
-    assert changed.combined(np.array([0.5, 0.02])) == pytest.approx([2 / 2**9, 0.02 / (1 - SHARE)])
+    counts, p_values, sign_p = np.array([9, 9, 0]), np.array([1e-4, 1e-4, np.nan]), np.array([1e-5, 0.2, np.nan])
+    changed = ChangedProblems(counts, counts, p_values, sign_p)
+    expected = [1e-4 / SHARE, 0.2, 0.02 / (1 - SHARE)]
+    assert changed.combined(np.array([0.5, 0.5, 0.02])) == pytest.approx(expected)
 
 
 def test_broken_problems_are_worse_even_if_the_others_make_up_for_them_by_chance() -> None:
@@ -71,7 +73,7 @@ def test_the_p_value_is_that_of_enumeration(problems: list[tuple[int, int, float
     """Over all ways to deal the passes of each problem to its two sides."""
     counts = [(a, round(x * a), b, round(y * b)) for a, b, x, y in problems]
     columns = (np.array(column) for column in zip(*counts, strict=True))
-    p_value = changed_p(PairedOutcomes(*columns, np.ones(len(counts), dtype=np.int64)))
+    p_value, _ = changed_p(PairedOutcomes(*columns, np.ones(len(counts), dtype=np.int64)))
     laws = [scipy.stats.hypergeom(a + b, c_a + c_b, b) for a, c_a, b, c_b in counts]
 
     def fell(passes: Sequence[int]) -> int:

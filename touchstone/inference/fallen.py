@@ -10,7 +10,7 @@ attempts and the clusters.
 The hypothesis is that no problem changed, which only makes sense for one model at two times: two different models
 differ from problem to problem even if they are equally good. So the test decides nothing about those. Even for one
 model, a change that breaks as many problems as it repairs is not worse: fallen problems must also outnumber risen ones
-by a sign test.
+by a sign test, both less their expected numbers.
 
 Both tests share one level: the mean gets 1 - `SHARE` of it and the fallen problems `SHARE` (a weighted Bonferroni
 correction, Rosenthal and Rubin 1983), unless no number of attempts could make a problem fall.
@@ -41,11 +41,15 @@ _MOST_COUNTED = 2**20
 
 @dataclass(frozen=True)
 class ChangedProblems:
-    """How many problems fell and rose in each pair, and the p-value of that; NaN where it is not tested."""
+    """How many problems fell and rose in each pair, and the p-value of that; NaN where it is not tested.
+
+    `sign_p` is that of the sign test between those that fell and rose beyond what chance explains.
+    """
 
     fell: Integers
     rose: Integers
     p_values: Floats
+    sign_p: Floats
 
     @property
     def share(self) -> float:
@@ -56,7 +60,7 @@ class ChangedProblems:
         """The p-values of both tests together: at most alpha if either is at most its share of alpha."""
         if not self.share:
             return p_of_mean
-        changed = np.maximum(self.p_values / self.share, mcnemar(self.rose, self.fell))
+        changed = np.maximum(self.p_values / self.share, self.sign_p)
         return np.minimum(1.0, np.fmin(p_of_mean / (1 - self.share), changed))
 
 
@@ -74,7 +78,7 @@ def changed_problems(chunk: PairChunk, *, tested: bool) -> ChangedProblems:
     p_values, most = np.full(len(chunk.first), np.nan), int(chunk.matrix.distinct_attempts[-1])
     if not can_fall(most, most):
         nothing = np.zeros(len(chunk.first), dtype=np.int64)
-        return ChangedProblems(nothing, nothing, p_values)
+        return ChangedProblems(nothing, nothing, p_values, p_values)
     matrix, kinds = chunk.matrix, len(chunk.matrix.kind_n)
     keys = matrix.codes[chunk.first] * kinds + matrix.codes[chunk.second]
     present, places = _distinct(keys, kinds**2)
@@ -82,10 +86,10 @@ def changed_problems(chunk: PairChunk, *, tested: bool) -> ChangedProblems:
     tails = _Tails.of(matrix.kind_n[first], matrix.kind_c[first], matrix.kind_n[second], matrix.kind_c[second])
     change = (tails.rose.astype(np.int8) - tails.fell)[places]
     fell, rose = (np.count_nonzero(change == sign, axis=1) for sign in (-1, 1))
-    if tested:
-        pairs = zip(chunk.first.tolist(), chunk.second.tolist(), strict=True)
-        p_values = np.array([changed_p(matrix.pair(a, b)) for a, b in pairs])
-    return ChangedProblems(fell, rose, p_values)
+    if not tested:
+        return ChangedProblems(fell, rose, p_values, p_values)
+    found = [changed_p(matrix.pair(a, b)) for a, b in zip(chunk.first.tolist(), chunk.second.tolist(), strict=True)]
+    return ChangedProblems(fell, rose, *np.array(found).reshape(-1, 2).T)
 
 
 def _distinct(keys: Integers, bound: int) -> tuple[Integers, Integers]:
@@ -97,21 +101,27 @@ def _distinct(keys: Integers, bound: int) -> tuple[Integers, Integers]:
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
 
 
-def changed_p(pair: PairedOutcomes) -> float:
+def changed_p(pair: PairedOutcomes) -> tuple[float, float]:
     """Twice the probability that as many problems fall as did if none changed, or rise if more rose; NaN if none can.
 
-    Ten problems, always passing in a; two of them never in b:
+    And the p-value of the sign test between those of both kinds beyond their expected numbers. Ten problems, always
+    passing in a, and two of them never in b:
 
     >>> pair = PairedOutcomes(*(np.array(count) for count in ([5, 5], [5, 5], [5, 5], [5, 0], [8, 2])))
-    >>> round(changed_p(pair) * 252**2, 6)
-    2.0
+    >>> p_value, sign_p = changed_p(pair)
+    >>> round(p_value * 252**2, 6), sign_p
+    (2.0, 0.5)
     """
     if not any(can_fall(a, b) for a, b in set(zip(pair.n_a.tolist(), pair.n_b.tolist(), strict=True))):
-        return float("nan")
+        return float("nan"), float("nan")
     tails = _Tails.of(pair.n_a, pair.c_a, pair.n_b, pair.c_b)
     fell, rose = (int(pair.weights[changed].sum()) for changed in (tails.fell, tails.rose))
     chances, observed = (tails.rises, rose) if rose > fell else (tails.falls, fell)
-    return two_sided(poisson_binomial_tail(chances, pair.weights, observed))
+    beyond = (
+        np.maximum(0, np.rint(many - np.dot(chance, pair.weights)))
+        for many, chance in ((rose, tails.rises), (fell, tails.falls))
+    )
+    return two_sided(poisson_binomial_tail(chances, pair.weights, observed)), float(mcnemar(*beyond))
 
 
 def poisson_binomial_tail(chances: Floats, counts: Integers, observed: int) -> float:
