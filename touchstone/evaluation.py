@@ -186,6 +186,7 @@ class Evaluation:
             "settings": settings,
             "audit_flags": self.pass_audit.audit_flags,
             "baseline_verdicts": self.gate.baseline_verdicts,
+            "sequential_verdicts": self.gate.sequential_verdicts,
             "comparability": self.gate.comparability,
             "failure_changes": self.gate.failure_changes,
             "regressions": self.gate.regressions,
