@@ -22,6 +22,7 @@ from touchstone.vocabulary import (
     MAX_AMOUNT,
     MAX_ID_LENGTH,
     MEAN_CI_METHODS,
+    MEDIAN_CI_METHODS,
     RATIO_CI_METHODS,
     RULINGS,
     SEVERITIES,
@@ -350,7 +351,7 @@ FIELDS: dict[str, Field] = {
     ),
     "uplift": figure("(composite_median - baseline) / baseline; null if the baseline tier's median is missing or 0."),
     **_own_interval("uplift"),
-    "uplift_ci_method": ci_method("uplift", RATIO_CI_METHODS),
+    "uplift_ci_method": ci_method("uplift", (*RATIO_CI_METHODS, *MEDIAN_CI_METHODS)),
     "uplift_ci_low": figure(
         "Lower end of the confidence interval of uplift; null for the baseline tier or below six units on either side.",
         infinite=True,
