@@ -23,6 +23,7 @@ from touchstone.vocabulary import (
     MAX_AMOUNT,
     MAX_ID_LENGTH,
     MEAN_CI_METHODS,
+    MEDIAN_CI_METHODS,
     MODE_CHANGES,
     RATIO_CI_METHODS,
     RESOURCES,
@@ -355,7 +356,7 @@ FIELDS: dict[str, Field] = {
     ),
     "uplift": figure("(composite_median - baseline) / baseline; null if the baseline tier's median is missing or 0."),
     **_own_interval("uplift"),
-    "uplift_ci_method": ci_method("uplift", RATIO_CI_METHODS),
+    "uplift_ci_method": ci_method("uplift", (*RATIO_CI_METHODS, *MEDIAN_CI_METHODS)),
     "uplift_ci_low": figure(
         "Lower end of the confidence interval of uplift; null for the baseline tier or below six units on either side.",
         infinite=True,
@@ -516,7 +517,6 @@ FIELDS: dict[str, Field] = {
     "p_adjusted": share("p_value adjusted for multiple comparisons."),
     "look": count("Which run since the baseline this is; null without a budget of looks.", nullable=True),
     "looks": count("Looks that the budget covers; null without one.", nullable=True),
-    "level": share("p_adjusted up to this is `better` or `worse`: the part of comparison.alpha for this look."),
     "correction": text("Adjustment method: holm, or benjamini-yekutieli (false discovery rate).", nullable=False),
     "pairs": count("Number of comparisons adjusted for."),
     "adjusted_ci_low": difference(

@@ -922,6 +922,7 @@ _FIGURES = [
             "model tier look looks level baseline snapshot problems difference p_value p_changed p_adjusted verdict",
             look=count("Which run since the baseline; one that is missing left no snapshot."),
             looks=count("Looks that the budget covers."),
+            level=share("p_adjusted up to this is `better` or `worse`: the part of comparison.alpha for this look."),
             snapshot=text("Snapshot of that run; null for the run that made this table."),
             problems=count("Problems decided on both sides."),
             difference="Mean over shared problems of that run minus the baseline.",

@@ -173,6 +173,15 @@ def test_an_infinite_end_is_infinite_and_not_unknown() -> None:
     assert (found.low, found.high) == (1.0, math.inf)
 
 
+def test_a_gap_at_the_median_widens_the_interval_to_both_of_its_sides() -> None:
+    low, high = sample([0.1] * 5 + [0.8] * 3), sample([0.1] * 3 + [0.8] * 5)
+    found = uplift_of(low, high)
+    # Each median may be on the other side of its gap: from 0.1 against 0.8 to 0.8 against 0.1.
+    assert (found.low, found.high, found.method) == (pytest.approx(-0.875), pytest.approx(7.0), "woodruff")
+    evenly = [sample(np.linspace(start, 0.9, 20)) for start in (0.3, 0.4)]
+    assert uplift_of(*evenly).method == "bootstrap"
+
+
 def test_replicates_of_nothing_by_nothing_are_left_out() -> None:
     both = sample([0.0] * 9 + [0.5] * 11)
     assert uplift_of(both, both) == Interval(0.0, 0.0, "bootstrap", 20)

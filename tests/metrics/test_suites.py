@@ -11,7 +11,7 @@ from tests.conftest import fewer_examples
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
 from touchstone.config.scoring import SuiteSettings
-from touchstone.inference.uncertainty import unit_interval, wilson
+from touchstone.inference.uncertainty import unit_interval, wilson, wilson_t
 from touchstone.metrics import suites as metric
 from touchstone.tables import TABLES, conform, violations
 from touchstone.vocabulary import CLASSES
@@ -168,17 +168,19 @@ def test_worked_example_of_an_overall_interval() -> None:
     made = attempts(("s", "a", 1, 1), ("s", "b", 1, 0), ("s", "c", 1, 1), ("t", "d", 2, 2), ("t", "e", 2, 1))
     row = runs_of(made).collect().row(0, named=True)
     # Residuals of 1/3, -2/3 and 1/3 over 3 cases with the factor 3/2; of 1/2 and -1/2 over 4 with the factor 2.
-    parts = [3 / 2 * (1 / 9 + 4 / 9 + 1 / 9) / 9 / 4, 2 * (1 / 4 + 1 / 4) / 16 / 4]
-    degrees = sum(parts) ** 2 / (parts[0] ** 2 / 2 + parts[1] ** 2 / 1)
+    seen = np.array([3 / 2 * (1 / 9 + 4 / 9 + 1 / 9) / 9, 2 * (1 / 4 + 1 / 4) / 16])
     mean = (2 / 3 + 3 / 4) / 2
     most = mean * (1 - mean)
-    variance, reach = 5 * sum(parts), special.stdtrit(degrees, 0.975)
-    # What was not seen has the degrees of freedom of all units.
-    unseen = most * (special.stdtrit(4, 0.975) / reach) ** 2
-    variance += np.exp(-5 * (1 - mean) / 0.75) * max(0, unseen - variance)
+    # At least the variance at the overall score, with the weight that 2 and 1 degrees of freedom leave.
+    weights = np.exp(-np.array([2, 1]) / 2)
+    unseen = weights * np.maximum(0, most / np.array([3, 2]) - seen)
+    variance = (seen + unseen).sum()
+    degrees = variance**2 / (seen**2 / [2, 1] + unseen**2 / [6, 4]).sum()
+    effective = 4 * most / variance
+    reach = special.stdtrit(min(degrees, effective - 1), 0.975)
     assert (row["ci_method"], row["ci_units"]) == ("wilson-t", 5)
     for end in (row["ci_low"], row["ci_high"]):
-        assert abs(mean - end) == pytest.approx(reach * np.sqrt(end * (1 - end) * variance / 5 / most))
+        assert abs(mean - end) == pytest.approx(reach * np.sqrt(end * (1 - end) / effective))
 
 
 def test_a_run_of_one_suite_has_the_interval_of_the_suite() -> None:
@@ -192,14 +194,15 @@ def test_a_run_of_one_suite_has_the_interval_of_the_suite() -> None:
 @pytest.mark.parametrize("passed", [0, 1])
 def test_a_run_in_which_all_or_none_pass_has_a_real_interval(passed: int) -> None:
     run = overall(cases(("a", 8, 8 * passed), ("b", 12, 12 * passed)))
-    assert (run["ci_low"], run["ci_high"]) == wilson(float(passed), 20, 0.95)
+    assert (run["ci_low"], run["ci_high"]) == pytest.approx(wilson_t(passed, 4 / (1 / 8 + 1 / 12), 18.2, 0.95))
     assert (run["pass_rate_ci_low"], run["pass_rate_ci_high"]) == wilson(float(passed), 20, 0.95)
 
 
-def test_suites_of_one_problem_are_not_taken_as_certain() -> None:
-    run = overall(cases(("a", 1, 1), ("b", 40, 20)))
-    # The lone problem may be anything: half of half a point to either side, with one degree of freedom.
-    assert run["ci_high"] - run["ci_low"] > 0.5
+@pytest.mark.parametrize(("few", "least"), [(1, 0.5), (2, 0.4), (4, 0.2)])
+def test_suites_of_a_few_problems_are_not_taken_as_certain(few: int, least: float) -> None:
+    """They pass all, so they show no variance of their own."""
+    run = overall(cases(("a", few, few), ("b", 200, 190)))
+    assert run["ci_low"] < run["overall_score"] - least < run["overall_score"] < run["ci_high"]
 
 
 def test_a_cluster_that_reaches_over_suites_is_one_unit() -> None:

@@ -22,6 +22,11 @@ is the same on every machine and in any order of rows. The cost does not grow wi
 of units are resampled if there are many (`bootstrap.resampling_groups`), and more than `MAX_VALUES` distinct values are
 put into that many bins of equal count.
 
+`woodruff`, for an uplift too, if half of a median's interval or more is a gap between two values: scores near 0 and 1
+of which about half are high. Resamples of a few such scores rarely reach the other side of the gap, so the limits are
+then at least the ratios of opposite ends of both medians' intervals. The replicates covered the truth in 69% of cases
+with 6 problems and in 86% with 15, these limits in 96% to 100%.
+
 References: Woodruff (1952), "Confidence intervals for medians and other position measures", Journal of the American
 Statistical Association 47(260). Efron and Tibshirani (1993), "An Introduction to the Bootstrap".
 """
@@ -56,11 +61,6 @@ class Sample:
     values: Floats
     units: Integers
     counts: Integers
-
-    @property
-    def repeated(self) -> bool:
-        """Whether a unit holds several values."""
-        return int(self.counts.sum()) > len(np.unique(self.units))
 
 
 def median_interval(sample: Sample, settings: IntervalSettings) -> Interval:
@@ -127,8 +127,8 @@ def _share_by_unit(sample: Sample, inside: NDArray[np.bool_]) -> UnitHistogram:
 def uplift_intervals(baseline: Sample, tiers: Sequence[Sample], settings: IntervalSettings) -> list[Interval]:
     """Interval for (median of a tier - median of the baseline) / median of the baseline, for each of the tiers.
 
-    The limits are percentiles of the replicates, expanded if units hold several values, since their variance is then
-    estimated (`bootstrap.expanded_percentiles`, for the side with fewer units). A replicate whose baseline median is 0
+    The limits are expanded percentiles of the replicates (`bootstrap.expanded_percentiles`, for the side with fewer
+    units), or of the medians' own intervals if one of these spans a gap. A replicate whose baseline median is 0
     has an infinite uplift, so a limit may be infinite; an undefined uplift (0 / 0, or an empty resample) is left out.
 
     Each side needs enough units for a median of its own (six at 95%), otherwise both limits are null: in simulation,
@@ -156,14 +156,25 @@ def _interval(baseline: Sample, tier: Sample, before: Floats, after: Floats, set
     uplifts = uplifts[~np.isnan(uplifts)]
     if len(uplifts) == 0 or not enough_units(fewer, settings.confidence):
         return Interval(None, None, None, units)
-    if baseline.repeated or tier.repeated:
-        low, high = expanded_percentiles(uplifts, fewer, settings.confidence)
-    else:
-        tail = (1 - settings.confidence) / 2
-        # There is nothing between a number and infinity, so the limits are replicates, never interpolated.
-        low = float(np.quantile(uplifts, tail, method="lower"))
-        high = float(np.quantile(uplifts, 1 - tail, method="higher"))
+    low, high = expanded_percentiles(uplifts, fewer, settings.confidence)
+    before_range, after_range = (median_interval(side, settings) for side in (baseline, tier))
+    # If all replicates are equal, both sides have the same scores, and no gap matters.
+    if low < high and (_spans_gap(baseline, before_range) or _spans_gap(tier, after_range)):
+        lowest, highest = (_uplift(after_range.low, before_range.high), _uplift(after_range.high, before_range.low))
+        return Interval(min(low, lowest), max(high, highest), "woodruff", units)
     return Interval(low, high, "bootstrap", units)
+
+
+def _uplift(after: float | None, before: float | None) -> float:
+    assert after is not None and before is not None
+    return (after - before) / before if before > 0 else math.inf
+
+
+def _spans_gap(sample: Sample, interval: Interval) -> bool:
+    """Whether two neighbouring values are apart by half of the median's interval or more."""
+    ends = [interval.low, interval.high]
+    gaps = np.diff(np.unique(np.append(np.clip(sample.values, *ends), ends)))
+    return len(gaps) > 0 and bool(2 * gaps.max() >= np.ptp(ends))
 
 
 def _bootstrap_medians(sample: Sample, groups: Integers, resamples: NDArray[np.uint8]) -> Floats:

@@ -133,9 +133,8 @@ def score_interval(
     if error is None or degrees is None:
         low, high = wilson(mean, units, settings.confidence)
         return Interval(low, high, "wilson", units)
-    critical = t_critical(degrees, settings.confidence)
-    low, high = _wilson_bounds(mean, effective_units(mean, error, units, degrees, settings.confidence), critical)
-    return Interval(low, high, "wilson-t", units)
+    effective = effective_units(mean, error, units, degrees, settings.confidence)
+    return Interval(*wilson_t(mean, effective, degrees, settings.confidence), "wilson-t", units)
 
 
 def effective_units(share: float, error: float | None, units: int, degrees: float | None, confidence: float) -> float:
@@ -150,7 +149,7 @@ def effective_units(share: float, error: float | None, units: int, degrees: floa
     # The observed variance of unequal units has few degrees of freedom, the unobserved one those of all units.
     unobserved = (t_critical(units - 1, confidence) / t_critical(degrees, confidence)) ** 2
     variance = units * error**2
-    variance += _fallback_weight(units * min(share, 1 - share)) * max(0.0, largest_variance * unobserved - variance)
+    variance += fallback_weight(units * min(share, 1 - share)) * max(0.0, largest_variance * unobserved - variance)
     return units * largest_variance / variance
 
 
@@ -163,6 +162,15 @@ def wilson(rate: float, units: int, confidence: float) -> tuple[float, float]:
     return _wilson_bounds(rate, units, z_critical(confidence))
 
 
+def wilson_t(mean: float, effective: float, degrees: float, confidence: float) -> tuple[float, float]:
+    """Wilson's interval with Student's t, for a mean that varies like a proportion of so many units.
+
+    >>> [round(end, 3) for end in wilson_t(1.0, 20, 19, 0.95)]
+    [0.82, 1.0]
+    """
+    return _wilson_bounds(mean, effective, t_critical(degrees, confidence))
+
+
 def _wilson_bounds(rate: float, units: float, z: float) -> tuple[float, float]:
     centre = (rate + z * z / (2 * units)) / (1 + z * z / units)
     half_width = z / (1 + z * z / units) * math.sqrt(rate * (1 - rate) / units + z * z / (4 * units * units))
@@ -171,7 +179,7 @@ def _wilson_bounds(rate: float, units: float, z: float) -> tuple[float, float]:
     return low, high
 
 
-def _fallback_weight(evidence: float) -> float:
+def fallback_weight(evidence: float) -> float:
     """The weight of the fallback against the observed variance: from 1 without any evidence down to 0."""
     return math.exp(-evidence / EVIDENCE_SCALE)
 

@@ -7,13 +7,16 @@ Every suite has the same weight, whatever its size. Weights of suites, credit pe
 configurable extras that never replace the plain scores.
 
 The suites of a run are fixed, not a sample of suites, so the interval of an overall score refers to other problems in
-the same suites. It uses linearisation: a unit's contribution to the mean of suites is the sum of its CR2 residuals over
-suites (`cluster_robust`), divided by the number of suites. The Bell-McCaffrey degrees of freedom of the suites are
-combined by Satterthwaite's approximation (1946). A suite with a single unit shows no variation, so it gets the largest
-standard deviation that a share can have, one half.
+the same suites. A unit's contribution to the mean of suites is the sum of its CR2 residuals over suites
+(`cluster_robust`), divided by the number of suites. A suite of a few problems often shows no variation at all, so each
+suite adds what it cannot show: with a weight that fades as passes, failures and units grow, its variance is at least
+that of the overall score, as far as the suite's own Wilson interval allows that rate. Wilson's interval for strata
+(Yan and Su 2010) has the effective number of units of the sum, and Student's t in place of the normal quantile, with
+Satterthwaite's degrees of freedom (1946), at most those of the effective units.
 
-Reference: Satterthwaite (1946), "An approximate distribution of estimates of variance components", Biometrics Bulletin
-2(6).
+References: Yan and Su (2010), "Stratified Wilson and Newcombe confidence intervals for multiple binomial proportions",
+Statistics in Biopharmaceutical Research 2(3). Satterthwaite (1946), "An approximate distribution of estimates of
+variance components", Biometrics Bulletin 2(6).
 """
 
 import math
@@ -31,7 +34,7 @@ from touchstone.config.scoring import SuiteSettings
 from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.cluster_robust import adjusted_residuals, degrees_of_freedom
 from touchstone.inference.exact import exact_mean, exact_sum, from_fixed_point, to_fixed_point
-from touchstone.inference.uncertainty import Interval, score_interval, unit_interval
+from touchstone.inference.uncertainty import Interval, fallback_weight, unit_interval, wilson, wilson_t
 from touchstone.inference.units import UNIT, group_intervals, join_intervals, mean_intervals, sums_by_unit
 from touchstone.metrics.counting import counting_problems
 from touchstone.metrics.keys import RUN_KEY, SUITE_KEY
@@ -39,8 +42,8 @@ from touchstone.vocabulary import CLASSES, PASS_CLASS
 
 # Smaller standard errors are rounding errors.
 _ROUNDING = 1e-12
-# The variance of a share if half of all cases are 0 and half are 1.
-_LARGEST_VARIANCE = 0.25
+# What a suite cannot show has a weight of exp(-half its degrees of freedom) at most, and twice its units as degrees.
+_FADING_DEGREES, _UNSEEN_DEGREES = 2, 2
 
 
 def suite_scores(
@@ -183,37 +186,56 @@ def overall_interval(
     count = len(estimates)
     overall = math.fsum(each.mean for each in estimates) / count
     distinct, unit = np.unique(units, return_inverse=True)
-    residuals = np.concatenate([each.residuals for each in estimates]) / count
-    assumed = [each.assumed_variance / count**2 for each in estimates]
-    variance = math.fsum([*(np.bincount(unit, weights=residuals) ** 2).tolist(), *assumed])
-    error = None if overall in (0, 1) or len(distinct) == 1 or math.sqrt(variance) <= _ROUNDING else math.sqrt(variance)
-    degrees = max(1.0, min(len(distinct) - 1, _satterthwaite(estimates)))
-    return score_interval(overall, error, len(distinct), degrees, settings)
+    if len(distinct) == 1:
+        return Interval(*wilson(overall, 1, settings.confidence), "wilson", 1)
+    residuals = np.concatenate([each.residuals for each in estimates])
+    seen = math.fsum(np.bincount(unit, weights=residuals) ** 2)
+    unseen = [each.unseen_variance(overall, settings.confidence) for each in estimates]
+    if math.sqrt(seen) <= _ROUNDING:
+        effective = count**2 / math.fsum(1 / len(each.residuals) for each in estimates)
+        degrees = effective - 1
+    else:
+        effective = count**2 * overall * (1 - overall) / math.fsum([seen, *unseen])
+        degrees = min(effective - 1, _satterthwaite(estimates, unseen))
+    low, high = wilson_t(overall, effective, max(1.0, degrees), settings.confidence)
+    return Interval(low, high, "wilson-t", len(distinct))
 
 
 @dataclass(frozen=True)
 class _SuiteEstimate:
-    """The mean of a suite, its units' residuals, and the variance assumed if it has a single unit."""
+    """The mean of a suite, its units' residuals, and the degrees of freedom of their variance: 0 for one unit."""
 
     mean: float
     residuals: Floats
-    assumed_variance: float
     degrees_of_freedom: float
 
     @classmethod
     def of(cls, sums: Floats, sizes: Integers) -> "_SuiteEstimate":
         mean = math.fsum(sums) / int(sizes.sum())
         if len(sums) == 1:
-            return cls(mean, np.zeros(1), _LARGEST_VARIANCE, 1)
+            return cls(mean, np.zeros(1), 0)
         degrees = degrees_of_freedom(sizes, np.ones(len(sizes), dtype=np.int64))
-        return cls(mean, adjusted_residuals(sums, sizes), 0.0, degrees)
+        return cls(mean, adjusted_residuals(sums, sizes), degrees)
+
+    @property
+    def variance(self) -> float:
+        return math.fsum(self.residuals**2)
+
+    def unseen_variance(self, overall: float, confidence: float) -> float:
+        """What to add to the variance for passes and failures that so few units need not show."""
+        units = len(self.residuals)
+        low, high = wilson(self.mean, units, confidence)
+        rate = min(max(overall, low), high)
+        evidence = units * min(self.mean, 1 - self.mean)
+        weight = max(fallback_weight(evidence), math.exp(-self.degrees_of_freedom / _FADING_DEGREES))
+        return weight * max(0.0, rate * (1 - rate) / units - self.variance)
 
 
-def _satterthwaite(parts: Sequence[_SuiteEstimate]) -> float:
-    """Satterthwaite's degrees of freedom (1946) of a sum of independent variances; infinite if all are 0."""
-    variances = [math.fsum(part.residuals**2) + part.assumed_variance for part in parts]
-    spread = math.fsum(variance**2 / part.degrees_of_freedom for variance, part in zip(variances, parts, strict=True))
-    return math.fsum(variances) ** 2 / spread if spread > 0 else math.inf
+def _satterthwaite(parts: Sequence[_SuiteEstimate], unseen: Sequence[float]) -> float:
+    """Satterthwaite's degrees of freedom (1946) of a sum of independent variances."""
+    spread = [part.variance**2 / max(1.0, part.degrees_of_freedom) for part in parts]
+    spread += [more**2 / (_UNSEEN_DEGREES * len(part.residuals)) for part, more in zip(parts, unseen, strict=True)]
+    return math.fsum([*(part.variance for part in parts), *unseen]) ** 2 / math.fsum(spread)
 
 
 def _split(suites: Integers, *columns: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:

@@ -1,0 +1,77 @@
+"""Intervals of few problems, near 0 and 1, and of heavy tails: what holds, and the limits that the docs state.
+
+At least 93% of 95% intervals must cover the truth, less three standard errors of the simulation, except where
+`docs/statistics.md` says that they do not.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special
+
+from touchstone.config import IntervalSettings
+from touchstone.inference.medians import Sample, uplift_intervals
+from touchstone.metrics.suites import overall_interval
+
+Floats = NDArray[np.float64]
+
+RUNS = 1000
+SLACK = 3 * np.sqrt(0.95 * 0.05 / RUNS)
+SETTINGS = IntervalSettings(replicates=300)
+
+
+def passes(generator: np.random.Generator, rates: Floats, attempts: int, icc: float) -> Floats:
+    """Passes per problem, of which each has this mean pass rate; one attempt has no variance within the problem."""
+    each = rates if attempts == 1 else generator.beta(rates * (1 / icc - 1), (1 - rates) * (1 / icc - 1))
+    return generator.binomial(attempts, each).astype(np.float64)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("attempts", [1, 5])
+@pytest.mark.parametrize(
+    ("sizes", "rates"),
+    [
+        *itertools.product([(2, 2, 200), (2, 200), (3, 3, 3), (4, 4, 100), (5, 200)], [(0.95,), (0.5,), (0.99,)]),
+        ((2, 200), (0.3, 0.02)),
+        ((2, 2, 200), (0.7, 0.7, 0.95)),
+        ((4, 4, 100), (0.1, 0.99, 0.5)),
+        ((10, 10, 10), (0.3, 0.8, 0.5)),
+    ],
+)
+def test_runs_with_suites_of_a_few_problems(sizes: tuple[int, ...], rates: tuple[float, ...], attempts: int) -> None:
+    generator = np.random.default_rng([*sizes, attempts, int(1000 * rates[0])])
+    suites, units = np.repeat(np.arange(len(sizes)), sizes), np.arange(sum(sizes))
+    means = np.broadcast_to(rates, len(sizes))
+    held = 0
+    for _ in range(RUNS):
+        sums = passes(generator, means[suites], attempts, 0.5)
+        found = overall_interval(suites, units, sums, np.full(len(units), attempts), SETTINGS)
+        held += found.low <= means.mean() <= found.high  # type: ignore[operator]
+    assert held / RUNS >= 0.93 - SLACK
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("problems", [6, 9, 15, 40])
+@pytest.mark.parametrize(("before", "after"), [(0.45, 0.55), (0.55, 0.45), (0.3, 0.7)])
+def test_uplift_where_scores_are_near_0_and_1(before: float, after: float, problems: int, runs: int = 300) -> None:
+    """One attempt per problem, and nearly half of the scores on either side: the median is on the edge of a gap."""
+    generator = np.random.default_rng([problems, int(100 * before)])
+
+    def scores(share: float, difficulty: Floats) -> Floats:
+        good = special.ndtr((difficulty + generator.normal(0, 1, len(difficulty))) / np.sqrt(2)) < share
+        return np.where(good, 0.95, 0.05) + generator.normal(0, 0.01, len(difficulty))
+
+    many = generator.normal(0, 1, 300_000)
+    truth = np.median(scores(after, many)) / np.median(scores(before, many)) - 1
+    held = 0
+    for _ in range(runs):
+        difficulty = generator.normal(0, 1, problems)
+        one, other = (
+            Sample(scores(share, difficulty), np.arange(problems), np.ones(problems, dtype=np.int64))
+            for share in (before, after)
+        )
+        (found,) = uplift_intervals(one, [other], SETTINGS)
+        held += found.low <= truth <= found.high  # type: ignore[operator]
+    assert held / runs >= 0.93 - 3 * np.sqrt(0.95 * 0.05 / runs)
