@@ -1,4 +1,4 @@
-"""Failure modes: what failed attempts have in common, and which modes are new, grown or gone since a baseline.
+"""Failure modes against a baseline: which are new, grown or gone.
 
 The share of attempts that fail in one way is compared like a pass rate: within each case (a model and tier at a
 problem) that both sides decided, with problems or their clusters as units, and Holm's correction over the modes that
@@ -22,21 +22,6 @@ if TYPE_CHECKING:
 _MOST_TESTED = 30
 _MOST_NAMED = 3
 _SEPARATOR = "\x1f"
-
-
-def failure_modes(failures: pl.DataFrame, changes: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """The table `failure_modes`, the most common first; modes of earlier snapshots alone have no attempts."""
-    now = failures.group_by("fingerprint").agg(
-        pl.col("attempts").sum(),
-        pl.col("oid").n_unique().alias("problems"),
-        pl.col("model").n_unique().alias("models"),
-        example_now=pl.col("example").min(),
-    )
-    rows = spans.join(now, on="fingerprint", how="full", coalesce=True)
-    rows = rows.join(changes.select("fingerprint", "mode_change"), on="fingerprint", how="left")
-    counts = pl.col("attempts", "problems", "models").fill_null(0).cast(pl.Int64)
-    rows = rows.with_columns(counts, example=pl.coalesce("example_now", "example"))
-    return rows.select(TABLES["failure_modes"].dtypes.names()).sort(-pl.col("attempts"), "fingerprint")
 
 
 def compare_failures(before: "ComparisonInput", after: "ComparisonInput", settings: ComparisonSettings) -> pl.DataFrame:
