@@ -71,6 +71,14 @@ def test_a_level_is_compared_on_problems_that_have_both() -> None:
     assert again == effort
 
 
+def test_other_factors_are_held_equal() -> None:
+    only_a = {levels: each for levels, each in RESULTS.items() if levels != ("low", "b")}
+    effort, _, both = factor_effects(*frames(only_a), ["effort", "prompt"], *SETTINGS).collect().to_dicts()
+    # At prompt a: 0, 0, 1, 0. Attempts at (high, b) have no match, and no problem has all four combinations.
+    assert effort["difference"] == 0.25 and effort["ci_units"] == 4
+    assert (both["problems"], both["difference"], both["p_adjusted"]) == (0, None, None)
+
+
 def test_through_the_command_line(folder: Folder, touchstone: Command) -> None:
     rows = [f"p{p},{e}{i},{(p + i + len(e)) % 3 > 0},{e}" for p in range(9) for e in ("low", "high") for i in (1, 2)]
     folder.problems("oid,filename\n" + "".join(f"p{place},a.py\n" for place in range(9)))

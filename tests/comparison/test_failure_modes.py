@@ -1,5 +1,6 @@
 """Failure modes against a baseline: worked by hand, and through run, gate, report, compare and dashboard."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,7 @@ from touchstone.publish.dashboard.pages import dashboard
 from touchstone.publish.report.summary import why_they_fail
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.storage.snapshots import list_snapshots, pin
+from touchstone.tables import TABLES
 
 MARKUP = "<b>boom</b> at 0x7f3a"
 
@@ -28,7 +30,7 @@ def side(*modes: str) -> ComparisonInput:
         for place, mode in enumerate(modes)
         if mode != "-"
     ]
-    return ComparisonInput("", pl.LazyFrame(scores), failures=pl.DataFrame(failed))
+    return ComparisonInput("", pl.LazyFrame(scores), failures=pl.DataFrame(failed, schema=TABLES["failures"].dtypes))
 
 
 def test_new_grown_and_gone_by_hand() -> None:
@@ -46,6 +48,14 @@ def test_new_grown_and_gone_by_hand() -> None:
     ]
     same = compare_failures(side(*"aab"), side(*"aab"), ComparisonSettings())
     assert set(same["mode_change"]) == {"unchanged"} and describe_changes(same, 0.05) == []
+
+
+def test_a_side_without_reasons_is_not_compared() -> None:
+    known, unknown, passing = side(*"aab"), side(*"---"), side(*"---")
+    passing = replace(passing, attempt_scores=passing.attempt_scores.with_columns(pass_rate=pl.lit(1.0)))
+    assert compare_failures(unknown, known, ComparisonSettings()).is_empty()
+    assert compare_failures(replace(known, failures=None), known, ComparisonSettings()).is_empty()
+    assert set(compare_failures(passing, known, ComparisonSettings())["mode_change"]) == {"new"}
 
 
 def evaluate(folder: Folder) -> None:

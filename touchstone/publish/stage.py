@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from touchstone.comparison.failure_modes import failure_modes
 from touchstone.config import EvaluationConfig
 from touchstone.errors import shown
 from touchstone.publish.model_csvs import write_model_csvs
@@ -16,7 +15,7 @@ from touchstone.publish.summary import write_summary
 from touchstone.publish.warehouse import Warehouse, publish_warehouse
 from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version
-from touchstone.storage.history import failure_spans, history, update_problem_history
+from touchstone.storage.history import failure_modes, history, update_problem_history
 from touchstone.storage.run_log import PART as RUNS
 from touchstone.storage.run_log import TABLE as RUN_LOG
 from touchstone.storage.run_log import RunLog
@@ -109,7 +108,7 @@ class PublishStage:
         if current is not None:
             return current
         failures, changes = (self.store.scan(table).collect() for table in ("failures", "failure_changes"))
-        modes = failure_modes(failures, changes, failure_spans(self.store.root))
+        modes = failure_modes(self.store.root, failures, changes)
         return self.store.write("failure_modes", modes.lazy(), fingerprint)
 
     def problem_history(self) -> dict[str, Part]:

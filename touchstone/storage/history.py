@@ -1,4 +1,4 @@
-"""The tables `history` and `problem_history`: the figures of every snapshot, to query what changed when.
+"""The tables `history`, `problem_history` and `failure_modes`: what every snapshot holds, to query what changed when.
 
 `history` has the figures per model and tier in long form. `problem_history` has a part per snapshot, written once
 because a snapshot never changes: a run adds one file, however many snapshots there are.
@@ -78,8 +78,8 @@ def _long(snapshot: Snapshot, table: Table) -> pl.DataFrame:
     )
 
 
-def failure_spans(root: Path) -> pl.DataFrame:
-    """The first and the last snapshot with each failure mode, and an example from the last."""
+def failure_modes(root: Path, failures: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
+    """The table `failure_modes`, the most common first; modes of earlier snapshots alone have no attempts."""
     frames = [pl.DataFrame(schema={"fingerprint": pl.String, "example": pl.String, "snapshot": pl.String})]
     for snapshot in list_snapshots(root):
         # The manifest says which snapshots have any, so that the others cost nothing.
@@ -88,10 +88,20 @@ def failure_spans(root: Path) -> pl.DataFrame:
                 rows = pl.read_parquet(parquet_files(snapshot.tables / "failures"), columns=["fingerprint", "example"])
                 modes = rows.group_by("fingerprint").agg(pl.col("example").min(), snapshot=pl.lit(snapshot.id))
             frames.append(modes)
-    # Snapshots are in the order of time.
+    # Snapshots are in the order of time, and the last of them is this run.
     spans = pl.concat(frames).group_by("fingerprint", maintain_order=True)
-    return spans.agg(
+    found = spans.agg(
         pl.col("example").last(), first_snapshot=pl.col("snapshot").first(), last_snapshot=pl.col("snapshot").last()
+    )
+    now = failures.group_by("fingerprint").agg(
+        pl.col("attempts").sum(), problems=pl.col("oid").n_unique(), models=pl.col("model").n_unique()
+    )
+    rows = found.join(now, on="fingerprint", how="left").join(changes.drop("example"), on="fingerprint", how="left")
+    counts = pl.col("attempts", "problems", "models").fill_null(0).cast(pl.Int64)
+    return (
+        rows.with_columns(counts)
+        .select(TABLES["failure_modes"].dtypes.names())
+        .sort(-pl.col("attempts"), "fingerprint")
     )
 
 
