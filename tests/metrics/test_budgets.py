@@ -52,9 +52,9 @@ def test_a_curve_by_hand() -> None:
 
 
 def test_the_order_is_that_of_numbers_and_starts_again_after_the_last_attempt() -> None:
-    """Attempts 2 (fails, 1), 9 (passes, 4), 10 (fails, 2): from 10 on the pass takes 2 + 1 + 4."""
-    attempts: list[Attempt] = [("m", "x", 10, 0.0, 2.0), ("m", "x", 2, 0.0, 1.0), ("m", "x", 9, 1.0, 4.0)]
-    assert curve(attempts) == {4.0: pytest.approx(1 / 3), 5.0: pytest.approx(2 / 3), 7.0: 1.0}
+    """Attempts 2 (fails, 1), 9 (passes, 4), 10 (passes, 0.5), 11 (fails, 2): from 11 on the pass takes 2 + 1 + 4."""
+    attempts: list[Attempt] = [("m", "x", 10, 1.0, 0.5), ("m", "x", 11, 0.0, 2.0), ("m", "x", 2, 0.0, 1.0)]
+    assert curve([*attempts, ("m", "x", 9, 1.0, 4.0)]) == {0.5: 0.25, 4.0: 0.5, 5.0: 0.75, 7.0: 1.0}
 
 
 def test_an_undecided_attempt_neither_costs_nor_counts() -> None:

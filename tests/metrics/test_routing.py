@@ -1,6 +1,7 @@
 """Routing: the cheapest model per suite, and the cross-validated saving of each policy."""
 
 import random
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from tests.conftest import fewer_examples
 from tests.metrics.frames import problem_scores
 from touchstone.config import IntervalSettings
+from touchstone.metrics import economics
 from touchstone.metrics import routing as metric
+from touchstone.storage.batches import batches
 from touchstone.tables import TABLES, conform, violations
 
 SETTINGS = IntervalSettings(replicates=500)
@@ -276,9 +279,9 @@ def test_the_order_of_rows_does_not_show(attempts: Attempts, chance: random.Rand
 
 def test_models_are_split_into_halves_in_batches_of_attempts() -> None:
     entries = pl.DataFrame({"model": ["m", "m", "n", "o"], "tier": ["T0", "T1", "T0", "T0"], "decided": [9, 1, 3, 4]})
+    whole = policies(BY_HAND)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metric, "_BATCH", 10)
-        assert metric._model_batches(entries) == [["m"], ["n", "o"]]
-        whole = policies(BY_HAND)
-        patch.setattr(metric, "_BATCH", 1)
+        patch.setattr(economics, "batches", partial(batches, limit=10))
+        assert list(economics.model_batches(entries)) == [["m"], ["n", "o"]]
+        patch.setattr(economics, "batches", partial(batches, limit=1))
         assert policies(BY_HAND) == whole

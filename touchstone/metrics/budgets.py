@@ -8,7 +8,7 @@ the largest budget the share is that of the problems with any pass.
 
 As for the cost of pass, undecided attempts do not count, and one decided attempt with an unknown amount makes the
 curve of its model and tier unknown. Bands are pointwise score intervals of the mean over problems with CR2 errors
-(`inference.uncertainty`), at 40 budgets a hundred times as fast as a bootstrap.
+(`inference.uncertainty`); a bootstrap at every budget would take many times as long.
 """
 
 import math
@@ -57,14 +57,10 @@ def budget_curves(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame, settings
             continue
         costs = pl.concat(_costs_to_pass(decided, known, indexed, column, models) for models in model_batches(known))
         budgets = budget_grid([part["cost"].to_numpy() for part in costs.partition_by("entry")])
-        curves = dict(_curves(costs, budgets, units, settings))
-        numbers = {side: number for number, side in enumerate(known.select(MODEL_TIER).iter_rows())}
+        curves = {known.row(entry)[:2]: points for entry, points in _curves(costs, budgets, units, settings)}
         for model, tier in entries.select(MODEL_TIER).iter_rows():
-            points = curves[numbers[model, tier]] if (model, tier) in numbers else [{}] * len(budgets)
-            rows += (
-                {"model": model, "tier": tier, "resource": resource, "budget": budget, **point}
-                for budget, point in zip(budgets, points, strict=True)
-            )
+            for budget, point in zip(budgets, curves.get((model, tier), [{}] * len(budgets)), strict=True):
+                rows.append({"model": model, "tier": tier, "resource": resource, "budget": budget, **point})
     return pl.LazyFrame(rows, schema=TABLES["budget_curves"].dtypes)
 
 

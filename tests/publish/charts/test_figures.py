@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import nightly_but
 from tests.publish.charts.tables import (
     TABLE_OF,
+    budget_curves,
     economics,
     history,
     model_comparison,
@@ -52,6 +53,16 @@ def test_costs_that_no_axis_shows_are_stated() -> None:
 def test_without_any_known_cost_there_is_nothing_to_draw() -> None:
     with pytest.raises(NothingToDraw, match="no model of the table 'economics' has a known cost above 0"):
         draw("cost_quality", economics(["m"]).with_columns(cost_per_attempt=pl.lit(None, pl.Float64)))
+
+
+def test_a_curve_that_is_unknown_is_stated_and_another_resource_can_be_chosen() -> None:
+    known, unknown = budget_curves(["good"]), budget_curves(["unpriced"])
+    nothing = {name: pl.lit(None, unknown[name].dtype) for name in ("share_solved", "ci_low", "ci_high", "ci_method")}
+    table = pl.concat([known, unknown.with_columns(**nothing), known.with_columns(resource=pl.lit("tokens"))])
+    assert "Not shown, dollars unknown: unpriced." in caption(spec("budget_curves", table))
+    assert spec("budget_curves", table, resource="tokens")["title"]["text"] == "Solved within a budget of tokens"
+    with pytest.raises(NothingToDraw, match="no known budget of seconds above 0"):
+        spec("budget_curves", table, resource="seconds")
 
 
 def test_the_baseline_tier_alone_has_no_uplift_to_draw() -> None:

@@ -101,8 +101,8 @@ _OWN = {
 }
 COLUMNS = words(
     "oid iteration_id llm_name tier suite run_id passed classification weighted_score reward error exception_type "
-    "input_tokens output_tokens cache_read_tokens cost_usd duration_seconds agent_seconds agent agent_version "
-    "trial_name evals_key sample_uuid"
+    "input_tokens output_tokens cache_read_tokens cost_usd started_at duration_seconds agent_seconds agent "
+    "agent_version trial_name evals_key sample_uuid"
 )
 _USAGE = ("n_input_tokens", "n_cache_tokens", "n_output_tokens", "cost_usd")
 _MESSAGE_LENGTH = 500
@@ -153,6 +153,7 @@ def _fill(score: str | None, cells: Cells, trial: Mapping[str, object]) -> None:
         "reward": reward,
         "error": _message(exceptions[0]) if exceptions else None,
         "exception_type": types[0] if types else None,
+        "started_at": text_of(trial.get("started_at")),
         "duration_seconds": seconds_between(trial.get("started_at"), trial.get("finished_at")),
         "agent_seconds": _seconds(section_of(trial, "agent_execution") or {}),
         "agent": text_of(agent.get("name")),

@@ -62,7 +62,7 @@ from touchstone.text import counted
 FORMAT = "terminal-bench"
 COLUMNS = words(
     "oid iteration_id llm_name tier suite run_id passed classification failure_mode error tests_passed tests_failed "
-    "input_tokens output_tokens duration_seconds agent_seconds agent dataset_version trial_name sample_uuid"
+    "input_tokens output_tokens started_at duration_seconds agent_seconds agent dataset_version trial_name sample_uuid"
 )
 _RESULTS, _METADATA = "results.json", "run_metadata.json"
 _COMMANDS, _LOGS, _ANSWERS = "commands.txt", "agent-logs", ("response.json", "response.txt")
@@ -335,6 +335,7 @@ def _fill(run: _Run, cells: Cells, trial: Mapping[str, object]) -> None:
         "error": None if passed == "true" or mode in _NO_FAILURE else mode,
         **_test_counts(section_of(trial, "parser_results")),
         **_token_cells(trial),
+        "started_at": text_of(trial.get("trial_started_at")),
         "duration_seconds": seconds_between(trial.get("trial_started_at"), trial.get("trial_ended_at")),
         "agent_seconds": seconds_between(trial.get("agent_started_at"), trial.get("agent_ended_at")),
         "agent": text_of(run.metadata.get("agent_name")),
