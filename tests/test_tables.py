@@ -103,7 +103,7 @@ def test_an_edit_changes_the_version_of_the_tables_behind_it_alone(monkeypatch: 
     monkeypatch.setattr(code_version, "_content", lambda module: "edited" if module == edited else original(module))
     changed = {name for name in TABLES if table_code_version(name) != before[name]}
     table_code_version.cache_clear()
-    assert changed == {"baseline_verdicts", "comparability", "regressions", "regression_counts"}
+    assert changed == {"baseline_verdicts", "comparability", "gate_results", "regressions", "regression_counts"}
 
 
 def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_warehouse(

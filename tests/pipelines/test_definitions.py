@@ -136,7 +136,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "pass_at_k_readings": ["audit_flags", "outcomes", "pass_at_k", "problem_scores", "problems"],
         "verdict_readings": ["audit_flags", "model_comparison", "outcomes", "problem_scores", "problems"],
         "gate_results": sorted([*GATED, "attempt_scores", "comparability", "problems"]),
-        "history": ["gate_results", "quarantine", "registered_plan", "regressions", "reported_figures", "rulings"],
+        "history": ["gate_results", "quarantine", "registered_plan", "reported_figures", "rulings"],
         "problem_history": ["history"],
         "run_log": ["problem_history"],
         "report": ["problem_history"],
