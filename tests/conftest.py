@@ -346,41 +346,6 @@ def _reports_are_drawn_where_asked_for() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_code_is_read_once() -> Iterator[None]:
-    """No test edits the code; a run looks at each of its files before and after its work."""
-    from touchstone.publish import up_to_date
-    from touchstone.publish.report import stage
-    from touchstone.storage import code_version
-
-    known = functools.cache(lambda libraries: code_version.package_code_version())
-    with ExitStack() as changes:
-        for module in (up_to_date, stage):
-            read_once = patch.object(module, "package_code_version", lambda: known(code_version._LIBRARIES))
-            changes.enter_context(read_once)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _sandboxes_are_probed_once() -> Iterator[None]:
-    """A sandbox that holds once holds for every test, and to probe it takes each validation a tenth of a second."""
-    from touchstone.validation.sandbox import probe
-
-    holding: set[type[probe.Backend]] = set()
-
-    def probe_once(backend: probe.Backend, scratch: Path) -> str | None:
-        if type(backend) in holding and backend.missing() is None:
-            return None
-        failure = probe_backend(backend, scratch)
-        if failure is None:
-            holding.add(type(backend))
-        return failure
-
-    probe_backend = probe.probe_backend
-    with patch.object(probe, "probe_backend", probe_once):
-        yield
-
-
 def command_environment(tmp_path: Path) -> dict[str, str]:
     """The environment of a command under test: its Dagster instance lies in the test's own folder."""
     home = tmp_path / "dagster_home"

@@ -24,6 +24,7 @@ from touchstone.storage import model_rows
 from touchstone.storage.batches import batches, first_and_last
 from touchstone.storage.check_results import check_if_stale, keep_result
 from touchstone.storage.code_version import module_code_version, table_code_version
+from touchstone.storage.files import replacing
 from touchstone.storage.output_folders import open_store
 from touchstone.storage.run_log import RunLog
 from touchstone.storage.store import Part, Store, digest
@@ -206,7 +207,8 @@ class Evaluation:
         from touchstone.publish.up_to_date import RunRecorder
 
         self._recorder = RunRecorder(self.config, self.store, self.inputs.hashes)
-        self.store.rulings_place.write_text(os.path.relpath(self.config.rulings_file, self.store.root))
+        with replacing(self.store.rulings_place) as scratch:
+            scratch.write_text(os.path.relpath(self.config.rulings_file, self.store.root))
         if self.fresh:
             self.store.discard_draft()
 

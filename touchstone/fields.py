@@ -229,6 +229,7 @@ FIELDS: dict[str, Field] = {
     "validator": text("Validator of the problem's fixes; null if there is none."),
     "fidelity": text("How thorough the validation was: syntax, static, static+schema, full, or recorded."),
     "baseline_status": one_of("How the validation of the unmodified problem ended.", STATUSES),
+    "files_sha": text("Digest of the unmodified files of the problem, tests included; null if they were not found."),
     "baseline_errors": count("Errors in the unmodified problem.", nullable=True),
     "fails_as_recorded": flag("Whether the unmodified problem shows its recorded error; null if undecided."),
     "reference_status": one_of(
@@ -566,8 +567,10 @@ FIELDS: dict[str, Field] = {
     "fixes_read": count("Passes whose fix was audited."),
     "transcripts_read": count("Passes whose transcript was audited."),
     "not_audited": count("Passes with neither a fix nor a transcript to audit."),
-    "flagged": count("Passes with a flag of severity high, on which nobody has ruled."),
-    "worth_a_look": count("Passes with flags of severity low only."),
+    "flagged": count(
+        "Passes with a flag of severity high, on which nobody has ruled; null if none was audited.", nullable=True
+    ),
+    "worth_a_look": count("Passes with flags of severity low only; null if none was audited.", nullable=True),
     "reading": identifier("How outcomes are read; see docs/defending.md."),
     "verdict_then": one_of("Verdict on b in this reading.", VERDICTS, nullable=True),
     "holds": flag("Whether the verdict concludes the same in this reading."),

@@ -325,7 +325,8 @@ _FIGURES = [
         "The problems as they came and with their reference fixes, validated: what every fix is compared with.",
         "problem with fixes to validate",
         _fields(
-            "oid validator fidelity baseline_status baseline_errors fails_as_recorded reference_status diagnostics"
+            "oid validator fidelity files_sha baseline_status baseline_errors fails_as_recorded reference_status "
+            "diagnostics"
         ),
         ("oid",),
         reads=("problems", "attempts", "validator_noise"),
@@ -826,7 +827,7 @@ _FIGURES = [
         ("kind", "dimension"),
         code=("touchstone.comparison.gate",),
         against_baseline=True,
-        reads=("attempt_scores", "problems", "outcomes", "source_settings", "sources", "settings"),
+        reads=("attempt_scores", "problems", "baselines", "outcomes", "source_settings", "sources", "settings"),
         settings=("comparison.require",),
         in_snapshots=False,
     ),

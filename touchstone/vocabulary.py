@@ -116,6 +116,7 @@ TESTS = (
 VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpowered")
 # Those that conclude nothing.
 OPEN_VERDICTS = ("no evidence", "underpowered")
+OPPOSITE_VERDICTS = {"better": "worse", "worse": "better"}
 # Answers of a gate, the worst first.
 GATE_ANSWERS = ("failed", "inconclusive", "held")
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.conftest import Command, Folder
 from tests.ingest.adapters.inspect_files import SPEC, header, sample, write_eval, write_json
 from tests.pipelines.test_run import evaluate, failed
+from tests.pipelines.test_validation import make_repairs
 from touchstone.comparison.comparability import Agreement, _agreement, compare_sides, exploratory_reasons
 from touchstone.comparison.inputs import open_input
 from touchstone.config import load_config
@@ -169,6 +170,17 @@ def test_the_gate_of_a_run_fails_on_another_task_version(tmp_path: Path) -> None
     page = (folder.output / "tables" / "comparability").resolve()
     rows = pl.read_parquet(page / "*.parquet").filter(pl.col("kind") == "baseline", pl.col("agreement") == "different")
     assert rows["dimension"].to_list() == ["problems", "task_version"]
+
+
+def test_the_gate_of_a_run_fails_on_other_tests(tmp_path: Path) -> None:
+    folder = make_repairs(tmp_path)
+    assert evaluate(folder).exit_code == 0
+    pin(folder.output, "latest", "baseline")
+    with (tmp_path / "clones" / "calc" / "test_calc.py").open("a") as tests:
+        tests.write("\n\ndef test_nothing():\n    pass\n")
+    outcome = evaluate(folder)
+    assert (outcome.exit_code, outcome.stopped) == (1, True)
+    assert "validator: tests of its problems / other tests or files of 1 problem" in failed(outcome)[GATE]
 
 
 def test_a_snapshot_of_an_earlier_version_states_nothing(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from touchstone.checks import CHECKS
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation, run
 from touchstone.publish.up_to_date import PublishedRun, up_to_date
+from touchstone.storage.code_version import package_code_version
 from touchstone.storage.snapshots import list_snapshots, pin
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.files.file_identity import content_identity
@@ -117,8 +118,10 @@ def test_a_setting_written_otherwise_is_the_same(done: Folder) -> None:
 
 
 def test_another_version_of_the_code_is_a_change(done: Folder) -> None:
+    package_code_version.cache_clear()
     with patch("touchstone.storage.code_version._LIBRARIES", ("numpy",)):
         assert published(done) is None
+    package_code_version.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import PROJECT
 
 PAGE = (PROJECT / "docs" / "validation.md").read_text()
 
 
+@pytest.mark.services
 def test_the_page_is_true(tmp_path: Path) -> None:
     (typed,), (shown,) = (re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL) for kind in ("sh", "text"))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"

@@ -18,6 +18,7 @@ from touchstone.config.audit import AuditRule
 from touchstone.ingest.attempts import TRANSCRIPT_FLAGS, sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.transcripts import Flag
+from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 from touchstone.text import counted, counted_of, visible
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from touchstone.validation.stage import ValidationStage
     from touchstone.validation.targets import Target
 
-_KEY = ["model", "tier", "oid", "iteration_id"]
 # Columns of a problem that only its judge reads; what else it says is its statement.
 _TESTS = ("test", "test_code", "test_list", "test_patch", "tests_code", "challenge_test_list")
 _REFERENCES = ("reference_fix", "reference_patch", "patch", "canonical_solution", "solution")
@@ -60,8 +60,8 @@ class PassAudit:
         models, seen, changed = pl.collect_all(
             [
                 attempts.filter(has_fix).select("model").unique(),
-                attempts.filter(has_flags).select(*_KEY, TRANSCRIPT_FLAGS),
-                outcomes.filter(judged.is_not_null()).select(*_KEY, judged),
+                attempts.filter(has_flags).select(*ATTEMPT_KEY, TRANSCRIPT_FLAGS),
+                outcomes.filter(judged.is_not_null()).select(*ATTEMPT_KEY, judged),
             ],
             engine="streaming",
         )
@@ -71,15 +71,15 @@ class PassAudit:
         if not rows:
             return pl.LazyFrame(schema=dtypes)
         flags = pl.LazyFrame(rows, schema={name: dtypes[name] for name in dtypes if name not in ("passed", "ruling")})
-        passed = outcomes.select(*_KEY, "passed", "ruling")
-        return sort_attempts(flags.join(passed, on=_KEY, how="left").select(list(dtypes)), "model")
+        passed = outcomes.select(*ATTEMPT_KEY, "passed", "ruling")
+        return sort_attempts(flags.join(passed, on=ATTEMPT_KEY, how="left").select(list(dtypes)), "model")
 
     def _fix_rows(self, models: Iterable[str], rules: list[AuditRule]) -> Iterator[Flag]:
         known: dict[tuple[str, str], list[Flag]] = {}
         for model in models:
             own = self.store.scan_with_extras("attempts", model).filter(pl.col("fix_sha").is_not_null())
             present = [name for name in FIX_COLUMNS if name in own.collect_schema()]
-            fixes = own.select(*_KEY, "fix_sha", *present).collect()
+            fixes = own.select(*ATTEMPT_KEY, "fix_sha", *present).collect()
             oids = fixes["oid"].unique().to_list()
             targets = self._targets(oids)
             self._read_problems(oids, targets)
@@ -87,7 +87,7 @@ class PassAudit:
                 same = row["oid"], row["fix_sha"]
                 if same not in known:
                     known[same] = list(self._flags_of(row, targets.get(row["oid"]), rules))
-                yield from ({**{name: row[name] for name in _KEY}, **flag} for flag in known[same])
+                yield from ({**{name: row[name] for name in ATTEMPT_KEY}, **flag} for flag in known[same])
 
     def _targets(self, oids: list[str]) -> "dict[str, Target]":
         """The files of problems, if fixes of this evaluation are validated."""
@@ -206,15 +206,21 @@ def _judge_rows(outcomes: pl.DataFrame, rules: list[AuditRule]) -> Iterator[Flag
 def pass_audit(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, audit_flags: pl.LazyFrame) -> pl.LazyFrame:
     """The table `pass_audit`: how many passes of a model and tier were audited, and how many have flags."""
     side, passes = ["model", "tier"], pl.col("passed").sum()
-    read = attempts.select(*_KEY, fix=pl.col("fix_sha").is_not_null(), seen=pl.col(TRANSCRIPT_FLAGS).is_not_null())
+    read = attempts.select(
+        *ATTEMPT_KEY, fix=pl.col("fix_sha").is_not_null(), seen=pl.col(TRANSCRIPT_FLAGS).is_not_null()
+    )
     if not read.select((pl.col("fix") | pl.col("seen")).any()).collect(engine="streaming").item():
         # Nothing was there to be read, so that nothing need be joined.
         counts = outcomes.group_by(side).agg(passes=passes, not_audited=passes)
-        nothing = dict.fromkeys(("fixes_read", "transcripts_read", "flagged", "worth_a_look"), 0)
+        nothing = {"fixes_read": 0, "transcripts_read": 0, "flagged": None, "worth_a_look": None}
         return counts.with_columns(**nothing).select(list(TABLES["pass_audit"].dtypes)).sort(side)
     is_flagged = (pl.col("severity") == "high").any().alias("is_flagged")
-    flags = audit_flags.filter(pl.col("ruling").is_null()).group_by(_KEY).agg(is_flagged)
-    every = outcomes.select(*_KEY, "passed").join(read, on=_KEY, how="left").join(flags, on=_KEY, how="left")
+    flags = audit_flags.filter(pl.col("ruling").is_null()).group_by(ATTEMPT_KEY).agg(is_flagged)
+    every = (
+        outcomes.select(*ATTEMPT_KEY, "passed")
+        .join(read, on=ATTEMPT_KEY, how="left")
+        .join(flags, on=ATTEMPT_KEY, how="left")
+    )
     passed, flagged = pl.col("passed").fill_null(False), pl.col("is_flagged")
     return (
         every.group_by(side)
@@ -226,6 +232,7 @@ def pass_audit(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, audit_flags: pl.L
             flagged=(passed & flagged.fill_null(False)).sum(),
             worth_a_look=(passed & ~flagged.fill_null(True)).sum(),
         )
+        .with_columns(pl.when(pl.col("passes") > pl.col("not_audited")).then(pl.col("flagged", "worth_a_look")))
         .sort(side)
     )
 
@@ -241,12 +248,14 @@ def no_flagged_passes(pass_audit: pl.LazyFrame, audit_flags: pl.LazyFrame, gate:
     passes, flagged, look, not_audited = (int(value or 0) for value in counts.row(0))
     figures = {"flagged": flagged, "worth_a_look": look, "not_audited": not_audited, "passes": passes}
     if not flagged:
-        message = f"no pass of {passes:,} is flagged" if passes else "there is no pass to audit"
+        audited = passes - not_audited
+        message = f"none of {counted(audited, 'audited pass', 'audited passes')} is flagged" if audited else ""
         if look:
             message += f"; {counted(look, 'has', 'have')} something worth a look"
         if not_audited:
-            message += f"; {counted(not_audited, 'has', 'have')} neither a fix nor a transcript to audit"
-        return CheckResult(True, message, error=gate == "error", figures=figures)
+            left = f"{counted(not_audited, 'pass has', 'passes have')} neither a fix nor a transcript to audit"
+            message += f"; {left}" if message else left
+        return CheckResult(True, message or "there is no pass to audit", error=gate == "error", figures=figures)
     first = audit_flags.filter(counts_against()).head(1).collect().row(0, named=True)
     example = f"{first['model']} at {first['oid']}, {first['rule']} in {first['place']}: {first['evidence']}"
     message = f"{counted_of(flagged, passes, 'pass', 'passes')} {'is' if flagged == 1 else 'are'} flagged "

@@ -11,12 +11,13 @@ _MOST_NAMED = 5
 
 def problem_sentences(problem_audit: pl.DataFrame, audited_leaderboard: pl.DataFrame) -> list[str]:
     """How many problems still tell models apart, which are suspect, and what changes without those."""
-    tiers = problem_audit.partition_by("tier", maintain_order=True)
-    said = [
-        f"Tier {rows['tier'][0]}: {sentence}" if len(tiers) > 1 else sentence
-        for rows in tiers
-        for sentence in _tier_sentences(rows)
-    ]
+    tiers = {
+        rows["tier"][0]: list(_tier_sentences(rows)) for rows in problem_audit.partition_by("tier", maintain_order=True)
+    }
+    if len(set(map(tuple, tiers.values()))) == 1:
+        said = next(iter(tiers.values()))
+    else:
+        said = [f"Tier {tier}: {sentence}" for tier, sentences in tiers.items() for sentence in sentences]
     if audited_leaderboard["suspects"].sum():
         ranks = pl.col("rank").ne_missing(pl.col("rank_without_suspects"))
         reranked = counted(audited_leaderboard.filter(ranks).height, "model changes", "models change")

@@ -26,7 +26,7 @@ def rule(
         str | None, typer.Argument(metavar="RULING", help=f"One of {', '.join(RULINGS)}: the last word.")
     ] = None,
     *,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; whoever reads the report reads it.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the report shows it.")],
     by: Annotated[str, typer.Option(metavar="NAME", help="Who rules.")],
     tier: Annotated[str | None, typer.Option(help="Tier. [default: all, or the one that has the attempt]")] = None,
     data: Annotated[Path | None, DATA_OPTION] = None,

@@ -25,7 +25,16 @@ from touchstone.vocabulary import AGREEMENTS, ASKED_DIFFERENTLY, DIMENSIONS
 
 # Columns of the problems that say what a model was asked, and by which tests it is judged.
 ASKED = ("asked_sha", "summary", "prompt", "problem_statement", "question", "instruction")
-TESTS = ("tests", "expected_tests", "test_command", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS", "judge_files")
+TESTS = (
+    "tests",
+    "expected_tests",
+    "test_command",
+    "test_patch",
+    "FAIL_TO_PASS",
+    "PASS_TO_PASS",
+    "judge_files",
+    "files_sha",
+)
 
 _NOT_STATED = "not stated"
 _UNSET = ("default", "none", "null", "false")
@@ -88,7 +97,9 @@ def compare_sides(before: ComparisonInput, after: ComparisonInput, require: Coll
             differing = [each for each in (*found, *versions) if each[1][0] == "different"]
             found = differing or [("", _problems(before, after, attempted, models))]
         elif dimension == "validator" and (changed := _changed(before, after, attempted, models, TESTS)):
-            found = [("", ("different", "tests of its problems", f"other tests for {counted(changed, 'problem')}"))]
+            found = [
+                ("", ("different", "tests of its problems", f"other tests or files of {counted(changed, 'problem')}"))
+            ]
         rows.append(_worst(dimension, found, dimension in require))
     return rows
 

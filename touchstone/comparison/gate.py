@@ -30,7 +30,7 @@ from touchstone.comparison.compare import (
     verdict_row,
 )
 from touchstone.comparison.gates import GateData, answer_gates, gates_hold
-from touchstone.comparison.inputs import ComparisonInput, open_input
+from touchstone.comparison.inputs import ComparisonInput, open_input, with_files
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.comparison.regressions import KINDS, ScoreMethod
 from touchstone.comparison.report import ComparisonReport, exploratory_line, format_report
@@ -92,6 +92,7 @@ class Gate:
         self,
         scores: pl.LazyFrame,
         problems: pl.LazyFrame,
+        baselines: pl.LazyFrame,
         outcomes: pl.LazyFrame,
         stated: pl.LazyFrame,
         sources: pl.LazyFrame,
@@ -102,7 +103,7 @@ class Gate:
         run = ComparisonInput(
             _THIS_RUN,
             scores,
-            self.store.scan_with_extras("problems") if self.store.part("problems") else problems,
+            with_files(self.store.scan_with_extras("problems") if self.store.part("problems") else problems, baselines),
             validators=self._validators(outcomes),
             settings=stated.collect(),
             files=sources.select("model", "sha256").collect(),

@@ -96,6 +96,9 @@ def _open_folder(label: str, folder: Path) -> ComparisonInput:
     if scores is None or scores.select(pl.len()).collect().item() == 0:
         raise TouchstoneError(f"{label}: tables/attempt_scores has no attempts")
     problems = _scan(label, tables / "problems", ["oid"])
+    baselines = _scan(label, tables / "baselines", ["oid"])
+    if problems is not None and baselines is not None:
+        problems = with_files(problems, baselines)
     validators = _validators_of_folder(label, folder, tables)
     # A run of an earlier version has no such settings: then they are unknown.
     settings = _scan(label, tables / "source_settings", STATED)
@@ -110,6 +113,13 @@ def _open_folder(label: str, folder: Path) -> ComparisonInput:
         files=files.select("model", "sha256").collect() if files is not None else None,
         configured=dict(configured.select("key", "value").collect().iter_rows()) if configured is not None else None,
     )
+
+
+def with_files(problems: pl.LazyFrame, baselines: pl.LazyFrame) -> pl.LazyFrame:
+    """The problems with the digest of their files, where fixes were validated; an earlier version kept none."""
+    if "files_sha" not in baselines.collect_schema():
+        return problems
+    return problems.join(baselines.select("oid", "files_sha"), on="oid", how="left")
 
 
 def _validators_of_folder(label: str, folder: Path, tables: Path) -> pl.DataFrame | None:

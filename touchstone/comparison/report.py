@@ -352,7 +352,16 @@ def _markdown_table(section: Section) -> str:
 
 
 def _json(comparison: ComparisonReport) -> str:
-    head = {
+    head = _head(comparison)
+    members = "".join(f" {_dumped(name)}: {_dumped(value)},\n" for name, value in head.items())
+    finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
+    cases = comparison.cases.with_columns(finite).write_ndjson().strip("\n").replace("\n", ",\n  ")
+    return "{\n" + members + ' "cases": [' + (f"\n  {cases}\n " if cases else "") + "]\n}\n"
+
+
+def _head(comparison: ComparisonReport) -> dict[str, object]:
+    """All but the cases."""
+    return {
         "baseline": comparison.baseline_label,
         "current": comparison.current_label,
         "score": comparison.score,
@@ -366,10 +375,6 @@ def _json(comparison: ComparisonReport) -> str:
         "compared_by_pass_rate": comparison.compared_by_pass_rate,
         "notes": [*comparison.warnings, *comparison.notes],
     }
-    members = "".join(f" {_dumped(name)}: {_dumped(value)},\n" for name, value in head.items())
-    finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
-    cases = comparison.cases.with_columns(finite).write_ndjson().strip("\n").replace("\n", ",\n  ")
-    return "{\n" + members + ' "cases": [' + (f"\n  {cases}\n " if cases else "") + "]\n}\n"
 
 
 def _dumped(value: object) -> str:
@@ -439,18 +444,11 @@ def _sarif(comparison: ComparisonReport) -> str:
     texts = [_RULES[name] for name in (*CATEGORIES, _LOST_RULE)]
     rules = [{"id": name, "shortDescription": {"text": text}} for name, text in zip(_RULE_IDS, texts, strict=True)]
     results = [_result(row) for row in _rows(comparison) if row["kind"] in ("regression", "lost")]
-    properties = {
-        "baseline": comparison.baseline_label,
-        "current": comparison.current_label,
-        "score": comparison.score,
-        "threshold": _finite(comparison.threshold),
-        "exploratory": comparison.exploratory,
-        "comparability": [vars(row) for row in comparison.comparability],
-        "verdict": comparison.verdict_lines,
-        "expected_by_chance": comparison.expected_by_chance,
-        "notes": [*comparison.warnings, *comparison.notes],
+    run = {
+        "tool": {"driver": {"name": "touchstone", "rules": rules}},
+        "results": results,
+        "properties": _head(comparison),
     }
-    run = {"tool": {"driver": {"name": "touchstone", "rules": rules}}, "results": results, "properties": properties}
     report = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(report, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 

@@ -16,6 +16,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.sources import NATIVE
+from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.names import PROBLEMS_PART, file_key, name_of_key
 from touchstone.storage.files import parquet_files, refuse_links_out, table_file
 from touchstone.text import near
@@ -38,7 +39,6 @@ TEXTS = {
 # Fixes that are unified diffs themselves.
 _DIFF_COLUMNS = ("fixed_diff", "model_patch")
 
-_KEY = ("model", "tier", "oid", "iteration_id")
 _MESSAGE_CHARACTERS = 200
 
 
@@ -111,21 +111,33 @@ def attempts_of(folder: Path, model: str, tier: str | None, oid: str) -> pl.Data
     message = pl.col("diagnostics").str.split("\n").list.first().str.slice(0, _MESSAGE_CHARACTERS)
     rows = (
         attempts.select(
-            *_KEY,
+            *ATTEMPT_KEY,
             "run_id",
             "suite",
             *("input_tokens", "output_tokens", "duration_seconds", "latency_ms"),
             has_fix=pl.col("fix_sha").is_not_null(),
         )
         .join(
-            outcomes.select(*_KEY, "status", "passed", "ruling", "tests_passed", "tests_failed", message=message),
-            on=_KEY,
+            outcomes.select(
+                *ATTEMPT_KEY, "status", "passed", "ruling", "tests_passed", "tests_failed", message=message
+            ),
+            on=ATTEMPT_KEY,
             how="left",
         )
-        .join(scores.select(*_KEY, "classification", "cost_usd"), on=_KEY, how="left")
+        .join(scores.select(*ATTEMPT_KEY, "classification", "cost_usd"), on=ATTEMPT_KEY, how="left")
     )
     order = (
-        *(*_KEY, "run_id", "suite", "status", "passed", "ruling", "classification", "tests_passed", "tests_failed"),
+        *(
+            *ATTEMPT_KEY,
+            "run_id",
+            "suite",
+            "status",
+            "passed",
+            "ruling",
+            "classification",
+            "tests_passed",
+            "tests_failed",
+        ),
         *("input_tokens", "output_tokens", "cost_usd", "duration_seconds", "latency_ms", "has_fix", "message"),
     )
     found = _collected(sort_attempts(rows).select(order))

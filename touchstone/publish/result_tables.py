@@ -12,6 +12,7 @@ import polars as pl
 
 from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.comparison.verdicts import describe_shortage
+from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import (
@@ -44,7 +45,6 @@ _MAX_SHORTAGES = 3
 _LATE = REDUNDANT - 10
 # Of 100 points.
 HALF_A_POINT = 0.005
-_KEY = ("model", "tier", "oid", "iteration_id")
 _SIDE_K = ["model", "tier", "k"]
 _BOUNDS = ["pass_at_k_low", "pass_at_k_high"]
 
@@ -601,7 +601,7 @@ def rulings(run: ReportedRun) -> ResultTable:
         name("by"),
         label("at"),
     ]
-    rows = run.table("rulings").sort("line", *_KEY, nulls_last=False)
+    rows = run.table("rulings").sort("line", *ATTEMPT_KEY, nulls_last=False)
     return ResultTable("rulings-table", "Rulings by people", columns, rows, "rulings")
 
 
@@ -630,7 +630,9 @@ def pass_audit(run: ReportedRun) -> ResultTable:
 def audit_flags(run: ReportedRun) -> ResultTable:
     """What the audit found, passes and high severity first."""
     flags = run.scan("audit_flags")
-    order = flags.sort(~pl.col("passed").fill_null(False), "severity", *_KEY, maintain_order=True).head(_MAX_FLAGS)
+    order = flags.sort(~pl.col("passed").fill_null(False), "severity", *ATTEMPT_KEY, maintain_order=True).head(
+        _MAX_FLAGS
+    )
     rows, total = pl.collect_all([order, flags.select(pl.len())])
     columns = [
         *_sides(run),

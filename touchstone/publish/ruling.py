@@ -13,14 +13,13 @@ import polars as pl
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.rulings import EXCLUDE, Ruling, append_rulings, attempt_sha, read_rulings
 from touchstone.locations import address_of
+from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.publish.attempt_detail import attempts_of
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.regular_files import read_bytes
 from touchstone.storage.store import Store
 from touchstone.text import near
 from touchstone.vocabulary import OUTCOME_WORDS
-
-_KEY = ("model", "tier", "oid", "iteration_id")
 
 
 def rulings_file(results: Path) -> Path:
@@ -67,8 +66,10 @@ def rule_on_attempts(
         tiers = " or ".join(about["tier"].sort())
         raise TouchstoneError(f"attempt '{attempt}' exists in several tiers; add --tier {tiers}")
     run = ReportedRun(results)
-    stated = run.scan("attempts", [model]).select(*_KEY, "fix_sha", pl.col("passed").alias("recorded"))
-    found = about.select(*_KEY, "passed").join(stated.collect(), on=_KEY, how="left", maintain_order="left")
+    stated = run.scan("attempts", [model]).select(*ATTEMPT_KEY, "fix_sha", pl.col("passed").alias("recorded"))
+    found = about.select(*ATTEMPT_KEY, "passed").join(
+        stated.collect(), on=ATTEMPT_KEY, how="left", maintain_order="left"
+    )
     rulings = [
         Ruling(
             model=model,

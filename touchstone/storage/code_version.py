@@ -48,11 +48,15 @@ def _version_of(modules: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+@cache
 def package_code_version() -> str:
-    """A hash of all code that takes part in a run, Dagster's definitions included, and of the libraries' versions."""
+    """A hash of all code that takes part in a run, Dagster's definitions included, and of the libraries' versions.
+
+    That of this process: a file that is edited while it runs makes another version for the next one.
+    """
     lines = [f"{name} {_library_version(name)}" for name in (*_LIBRARIES, *_WRITERS)]
     for package in (_PACKAGE, *(_PACKAGE.with_name(name) for name in _AROUND)):
-        lines += [f"{file} {_hash_of(_PACKAGE.parent / file)}" for file in _python_files(package)]
+        lines += [f"{file} {_sha256(_PACKAGE.parent / file)}" for file in _python_files(package)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -116,15 +120,8 @@ _library_version = cache(version)
 
 @cache
 def _content(module: str) -> str:
-    return _hash_of(_modules()[module])
+    return _sha256(_modules()[module])
 
 
-def _hash_of(path: Path) -> str:
-    seen = path.stat()
-    return _hash_at(path, seen.st_size, seen.st_mtime_ns, seen.st_ino)
-
-
-# Kept, because a run asks before and after its work; a file that was written in between is another one.
-@cache
-def _hash_at(path: Path, *_: int) -> str:
+def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()

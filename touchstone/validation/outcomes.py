@@ -14,6 +14,7 @@ from touchstone.config.validation import ValidationSettings
 from touchstone.validation.files.working_copy import is_executable
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.fixes.line_diff import diff_lines
+from touchstone.validation.judging.environment import missing_package
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.judging.verdicts import (
     Verdict,
@@ -154,6 +155,7 @@ def _problem_row(known: ValidatedProblem, validation: ValidationSession) -> Row:
         "oid": problem.oid,
         "validator": target.validator,
         "fidelity": baseline.fidelity or target_fidelity(target, validation),
+        "files_sha": target.hashed.hash_of(target.tree),
         "baseline_status": baseline.status,
         "baseline_errors": sum(one.severity == "error" for one in baseline.diagnostics) if baseline.decided else None,
         "fails_as_recorded": failing if baseline.decided else None,
@@ -225,6 +227,10 @@ def judge_fix(
         # Only the fix needs what is missing, such as an invented provider or room, so it has failed.
         report = replace(report, status="no_report", note=f"the fix needs what the problem does not: {report.note}")
     report = _comparable_report(report, applied, problem)
+    files = (target.problem.path, *target.tree.files)
+    if missing := missing_package(baseline, report, problem.reference, files):
+        note = f"neither the unmodified problem nor the fix can be tested without '{missing}', which is not installed"
+        report = replace(report, status="validator_unavailable", note=f"{note} where the tests run")
     verdict = compute_verdict(baseline, report, target.problem, *applied.lines, success, problem.reference)
     return report, replace(verdict, note="\n".join(filter(None, (verdict.note, *applied.notes))))
 

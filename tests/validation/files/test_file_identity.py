@@ -41,8 +41,9 @@ def older(path: Path, text: str) -> None:
 
 def test_the_same_packages_in_another_place_at_another_time_are_the_same(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        install(tmp_path / name, "pytest", "9.0", {"pytest/__init__.py": "a = 1\n"})
+        install(tmp_path / name, "pytest", "9.0", {"pytest/__init__.py": "a = 1\n", "pytest/py.typed": ""})
     later(tmp_path / "two" / "pytest" / "__init__.py", "a = 1\n")
+    later(tmp_path / "two" / "pytest" / "py.typed", "")
     (tmp_path / "two" / "pytest" / "__pycache__").mkdir()
     (tmp_path / "two" / "pytest" / "__pycache__" / "x.pyc").write_text("compiled")
     assert packages_identity(tmp_path / "one") == packages_identity(tmp_path / "two")

@@ -2,7 +2,7 @@
 
 A problem is named `classname.name`. Node's test runner gives every test the class "test", so there the names of the
 suites around it stand in front, and so does the file that a test names unless its class is named after it. Tests that
-still have one name are told apart by an absolute file, by their suites, or by their order. A file does not say whose
+still have the same name get their absolute file or their suites in front, or a number. A file does not say whose
 tests it reports: `junit_pattern` finds model, tier and attempt in its path: `{model}/{tier}/{attempt}.xml` is compared
 with the last three parts of it. A field stands for one or more characters within one part, an attempt for digits, and
 `*` for anything in a part, as in `TEST-*.xml`.

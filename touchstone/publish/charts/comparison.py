@@ -6,9 +6,8 @@ import polars as pl
 
 from touchstone.publish.charts import NothingToDraw, frames, vega
 from touchstone.text import counted, visible
-from touchstone.vocabulary import VERDICTS
+from touchstone.vocabulary import OPPOSITE_VERDICTS, VERDICTS
 
-_OPPOSITE: Final = {"better": "worse", "worse": "better"}
 SYMBOLS: Final = {
     "better": "▲",
     "worse": "▼",
@@ -88,7 +87,7 @@ def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
         pl.col("b").alias("column"),
         pl.col("rate_a").alias("rate"),
         (-pl.col("difference")).alias("d"),
-        verdict.replace(_OPPOSITE),
+        verdict.replace(OPPOSITE_VERDICTS),
         *shared,
     )
     return pl.concat([forth, back])

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from touchstone.metrics.keys import ATTEMPT_KEY, PROBLEM_KEY
 from touchstone.publish.attempt_detail import TEXTS, AttemptDetail, attempt_detail, flag_words, outcome_words
 from touchstone.publish.figures import dollars, number
 from touchstone.publish.reported_run import ReportedRun, Row
@@ -22,7 +23,6 @@ _LEADERS = 3
 _MAX_ATTEMPTS = 20
 # Attempts of a case that are shown in full: the first that failed, and the first that passed.
 _MAX_CHARACTERS = 8_000
-_KEY = ("model", "tier", "oid")
 _FACTS = {
     "classification": "class",
     "validator": "decided by",
@@ -74,7 +74,7 @@ def pick(run: ReportedRun) -> list[tuple[CaseKey, str]]:
 
 def _regressed(run: ReportedRun) -> Iterator[tuple[CaseKey, str]]:
     rows = run.table("regressions").filter(pl.col("kind").is_in(["regression", "lost"]))
-    for row in rows.sort("delta", *_KEY, nulls_last=True).head(_MAX_REGRESSED).iter_rows(named=True):
+    for row in rows.sort("delta", *PROBLEM_KEY, nulls_last=True).head(_MAX_REGRESSED).iter_rows(named=True):
         if row["kind"] == "lost":
             yield _key(row), "lost: judged in the baseline, no decided attempt now"
         else:
@@ -87,7 +87,7 @@ def _flipping(run: ReportedRun) -> Iterator[tuple[CaseKey, str]]:
         return
     rows = _statistics(run, run.sides[:_LEADERS]).filter(pl.col("c") > 0, pl.col("c") < pl.col("n"))
     balance = ((pl.col("c") / pl.col("n")) - 0.5).abs()
-    for row in rows.sort(balance, *_KEY).head(_MAX_OF_KIND).collect().iter_rows(named=True):
+    for row in rows.sort(balance, *PROBLEM_KEY).head(_MAX_OF_KIND).collect().iter_rows(named=True):
         yield _key(row), f"flips: {row['c']:,} of {counted(row['n'], 'attempt')} passed"
 
 
@@ -97,13 +97,13 @@ def _hardest(run: ReportedRun) -> Iterator[tuple[CaseKey, str]]:
         return
     mean = run.scan("problem_frontier").select("oid", "mean_pass_rate")
     rows = _statistics(run, run.sides[:1]).filter(pl.col("n") > 0).join(mean, on="oid")
-    for row in rows.sort("mean_pass_rate", *_KEY).head(_MAX_OF_KIND).collect().iter_rows(named=True):
+    for row in rows.sort("mean_pass_rate", *PROBLEM_KEY).head(_MAX_OF_KIND).collect().iter_rows(named=True):
         yield _key(row), f"hard: mean pass rate of all models {number(row['mean_pass_rate'])}"
 
 
 def _statistics(run: ReportedRun, sides: Sequence[tuple[str, str]]) -> pl.LazyFrame:
     wanted = pl.LazyFrame(sides, schema=["model", "tier"], orient="row")
-    return run.scan("problem_statistics").select(*_KEY, "n", "c").join(wanted, on=["model", "tier"])
+    return run.scan("problem_statistics").select(*PROBLEM_KEY, "n", "c").join(wanted, on=["model", "tier"])
 
 
 def _key(row: Row) -> CaseKey:
@@ -130,23 +130,25 @@ def with_attempts(run: ReportedRun, picked: Sequence[tuple[CaseKey, str]]) -> It
 
 
 def _attempt_rows(run: ReportedRun, keys: Sequence[CaseKey]) -> dict[CaseKey, list[Row]]:
-    wanted = pl.LazyFrame(keys, schema=list(_KEY), orient="row")
-    each = [*_KEY, "iteration_id"]
+    wanted = pl.LazyFrame(keys, schema=list(PROBLEM_KEY), orient="row")
+    each = ATTEMPT_KEY
     tokens = ("input_tokens", "output_tokens", "fix_sha")
     models = {model for model, _, _ in keys}
     # Filtered where the files are read: their tables may have millions of rows, of which a few are shown.
     problem = pl.col("oid").is_in(sorted({oid for _, _, oid in keys}))
     attempts, outcomes, scores = (
-        run.scan(table, models).filter(problem).join(wanted, on=_KEY)
+        run.scan(table, models).filter(problem).join(wanted, on=PROBLEM_KEY)
         for table in ("attempts", "outcomes", "attempt_scores")
     )
     rows = (
         attempts.select(*each, *tokens)
         .join(outcomes.drop("duration_seconds"), on=each, how="left")
         .join(scores.select(*each, "cost_usd", "duration_seconds", "classification"), on=each, how="left")
-        .sort(*_KEY, pl.col("iteration_id").cast(pl.Int64, strict=False), "iteration_id")
+        .sort(*PROBLEM_KEY, pl.col("iteration_id").cast(pl.Int64, strict=False), "iteration_id")
     )
-    found: dict[Any, list[Row]] = rows.collect(engine="streaming").rows_by_key(_KEY, named=True, include_key=True)
+    found: dict[Any, list[Row]] = rows.collect(engine="streaming").rows_by_key(
+        PROBLEM_KEY, named=True, include_key=True
+    )
     return found
 
 

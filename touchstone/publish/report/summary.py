@@ -18,12 +18,10 @@ from touchstone.publish.figures import number, percent
 from touchstone.publish.reported_run import ReportedRun, Row
 from touchstone.publish.result_tables import HALF_A_POINT, READING_WORDS
 from touchstone.text import counted, counted_of, some_of, visible
-from touchstone.vocabulary import OPEN_VERDICTS, STATIC_AGREEMENT, STATIC_FIDELITIES
+from touchstone.vocabulary import OPEN_VERDICTS, OPPOSITE_VERDICTS, STATIC_AGREEMENT, STATIC_FIDELITIES
 
 _MOST_TIERS = 3
 _MOST_NAMES = 4
-_OPPOSITE = {"better": "worse", "worse": "better"}
-_OPEN = OPEN_VERDICTS
 _MOST_NAMED = 3
 _PAIR = ["kind", "model_a", "tier_a", "model_b", "tier_b"]
 # Below this many independent units, a textbook calls a sample small.
@@ -236,7 +234,7 @@ def _standing(run: ReportedRun, leader: Row, others: Sequence[str], at: str, sho
     yield from _reservations(run, groups, pairs)
 
 
-_GROUPS = {"beaten": ("better",), "behind": ("worse",), "alike": ("no relevant difference",), "open": _OPEN}
+_GROUPS = {"beaten": ("better",), "behind": ("worse",), "alike": ("no relevant difference",), "open": OPEN_VERDICTS}
 
 
 def _pairs_of(run: ReportedRun, leader: Row) -> list[Row]:
@@ -249,7 +247,7 @@ def _pairs_of(run: ReportedRun, leader: Row) -> list[Row]:
     for row in rows:
         is_b = row["model_b"] == leader["model"]
         row["other"] = row["model_a" if is_b else "model_b"]
-        row["verdict"] = row["verdict"] if is_b else _OPPOSITE.get(row["verdict"], row["verdict"])
+        row["verdict"] = row["verdict"] if is_b else OPPOSITE_VERDICTS.get(row["verdict"], row["verdict"])
     return rows
 
 
@@ -274,7 +272,7 @@ def _reservations(run: ReportedRun, groups: dict[str, list[str]], pairs: Sequenc
         margin = f"{100 * float(run.settings.get('comparison.relevant', 0.05)):g}"
         interval = f"{percent(1 - run.alpha)} CI{_correction(pairs)}"
         yield f"Any difference from {_some(groups['alike'])} is smaller than {margin} points ({interval})."
-    open_pairs = [row for row in pairs if row["verdict"] in _OPEN]
+    open_pairs = [row for row in pairs if row["verdict"] in OPEN_VERDICTS]
     short = [row for row in open_pairs if row["units_needed"] is not None]
     effects = [row["minimum_detectable_effect"] for row in open_pairs if row["minimum_detectable_effect"] is not None]
     if short:
@@ -338,7 +336,7 @@ def change(run: ReportedRun) -> Iterator[str]:
     for words, rows in (
         ("equal on every problem", verdicts.filter(equal)),
         ("no relevant difference", verdicts.filter(~equal, pl.col("verdict") == "no relevant difference")),
-        ("undecided", verdicts.filter(~equal, pl.col("verdict").is_in(_OPEN))),
+        ("undecided", verdicts.filter(~equal, pl.col("verdict").is_in(OPEN_VERDICTS))),
     ):
         if rows.height:
             found.append(f"{words} for {rows.height:,} of {_models(verdicts.height, run)}")

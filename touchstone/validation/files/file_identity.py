@@ -21,6 +21,7 @@ from touchstone.storage.files import replacing
 # Above this size a file or folder is identified by sizes and times: reading it would cost more than the cache saves.
 _MAX_BYTES_READ = 2**30
 _SETTLE_NS = 2_000_000_000
+_EMPTY = hashlib.sha256(b"").digest()
 
 # Every program and folder of packages whose identity this process has asked for, and when it last did.
 _identified: dict[Path, int] = {}
@@ -97,7 +98,7 @@ def _read_packages(folder: Path, files: Sequence[tuple[str, str, os.stat_result]
         changed = max(found.st_mtime_ns, found.st_ctime_ns, changed_at(name.rpartition("/")[0]))
         if not expected or changed >= installed_at:
             content = _file_identity(Path(path))
-            lines += [f"{name} {content}\n"] if content != _hexadecimal(expected) else []
+            lines += [f"{name} {content}\n"] if content != _recorded_identity(expected) else []
     return _digest([*lines, *(f"{name} is gone\n" for name in sorted(recorded) if _is_below(name))])
 
 
@@ -138,10 +139,11 @@ def _digest(lines: Iterable[str]) -> str:
     return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
-def _hexadecimal(recorded: str) -> str:
-    """A hash as RECORD has it (`sha256=` and base64 without padding), in hexadecimal."""
+def _recorded_identity(recorded: str) -> str:
+    """What `_file_identity` says of a file whose hash RECORD has as `sha256=` and base64 without padding."""
     kind, _, value = recorded.partition("=")
-    return base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)).hex() if kind == "sha256" else ""
+    digest = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)) if kind == "sha256" else b""
+    return "empty" if digest == _EMPTY else digest.hex()
 
 
 def files_in(

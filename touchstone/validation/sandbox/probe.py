@@ -21,6 +21,9 @@ BACKENDS: tuple[type[Backend], ...] = (Bubblewrap, Landlock)
 INSTALL = "apt-get install bubblewrap (Debian, Ubuntu), or dnf install bubblewrap (Fedora)"
 _PROBE_SECONDS = 20.0
 
+# The backends that this process has seen hold.
+_held: set[type[Backend]] = set()
+
 
 def choose_sandbox(scratch: Path, wanted: str = "auto", unsandboxed: bool = False) -> SandboxRunner:
     """The first backend that holds; raises TouchstoneError if none does. No isolation only if `unsandboxed` is set."""
@@ -29,8 +32,9 @@ def choose_sandbox(scratch: Path, wanted: str = "auto", unsandboxed: bool = Fals
     tried = []
     for backend in (kind() for kind in BACKENDS):
         if wanted in ("auto", backend.name):
-            failure = probe_backend(backend, scratch)
+            failure = backend.missing() if type(backend) in _held else probe_backend(backend, scratch)
             if failure is None:
+                _held.add(type(backend))
                 return SandboxRunner(backend, scratch)
             tried.append(f"{backend.name}: {failure}")
     raise TouchstoneError(
