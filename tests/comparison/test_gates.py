@@ -99,6 +99,9 @@ def test_what_is_undefined_is_never_held() -> None:
     assert "add it to k_values" in str(answer("pass@7 >= 0.1", undefined)["sentence"])
     assert "there is no baseline" in str(answer("difference > -1", data_of(baseline=False))["sentence"])
     assert "does not have this model" in str(answer("regressions = 0", data_of())["sentence"])
+    few = data_of(problem_pass_at_k=counts(3, 3))
+    assert "problem a, pass_hat_k is undefined here: it has fewer than 5 decided" in str(answer(FIVE, few)["sentence"])
+    assert answer("pass@1 >= 0", data_of(pass_at_k=[]))["answer"] == "inconclusive", "there is no model at all"
     apart = data_of(exploratory=("scorer: a / b",), baseline_verdicts=[adjusted(0.1, 0.2)])
     assert "not comparable (scorer: a / b)" in str(answer("difference > -0.02", apart)["sentence"])
 

@@ -121,7 +121,9 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "routing_policies": ["attempt_scores", "problem_scores", "problems"],
         "model_comparison": ["problem_pass_at_k", "problems"],
         "baseline_verdicts": ["attempt_scores", "problems"],
-        "comparability": ["attempt_scores", "outcomes", "problems", "settings", "source_settings", "sources"],
+        "comparability": [
+            *("attempt_scores", "baselines", "outcomes", "problems", "settings", "source_settings", "sources"),
+        ],
         "registered_plan": ["model_comparison", "problem_pass_at_k", "problems"],
         "regressions": ["attempt_scores", "problems"],
         "regression_counts": ["attempt_scores", "problems"],
