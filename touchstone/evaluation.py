@@ -200,11 +200,7 @@ class Evaluation:
         from touchstone.table_functions import CHECK_FUNCTIONS
 
         gate = self.gate
-        return {
-            **CHECK_FUNCTIONS,
-            "holds_against_baseline": gate.holds_against_baseline,
-            "gates_hold": gate.gates_hold,
-        }
+        return {**CHECK_FUNCTIONS, "holds_against_baseline": gate.holds_against_baseline, "gates_hold": gate.gates_hold}
 
     # Tables and checks
 

@@ -1193,6 +1193,7 @@ _FIGURES.append(
         against_baseline=True,
         reads=(*GATED, "problems", "attempt_scores", "comparability"),
         settings=("gates", "intervals", "comparison.power"),
+        unique=False,
         in_snapshots=False,
     )
 )

@@ -99,6 +99,9 @@ def test_what_is_undefined_is_never_held() -> None:
     assert "add it to k_values" in str(answer("pass@7 >= 0.1", undefined)["sentence"])
     assert "there is no baseline" in str(answer("difference > -1", data_of(baseline=False))["sentence"])
     assert "does not have this model" in str(answer("regressions = 0", data_of())["sentence"])
+    few = data_of(problem_pass_at_k=counts(3, 3))
+    assert "problem a, pass_hat_k is undefined here: it has fewer than 5 decided" in str(answer(FIVE, few)["sentence"])
+    assert answer("pass@1 >= 0", data_of(pass_at_k=[]))["answer"] == "inconclusive", "there is no model at all"
     apart = data_of(exploratory=("scorer: a / b",), baseline_verdicts=[adjusted(0.1, 0.2)])
     assert "not comparable (scorer: a / b)" in str(answer("difference > -0.02", apart)["sentence"])
 
@@ -189,7 +192,6 @@ def test_a_run_is_held_to_its_gates(evaluated: Folder, touchstone: Command) -> N
         in failed.stdout
     )
     folder.configure(gates={"expressions": ["pass@1 >= 0.1"], "on_inconclusive": "fail"})
-    assert touchstone(*run, dagster=False).returncode == 1
     published = touchstone(*run, "--on-inconclusive", "warn", dagster=False)
     assert published.returncode == 0 and "check warning gate_results.gates_hold" in published.stdout
     shown = [line for line in published.stdout.splitlines() if "pass@1 >= 0.1 " in line]
@@ -209,8 +211,10 @@ def test_a_comparison_is_held_to_its_gates(tmp_path: Path, touchstone: Command) 
     assert found.returncode == 1 and "error: gates: 3 failed, 2 held" in found.stderr
     answers = {row["gate"]: row["answer"] for row in json.loads(found.stdout)["gates"]}
     assert answers == dict(zip(gates, ["failed", "failed", "failed", "held", "held"], strict=True))
-    noted = touchstone("compare", "--gate", "pass@1 >= 0.3", "--format", "markdown", *sides)
-    assert noted.returncode == 0 and "warning: gates: 1 inconclusive" in noted.stderr
+    open_gates = ("--gate", "pass@1 >= 0.3", "--gate", "difference > -0.6")
+    noted = touchstone("compare", *open_gates, "--format", "markdown", *sides)
+    assert noted.returncode == 0 and "warning: gates: 2 inconclusive" in noted.stderr
+    assert noted.stderr.count(" problems would settle it") == 2, "more attempts would not: they all end alike"
     assert "| inconclusive | m | pass@1 \\>= 0.3 is inconclusive: 0.25 \\[" in noted.stdout
 
 
@@ -247,8 +251,9 @@ def test_as_many_problems_as_needed_settle_a_gate_four_times_in_five() -> None:
         made = frames(problems)
         return answer("pass@1 >= 0.65", GateData(made.__getitem__, IntervalSettings(), 0.8))
 
-    # The true rate is 0.7. Needed varies with the estimate of its distance to the bound, so it is asked of a large run.
-    large = decide(400)
-    needed = int(str(large["needed"] or "0").split(" or ")[-1].split()[0].replace(",", "")) or 400
-    held = np.mean([decide(needed)["answer"] == "held" for _ in range(60)])
-    assert 0.55 <= held <= 1
+    # The true rate is 0.7; what is needed is asked of a run that found it.
+    runs = (decide(100) for _ in range(200))
+    found = next(run for run in runs if abs(float(str(run["figure"])) - 0.7) < 0.003)
+    problems = int(str(found["needed"]).split(" or ")[-1].removesuffix(" problems").replace(",", ""))
+    held = np.mean([decide(problems)["answer"] == "held" for _ in range(200)])
+    assert 0.7 <= held <= 0.9, held

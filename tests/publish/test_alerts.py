@@ -126,9 +126,6 @@ def test_a_run_alerts_and_keeps_the_address_to_itself(evaluated: Folder, hook: H
     assert hook.got[-1][1]["published"] is False
     kept = [path.read_bytes() for path in evaluated.output.rglob("*") if path.is_file()]
     assert not any(b"hidden" in each for each in [*kept, run.stdout.encode(), run.stderr.encode()])
-    evaluated.configure(gates=["undecided <= 1%"], alerts={"webhook": hook.address})
-    hook.got.clear()
-    assert evaluate(evaluated).exit_code == 0 and not hook.got, "nothing to tell"
 
 
 @pytest.mark.nightly

@@ -31,7 +31,8 @@ class Recorded(Evaluation):
         evaluation = cls(load_config(folder.config))
         evaluation.looked_at = {}
         for table in TABLES.values():
-            if table.group in ("ingest", "validation", "metrics", "scores", "comparison", "audit"):
+            groups = ("ingest", "validation", "metrics", "scores", "comparison", "audit")
+            if table.group in groups and table.name != "gate_results":
                 evaluation.materialize(table.name)
         return evaluation
 

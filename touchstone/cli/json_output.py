@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from touchstone.storage.snapshots import Snapshot
 
 # The tables behind what `run` shows.
-RUN_TABLES = ("pass_at_k", "tiers", "cross_tier", "suite_scores", "run_scores", "model_comparison")
+RUN_TABLES = ("pass_at_k", "tiers", "cross_tier", "suite_scores", "run_scores", "model_comparison", "gate_results")
 
 
 def print_json(document: object) -> None:

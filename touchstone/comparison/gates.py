@@ -89,11 +89,11 @@ def _answer_gate(gate: GateExpression, data: GateData) -> Iterator[Row]:
     sides = {*found, *(data.table("pass_at_k").select(keys).collect().iter_rows() if keys else ())}
     for place, key in enumerate(keys):
         names = sorted({side[place] for side in sides})
-        if gate.where.get(key, names[0]) not in names:
+        if key in gate.where and gate.where[key] not in names:
             hint = near(str(gate.where[key]), names)
             raise TouchstoneError(f"gate '{gate.text}': there is no {key} '{gate.where[key]}'; {hint}")
         sides = {side for side in sides if gate.where.get(key, side[place]) == side[place]}
-    for side in sorted(sides):
+    for side in sorted(sides) or [(None,) * len(keys)]:
         named: Row = {"model": None, "tier": None, **dict(zip(keys, side, strict=True))}
         yield {"gate": gate.text, **named, **_decide(gate, found.get(side, []), named, data)}
 
@@ -176,7 +176,8 @@ def _judge(gate: GateExpression, row: Row, data: GateData) -> tuple[str, str]:
     if TABLES[gate.table].against_baseline and data.exploratory:
         return "inconclusive", f"the two sides are not comparable ({'; '.join(data.exploratory)})"
     if row["figure"] is None:
-        return "inconclusive", f"{gate.column} is undefined here"
+        few = f": it has fewer than {gate.where['k']} decided attempts" if gate.by_problem else ""
+        return "inconclusive", f"{gate.column} is undefined here{few}"
     if row["low"] is None or row["high"] is None:
         return "inconclusive", f"{_shown(row['figure'], gate)} has no confidence interval: there are too few problems"
     return proven(gate.comparison, row["low"], row["high"], gate.bound), ""

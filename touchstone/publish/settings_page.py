@@ -9,7 +9,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -38,7 +38,8 @@ _MORE = {
     "publish": "looking.md",
     "retention": "deployment.md#retention",
 }
-_KINDS: dict[Any, str] = {int: "integer", float: "number", str: "text", Path: "path", list: "list", dict: "object"}
+_KINDS: dict[Any, str] = {int: "integer", float: "number", str: "text", SecretStr: "text"}
+_KINDS |= {Path: "path", list: "list", dict: "object"}
 _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 # A bound of this size is a technical one.
 _ENDLESS = 2**63 - 1
