@@ -455,6 +455,7 @@ _FIGURES = [
             "name",
             "k_values",
             "problem_key",
+            "cluster_columns",
             "intervals",
             "comparison",
             "scoring",
