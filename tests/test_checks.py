@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from touchstone.checks import CheckResult
-from touchstone.config import CheckLimits
+from touchstone.config import CheckLimits, IntervalSettings
 from touchstone.config.price_file import Price
 from touchstone.config.scoring import Scoring
 from touchstone.ingest import checks as ingest_checks
@@ -421,3 +421,32 @@ def test_one_fidelity() -> None:
     found = validation_checks.one_fidelity(outcomes({}, {"fidelity": "static"}))
     assert not found.passed and "m T0: full, static" in found.message
     assert "m T0: full, none" in validation_checks.one_fidelity(outcomes({}, {"fidelity": None})).message
+
+
+def folders(alike: bool, cluster: bool = False) -> CheckResult:
+    """Thirty folders below clones/ with four problems each, which pass all or none; alike, or one like the next."""
+    rows = [
+        {"oid": f"p{place}", "filename": f"clones/f{place // 4}/{place}.tf", "suite": "s", "c": (place // each) % 2}
+        for each in [4 if alike else 1]
+        for place in range(120)
+    ]
+    problems = pl.LazyFrame(rows).with_columns(
+        cluster=pl.col("filename").str.split("/").list.get(1) if cluster else pl.lit(None, pl.String)
+    )
+    counts = problems.select("oid", "c", model=pl.lit("m"), tier=pl.lit("T0"), k=1, n=1)
+    return metric_checks.units_independent(counts, problems, IntervalSettings())
+
+
+def test_problems_of_a_folder_that_pass_alike_should_share_a_cluster() -> None:
+    found = folders(alike=True)
+    assert not found.passed and not found.error and found.figures == {"correlation": 1.0}
+    assert "correlation 1.00 within 30 folders, the outermost of 'filename'" in found.message
+    assert "'cluster_columns'" in found.message
+    assert folders(alike=False).passed and folders(alike=True, cluster=True).passed
+
+
+def test_problems_without_files_have_no_folder() -> None:
+    problems = pl.LazyFrame({"oid": ["a"], "filename": None, "suite": "s", "cluster": None})
+    counts = pl.LazyFrame({"oid": ["a"], "model": "m", "tier": "T0", "k": 1, "n": 1, "c": 1})
+    nothing = problems.cast({"filename": pl.String, "cluster": pl.String})
+    assert metric_checks.units_independent(counts, nothing, IntervalSettings()).passed

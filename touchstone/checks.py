@@ -166,6 +166,13 @@ CHECKS = (
         "pass_at_k", "within_bounds", "Every figure is in [0, 1] and inside its confidence interval.", ("pass_at_k",)
     ),
     Check(
+        "pass_at_k",
+        "units_independent",
+        "Problems of one folder that share no cluster do not pass more alike than chance explains (level 0.001).",
+        ("problem_pass_at_k", "problems"),
+        ("intervals",),
+    ),
+    Check(
         "attempt_scores",
         "every_model_priced",
         "Every attempt of a model with tokens or costs has a cost: given, or from the model's price.",

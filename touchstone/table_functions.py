@@ -97,6 +97,7 @@ CHECK_FUNCTIONS: Mapping[str, Callable[..., CheckResult]] = {
     "coverage": metric_checks.coverage,
     "enough_samples": metric_checks.enough_samples,
     "within_bounds": metric_checks.within_bounds,
+    "units_independent": metric_checks.units_independent,
     "every_model_priced": metric_checks.every_model_priced,
     "known_classes": metric_checks.known_classes,
     "classes_match_outcomes": metric_checks.classes_match_outcomes,

@@ -491,6 +491,7 @@ _FIGURES = [
             "name",
             "k_values",
             "problem_key",
+            "cluster_columns",
             "intervals",
             "comparison",
             "scoring",

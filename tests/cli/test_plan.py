@@ -25,6 +25,7 @@ def test_what_is_assumed_is_said(touchstone: Command) -> None:
     seen = touchstone(*ASSUMED, "--clusters", 40).stdout
     assert "assumed: correlation 0.5 of the two models' pass rates over problems; the default" in seen
     assert "assumed: 40 clusters, which hold 20% (the default) of the variance between problems" in seen
+    assert "assumed: a standard deviation of their sizes of 1.5 (the default) times the mean (--cluster-cv)" in seen
     assert "costs are not known" in seen
 
 
@@ -93,6 +94,8 @@ WRONG = [
     (("--attempts-per-problem", "0"), "must be at least 1"),
     (("--model", "m"), "name what is in --data"),
     (("--cluster-share", "0.1"), "goes with --clusters"),
+    (("--cluster-cv", "1"), "--cluster-cv goes with --clusters"),
+    (("--clusters", "5", "--cluster-cv", "2"), "cannot vary by 2 (cv); below 2"),
     (("--cost-per-attempt", "-1"), "cannot be negative"),
     (("--save-to", "plan.pdf"), "a plan ends in .json, a chart of it in .svg, .png, .html"),
     (("--data", "nowhere"), "leave out --rate"),

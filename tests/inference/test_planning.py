@@ -39,11 +39,14 @@ def pairs_of_rates(generator: np.random.Generator, rate: float, icc: float, corr
 
 def share_found(
     rate: float, icc: float, correlation: float, effect: float, problems: int, attempts: int, runs: int,
-    clusters: int | None = None, cluster_share: float = 0.0,
+    clusters: int | None = None, cluster_share: float = 0.0, zipf: bool = False,
 ) -> dict[str, float]:  # fmt: skip
     """How often a drop and a rise of that size are found."""
     generator = np.random.default_rng([problems, attempts, int(100 * rate), int(100 * icc), int(100 * correlation)])
     inside = None if clusters is None else np.arange(problems) % clusters
+    if zipf and clusters is not None:
+        shares = 1 / np.arange(1, clusters + 1)
+        inside = np.searchsorted(np.cumsum(shares) / shares.sum(), (np.arange(problems) + 0.5) / problems)
     found = {}
     for words in ("worse", "better"):
         if changed(np.array([rate]), rate, effect, words) is None:
@@ -113,6 +116,30 @@ def test_so_has_one_in_clusters(clusters: int, share: float, effect: float, atte
     found = share_found(0.6, 0.4, 0.5, effect, problems, attempts, 500, clusters, share)
     print(f"{clusters} clusters, {problems} x {attempts}:", found)
     assert_power(found, 500)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("clusters", "share", "effect"), [(40, 0.3, 0.15), (100, 0.2, 0.1)])
+@pytest.mark.parametrize("attempts", [1, 5])
+def test_so_has_one_in_clusters_of_unequal_size(clusters: int, share: float, effect: float, attempts: int) -> None:
+    """Sizes by Zipf's law; of differences planned for equal sizes, 62% to 70% are found."""
+    sizes = 1 / np.arange(1, clusters + 1)
+    population = assumed_population(0.6, 0.4, 0.5, clusters, share, float(sizes.std() / sizes.mean()))
+    (problems,) = problems_needed(population, [attempts], Goal(effect))
+    assert problems is not None
+    found = share_found(0.6, 0.4, 0.5, effect, problems, attempts, 500, clusters, share, zipf=True)
+    print(f"{clusters} Zipf clusters, {problems} x {attempts}:", found)
+    assert_power(found, 500)
+
+
+def test_unequal_clusters_take_more_problems() -> None:
+    equal, unequal = (assumed_population(0.6, 0.4, 0.5, 40, 0.2, cv) for cv in (0.0, 1.5))
+    assert problems_needed(equal, [5], Goal(0.12))[0] < problems_needed(unequal, [5], Goal(0.12))[0]  # type: ignore[operator]
+    # Kish: a hundred problems in ten clusters of 10, and as if in clusters of 10 (1 + 1.5^2).
+    moments = [each.design(np.array([400]), np.array([5])) for each in (equal, unequal)]
+    within = 2 * 0.24 * 0.6 / 5
+    effects = [(400 * float(each.standard_error[0]) ** 2 - within) / equal.between for each in moments]
+    assert effects == pytest.approx([1 + 9 * 0.2, 1 + (10 * 3.25 - 1) * 0.2])
 
 
 def test_the_variance_is_the_textbooks() -> None:

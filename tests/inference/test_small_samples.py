@@ -5,6 +5,7 @@ At least 93% of 95% intervals must cover the truth, less three standard errors o
 """
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from scipy import special
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.medians import Sample, uplift_intervals
+from touchstone.inference.ratios import cost_of_pass_interval
+from touchstone.inference.uncertainty import unit_interval, wilson
 from touchstone.metrics.suites import overall_interval
 
 Floats = NDArray[np.float64]
@@ -75,3 +78,55 @@ def test_uplift_where_scores_are_near_0_and_1(before: float, after: float, probl
         (found,) = uplift_intervals(one, [other], SETTINGS)
         held += found.low <= truth <= found.high  # type: ignore[operator]
     assert held / runs >= 0.93 - 3 * np.sqrt(0.95 * 0.05 / runs)
+
+
+# The known limits of `docs/statistics.md`: at least so often is the truth inside.
+
+
+@pytest.mark.parametrize(("problems", "rate", "least"), [(12, 0.01, 0.88), (12, 0.99, 0.88), (8, 0.02, 0.85)])
+def test_known_limit_of_rates_next_to_0_and_1(problems: int, rate: float, least: float) -> None:
+    """Exact: where hardly a fifth of a pass or failure is expected, a single one moves Wilson's interval off."""
+    passed = np.arange(problems + 1)
+    ends = np.array([wilson(float(each), problems, 0.95) for each in passed / problems])
+    held = (ends[:, 0] <= rate) & (rate <= ends[:, 1])
+    chances = special.comb(problems, passed) * rate**passed * (1 - rate) ** (problems - passed)
+    assert least <= chances[held].sum() < 0.93
+
+
+def pareto(generator: np.random.Generator, problems: int) -> Floats:
+    return 1 + generator.pareto(1.5, problems)
+
+
+def half_free(generator: np.random.Generator, problems: int) -> Floats:
+    return generator.lognormal(0, 1.5, problems) * (generator.random(problems) < 0.5)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("draw", "mean", "problems", "least"),
+    [(pareto, 3.0, 30, 0.89), (pareto, 3.0, 300, 0.89), (half_free, np.exp(1.5**2 / 2) / 2, 30, 0.92)],
+)
+def test_known_limit_of_costs(
+    draw: Callable[[np.random.Generator, int], Floats], mean: float, problems: int, least: float
+) -> None:
+    generator = np.random.default_rng(problems)
+    once = np.ones(problems, dtype=np.int64)
+    held = 0
+    for _ in range(RUNS):
+        passed = (generator.random(problems) < 0.6).astype(np.float64)
+        found = cost_of_pass_interval(draw(generator, problems), once, passed, once, SETTINGS)
+        held += found.low <= mean / 0.6 <= found.high  # type: ignore[operator]
+    assert held / RUNS >= least - SLACK
+
+
+@pytest.mark.nightly
+def test_known_limit_of_many_clusters_by_zipfs_law() -> None:
+    """All problems of a cluster pass or fail together."""
+    generator = np.random.default_rng(200)
+    sizes = np.ceil(1000 / np.arange(1, 201)).astype(np.int64)
+    once = np.ones(len(sizes), dtype=np.int64)
+    held = 0
+    for _ in range(RUNS):
+        found = unit_interval(sizes * (generator.random(len(sizes)) < 0.8).astype(np.float64), sizes, once, SETTINGS)
+        held += found.low <= 0.8 <= found.high  # type: ignore[operator]
+    assert held / RUNS >= 0.88 - SLACK

@@ -32,6 +32,25 @@ def test_project_name_is_the_cluster_unless_there_is_one(tmp_path: Path) -> None
     assert own["cluster"].item() == "c"
 
 
+@pytest.mark.parametrize("levels", [["repo", "filename"], ["filename", "repo"], ["filename", "repo", "suite"]])
+def test_the_outermost_of_several_levels_is_the_cluster(tmp_path: Path, levels: list[str]) -> None:
+    """A suite is not a level above repositories, because it cuts through them."""
+    path = tmp_path / "problems.csv"
+    path.write_text("oid,filename,repo,suite\n1,a,x,s\n2,a,x,t\n3,b,x,s\n4,c,y,s\n5,d,,t\n")
+    found = read_problems(path, tmp_path / "s", cluster_columns=levels)
+    assert found.problems.collect()["cluster"].to_list() == ["x", "x", "x", "y", None]
+    assert found.notes == ("clusters: the values of 'repo'",)
+
+
+def test_levels_that_the_file_lacks_are_refused_and_a_renamed_one_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "problems.csv"
+    path.write_text("oid,filename,specific_oid\n1,a,1-x\n1,b,1-y\n")
+    with pytest.raises(InputFileError, match="repo"):
+        read_problems(path, tmp_path / "s", "specific_oid", cluster_columns=["repo"])
+    table = read_problems(path, tmp_path / "s", "specific_oid", cluster_columns=["oid"]).problems.collect()
+    assert table.select("oid", "cluster").rows() == [("1-x", "1"), ("1-y", "1")]
+
+
 def test_exact_duplicate_is_quarantined(tmp_path: Path) -> None:
     result = read(tmp_path, "oid,filename\n1,a\n1,a\n")
     assert result.problems.collect().height == 1

@@ -189,6 +189,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "pass_at_k.coverage",
         "pass_at_k.enough_samples",
         "pass_at_k.within_bounds",
+        "pass_at_k.units_independent",
         "quarantine.quarantine_share",
         "quarantine.unknown_oids",
         "reported_figures.figures_reproduced",

@@ -201,3 +201,19 @@ def test_what_was_noted_about_a_file_is_noted_again_if_it_is_damaged(noted: Fold
         stamp.write_text("{}")
     evaluate(folder)
     assert {table: query(folder, f"SELECT * FROM {table} ORDER BY ALL") for table in notes} == notes
+
+
+def test_of_nested_clusters_the_outermost_are_the_units(folder: Folder) -> None:
+    folder.problems("oid,filename,repo\na,1.tf,x\nb,2.tf,x\nc,3.tf,y\n")
+    folder.fixes("m", HEADER + "a,1,1\nb,1,1\nc,1,0\n")
+    units = {}
+    for levels in ([], ["filename", "repo"]):
+        folder.configure(cluster_columns=levels, k_values=[1])
+        assert evaluate(folder).failures == []
+        units[len(levels)] = query(folder, "SELECT problems, ci_units FROM pass_at_k")
+    assert units == {0: [(3, 3)], 2: [(3, 2)]}
+    assert query(folder, "SELECT notes FROM sources WHERE source_file = 'problems.csv'") == [
+        ("clusters: the values of 'repo'",)
+    ]
+    folder.configure(cluster_columns=["project"])
+    assert "project" in "".join(evaluate(folder).failures)

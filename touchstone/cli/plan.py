@@ -62,6 +62,10 @@ def plan(
         float | None,
         share_option("Share of the variance between problems that belongs to their cluster. [default: 0.2]"),
     ] = None,
+    cluster_cv: Annotated[
+        float | None,
+        typer.Option(help="Standard deviation of the clusters' sizes over their mean; 0 if equal. [default: 1.5]"),
+    ] = None,
     problems: Annotated[
         int | None, typer.Option(min=2, help="There are only so many problems: a benchmark that cannot grow.")
     ] = None,
@@ -90,7 +94,7 @@ def plan(
                 goal=Goal(detect, power, alpha / pairs),
                 data=data and results_folder(data), model=model, against=against, tier=tier,
                 rate=rate, icc=icc, correlation=correlation, clusters=clusters, cluster_share=cluster_share,
-                problems=problems, attempts=tuple(attempts_per_problem or ()),
+                cluster_cv=cluster_cv, problems=problems, attempts=tuple(attempts_per_problem or ()),
                 cost_per_attempt=cost_per_attempt, cost_per_problem=cost_per_problem,
             )
         )  # fmt: skip

@@ -61,7 +61,8 @@ class CompareOptions:
     """Which models and tiers to compare and by which score.
 
     `data` is the output folder in which snapshots are looked up by name. `problems_csv`, `scoring`, `problem_key`,
-    `scorer` and `columns` only apply to inputs that are files. `require` lists the dimensions in which both must agree.
+    `cluster_columns`, `scorer` and `columns` only apply to inputs that are files. `require` lists the dimensions in
+    which both must agree.
     """
 
     threshold: float = 0.05
@@ -72,6 +73,7 @@ class CompareOptions:
     data: Path | None = None
     scoring: "Scoring | None" = None
     problem_key: str = "oid"
+    cluster_columns: Sequence[str] = ()
     scorer: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
     require: Sequence[str] = REQUIRED_DIMENSIONS
@@ -91,6 +93,7 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
         data=config.output_dir,
         scoring=config.scoring,
         problem_key=config.problem_key,
+        cluster_columns=tuple(config.cluster_columns),
         scorer=config.score,
         columns=config.columns,
         require=tuple(config.comparison.require),
@@ -326,7 +329,15 @@ def _open(name: str, options: CompareOptions) -> ComparisonInput:
         return replace(open_input(str(snapshot.folder)), label=label)
     if name.strip() and address(name) is None and not Path(name).exists():
         raise TouchstoneError(f"{name}: no such file or folder; to name a snapshot, add --data DIR")
-    return open_input(name, options.problems_csv, options.scoring, options.problem_key, options.scorer, options.columns)
+    return open_input(
+        name,
+        options.problems_csv,
+        options.scoring,
+        options.problem_key,
+        options.scorer,
+        options.columns,
+        options.cluster_columns,
+    )
 
 
 def _single_models(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> tuple[str, str] | None:

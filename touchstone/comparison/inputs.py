@@ -60,6 +60,7 @@ def open_input(
     problem_key: str = "oid",
     score: str | None = None,
     columns: Mapping[str, str] | None = None,
+    cluster_columns: Sequence[str] = (),
 ) -> ComparisonInput:
     """Open the results of a run, or files; all but `text` applies to files only, `score` to those with several.
 
@@ -73,6 +74,7 @@ def open_input(
     if path.is_dir() and ((path / "tables").exists() or (path / "snapshots").exists()):
         return _open_folder(text, path)
     settings: dict[str, object] = {"problem_key": problem_key, "columns": dict(columns or {})}
+    settings["cluster_columns"] = list(cluster_columns)
     if problems_csv is not None and is_mirror(problems_csv):
         from touchstone.storage.input_mirror import fetch
 

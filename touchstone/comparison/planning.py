@@ -40,6 +40,8 @@ from touchstone.text import counted
 ATTEMPTS = (1, 2, 3, 5, 10, 20)
 CORRELATION = 0.5
 CLUSTER_SHARE = 0.2
+# Like the repositories of SWE-bench Verified (1.45); of fewer than ten clusters, half of the largest possible.
+CLUSTER_CV = 1.5
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class PlanRequest:
     correlation: float | None = None
     clusters: int | None = None
     cluster_share: float | None = None
+    cluster_cv: float | None = None
     problems: int | None = None
     attempts: tuple[int, ...] = ()
     cost_per_attempt: float | None = None
@@ -159,15 +162,16 @@ def make_plan(request: PlanRequest) -> ComparisonPlan:
 
 
 def _require_consistent(request: PlanRequest) -> None:
-    given = [request.rate, request.icc, request.clusters, request.cluster_share]
+    given = [request.rate, request.icc, request.clusters, request.cluster_share, request.cluster_cv]
     if request.data is not None and any(value is not None for value in given):
         raise TouchstoneError("--data gives the pass rate, icc and clusters; leave out --rate, --icc and --clusters")
     if request.data is None and (request.rate is None or request.icc is None):
         raise TouchstoneError("say what to plan from: --data DIR, or --rate and --icc")
     if request.data is None and any((request.model, request.against, request.tier)):
         raise TouchstoneError("--model, --against and --tier name what is in --data DIR")
-    if request.cluster_share is not None and request.clusters is None:
-        raise TouchstoneError("--cluster-share goes with --clusters")
+    for option, value in (("--cluster-share", request.cluster_share), ("--cluster-cv", request.cluster_cv)):
+        if value is not None and request.clusters is None:
+            raise TouchstoneError(f"{option} goes with --clusters")
     if any(m < 1 for m in request.attempts):
         raise TouchstoneError("--attempts-per-problem must be at least 1")
     if min(request.cost_per_problem, request.cost_per_attempt or 0.0) < 0:
@@ -178,16 +182,20 @@ def _assumed(request: PlanRequest) -> tuple[Population, list[str]]:
     correlation = CORRELATION if request.correlation is None else request.correlation
     share = CLUSTER_SHARE if request.cluster_share is None else request.cluster_share
     rate, icc = request.rate or 0.0, request.icc or 0.0
-    population = assumed_population(rate, icc, correlation, request.clusters, share if request.clusters else 0.0)
+    clusters, cv = request.clusters, request.cluster_cv
+    if cv is None:
+        cv = min(CLUSTER_CV, math.sqrt(max(0, (clusters or 1) - 1)) / 2)
+    population = assumed_population(rate, icc, correlation, clusters, share if clusters else 0.0, cv)
     words = [
         f"assumed: pass rate {rate:g}, {icc:.0%} of the variance of an attempt between problems (icc)",
         _correlation_in_words(correlation, assumed=request.correlation is None),
     ]
-    if request.clusters is not None:
-        default = " (the default)" if request.cluster_share is None else ""
-        words.append(
-            f"assumed: {request.clusters} clusters, which hold {share:.0%}{default} of the variance between problems"
-        )
+    if clusters is not None:
+        defaults = [" (the default)" if given is None else "" for given in (request.cluster_share, request.cluster_cv)]
+        words += [
+            f"assumed: {clusters} clusters, which hold {share:.0%}{defaults[0]} of the variance between problems",
+            f"assumed: a standard deviation of their sizes of {cv:.3g}{defaults[1]} times the mean (--cluster-cv)",
+        ]
     return population, words
 
 
@@ -214,6 +222,9 @@ def _from_data(
     size = counted(data.problems, "problem")
     units = round(data.population.estimated_from)
     inside = f" in {counted(units, 'cluster')}" if units < data.problems else ""
+    equal = data.problems / data.population.unit_size
+    if inside and equal < units - 0.05:
+        inside += f" of unequal size (worth {equal:.1f} equal ones)"
     known = f", correlation {data.correlation:.2f} of their pass rates" if data.correlation is not None else ""
     words.insert(0, f"estimated from {names}: {size}{inside}, pass rate {data.population.rate:.3f}{known}")
     models = tuple(model for model, _ in sides) if len(sides) > 1 else ()

@@ -212,6 +212,9 @@ class EvaluationConfig(_Section):
     Without one, CSVs with outcomes name the problems."""
     problem_key: str = Field("oid", min_length=1)
     """Column that identifies a problem in the problems and fixes files; unique in the problems file."""
+    cluster_columns: list[str] = []
+    """Columns of the problems file that group problems which are not independent, such as `["repository", "file"]`;
+    the outermost level counts. By default `cluster`, else `project_name`."""
     columns: dict[str, str] = {}
     """Renames columns of CSV, JSON Lines and Parquet inputs, theirs to ours: `{"task": "oid", "ok": "passed"}`.
     Other names become further columns."""

@@ -5,10 +5,14 @@ A design has P problems, which both models attempt m times each. The variance of
     (B d + W / m) / P
 
 B is the variance between problems of the true difference, W the sum over both models of the mean variance of an
-attempt, E p (1 - p), and d the design effect of clusters, 1 + (s - 1) c for s problems per cluster, of whose variance
-the share c belongs to the cluster. More attempts shrink only the second term. What such a design can detect follows
+attempt, E p (1 - p), and d the design effect of clusters, 1 + (s (1 + v^2) - 1) c for s problems per cluster on
+average, with a coefficient of variation v of their sizes, where the share c of the variance belongs to the cluster
+(Eldridge, Ashby and Kerry 2006). More attempts shrink only the second term. What such a design can detect follows
 from the same equation as the minimum detectable effect of a finished comparison, `detectable`: only the moments are
 those of the design instead of the data. Estimating them from data belongs in `touchstone.comparison.planning`.
+
+Reference: Eldridge, Ashby and Kerry (2006), "Sample size for cluster randomized trials: effect of coefficient of
+variation of cluster size and analysis method", International Journal of Epidemiology 35(5).
 """
 
 import math
@@ -36,7 +40,8 @@ class Population:
     `between` and `unit_covariance`, the covariance between clusters per problem, include what the problems of a cluster
     share. `attempt_variance` is W; None if B includes it, because each problem has one attempt.
     `unit_size` is the number of problems per degree of freedom, `cluster_size` that per cluster. In `clusters` of a
-    fixed number, more problems are more problems per cluster. `estimated_from` so many units; infinitely many if all
+    fixed number, more problems are more problems per cluster, and `cluster_cv` is the standard deviation of their sizes
+    over the mean. `estimated_from` so many units; infinitely many if all
     this is assumed.
     """
 
@@ -49,6 +54,7 @@ class Population:
     cluster_size: float = 1.0
     clusters: int | None = None
     cluster_share: float = 0.0
+    cluster_cv: float = 0.0
     estimated_from: float = math.inf
 
     def design(self, problems: Integers, attempts: Integers) -> PairMoments:
@@ -57,7 +63,7 @@ class Population:
         effect: Floats = np.ones(len(problems))
         if self.clusters is not None:
             size = np.maximum(1.0, problems / self.clusters)
-            effect = 1 + (size - 1) * self.cluster_share
+            effect = 1 + (size * (1 + self.cluster_cv**2) - 1) * self.cluster_share
         units = np.maximum(1, np.rint(problems / size)).astype(np.int64)
         degrees = units - 1.0 if self.clusters is not None else np.minimum(problems / self.unit_size, units) - 1
         variance = self.between * effect + (self.attempt_variance or 0.0) / attempts
@@ -114,7 +120,12 @@ class Goal:
 
 
 def assumed_population(
-    rate: float, icc: float, correlation: float, clusters: int | None = None, cluster_share: float = 0.0
+    rate: float,
+    icc: float,
+    correlation: float,
+    clusters: int | None = None,
+    cluster_share: float = 0.0,
+    cluster_cv: float = 0.0,
 ) -> Population:
     """Two models with the same mean pass rate, about which only assumptions exist.
 
@@ -131,6 +142,9 @@ def assumed_population(
             raise TouchstoneError(f"the {name} cannot be {value:g}; give a number from {lowest} to 1")
     if clusters is not None and clusters < 2:
         raise TouchstoneError("a comparison needs at least 2 clusters")
+    if clusters is not None and not 0 <= cluster_cv**2 < clusters - 1:
+        most = math.sqrt(clusters - 1)
+        raise TouchstoneError(f"the sizes of {clusters} clusters cannot vary by {cluster_cv:g} (cv); below {most:.3g}")
     whole = rate * (1 - rate)
     return Population(
         rate,
@@ -139,6 +153,7 @@ def assumed_population(
         attempt_variance=2 * whole * (1 - icc),
         clusters=clusters,
         cluster_share=cluster_share,
+        cluster_cv=cluster_cv,
     )
 
 

@@ -46,10 +46,18 @@ def open_problems(path: Path, key: str = "oid", renames: Mapping[str, str] | Non
 
 
 def read_problems(
-    path: Path, scratch: Path, key: str = "oid", renames: Mapping[str, str] | None = None
+    path: Path,
+    scratch: Path,
+    key: str = "oid",
+    renames: Mapping[str, str] | None = None,
+    cluster_columns: Sequence[str] = (),
 ) -> IngestedProblems:
-    """Read the problems file; `key` is the column that names the problem. Refuses a file whose key is not unique."""
+    """Read the problems file; `key` is the column that names the problem. Refuses a file whose key is not unique.
+
+    Of several `cluster_columns`, the outermost level is the cluster.
+    """
     table = open_problems(path, key, renames)
+    require_columns(path, table.columns, *cluster_columns)
     cluster = next((name for name in ("cluster", "project_name") if name in table.columns), None)
     rules: list[Rule] = [identifier(key)]
     own = {
@@ -59,8 +67,11 @@ def read_problems(
         "only_tier": pl.col("only_tier") if "only_tier" in table.columns else pl.lit(None, pl.String),
     }
     extras = {name: pl.col(name) for name in table.columns if name not in (*own, "oid", key)}
+    levels = list(cluster_columns)
     if key != "oid" and "oid" in table.columns:
-        extras[unused_column_name("oid", table.columns)] = pl.col("oid")
+        renamed = unused_column_name("oid", table.columns)
+        extras[renamed] = pl.col("oid")
+        levels = [renamed if name == "oid" else name for name in levels]
     typed = read_typed_rows(table, rules, own | extras, scratch)
     duplicates = find_duplicates(typed.accepted, [key])
     conflict = next((refusal for refusal in duplicates if refusal.kind == "conflict"), None)
@@ -70,11 +81,29 @@ def read_problems(
             f"{path}, line {conflict.line}: two different problems have the same {key}; "
             f"set 'problem_key' in the config to {other} that is unique"
         )
-    accepted = drop_refused(typed.accepted, duplicates).drop(LINE).rename({key: "oid"}).sort("oid")
+    accepted, notes = drop_refused(typed.accepted, duplicates).drop(LINE), table.notes
+    if levels:
+        outermost = outermost_level(accepted.select(levels))
+        accepted, notes = accepted.with_columns(cluster=outermost), (*notes, f"clusters: the values of '{outermost}'")
+    accepted = accepted.rename({key: "oid"}).sort("oid")
     refused = [*typed.refusals, *duplicates]
     if typed.rows == len(refused):
         raise InputFileError(f"{path}: there is no problem in the file; it needs at least one good row")
-    return IngestedProblems(accepted, quarantine_frame(table, refused), typed.rows, table.notes)
+    return IngestedProblems(accepted, quarantine_frame(table, refused), typed.rows, notes)
+
+
+def outermost_level(levels: pl.LazyFrame) -> str:
+    """The column of the outermost level: the first, or one that is the same wherever that is, and has fewer values.
+
+    >>> outermost_level(pl.LazyFrame({"file": ["a", "b", "c"], "repository": ["x", "x", "y"]}))
+    'repository'
+    """
+    rows, (outermost, *others) = levels.collect(), levels.collect_schema().names()
+    for name in others:
+        distinct = rows.select(outermost, name).drop_nulls().unique()
+        if distinct[name].n_unique() < distinct.height == distinct[outermost].n_unique():
+            outermost = name
+    return outermost
 
 
 def problem_ids(path: Path, key: str = "oid") -> frozenset[str]:

@@ -93,7 +93,8 @@ def _problems(
     problems = derived_problems(tables, key)
     place = config.problems_csv or first_problems_csv(config)
     if place is not None:
-        read = read_problems(place, scratch / "problems.parquet", config.problem_key, config.columns)
+        scratched = scratch / "problems.parquet"
+        read = read_problems(place, scratched, config.problem_key, config.columns, config.cluster_columns)
         listed = read.problems.select(name for name in TABLES["problems"].dtypes if name != "excluded")
         notes = [f"{place.name}: {note}" for note in read.notes]
         return with_derived(listed, problems.lazy()).collect(), [read.quarantine], notes

@@ -108,7 +108,7 @@ class IngestStage:
 
     def _problems_fingerprint(self) -> str:
         """A hash of what the problems are made from but for rulings, which change no attempt."""
-        made_from = [self.inputs.problems_version(), asdict(read_options(self.config))]
+        made_from = [self.inputs.problems_version(), asdict(read_options(self.config)), self.config.cluster_columns]
         return digest(["problems", *made_from, table_code_version("problems")])
 
     def _derived_problems(self, files: Sequence[Path]) -> pl.DataFrame:
@@ -134,7 +134,8 @@ class IngestStage:
     def _read_problems(self, path: Path, content: str, fingerprint: str) -> pl.LazyFrame:
         """The rows of the problems file, with its refused rows and its line in `sources` written."""
         scratch, key = self.store.scratch("problems.parquet"), self.config.problem_key
-        read = read_unchanged(lambda: [path], lambda: read_problems(path, scratch, key, self.config.columns))
+        columns, levels = self.config.columns, self.config.cluster_columns
+        read = read_unchanged(lambda: [path], lambda: read_problems(path, scratch, key, columns, levels))
         self.inputs.require_unchanged(path, content)
         self.store.write("quarantine", read.quarantine.lazy(), fingerprint, PROBLEMS_PART)
         row = problems_row(path, content, read.rows, read.rows - read.quarantine.height, read.notes)

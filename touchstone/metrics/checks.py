@@ -1,16 +1,19 @@
 """Checks of figures and scores."""
 
 from collections.abc import Mapping
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.config import CheckLimits
+from touchstone.config import CheckLimits, IntervalSettings
 from touchstone.config.scoring import Scoring
+from touchstone.inference.grouping import intraclass_correlation
 from touchstone.inference.hypergeometric import fisher_p
 from touchstone.metrics.attempts import price_name
+from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.metrics.suites import empty_suites
 from touchstone.storage.batches import batches
 from touchstone.tables import TABLES
@@ -23,6 +26,9 @@ _MOST_GROUPS = 5
 # `missing_scores`: the significance level of the test, and the bias of the pass rate below which it is ignored.
 _ALPHA = 0.05
 _LEAST_BIAS = 0.01
+# `units_independent`: the probability of a false alarm.
+_FOLDER_ALPHA = 0.001
+_INDEPENDENT = "problems of one folder pass no more alike than chance explains"
 _ALL_PRICED = "every attempt has a cost"
 _ALL_OR_NONE_SCORED = "every attempt or none has a judge's score"
 _CLASSES_AGREE = "every class agrees with its outcome"
@@ -58,6 +64,47 @@ def enough_samples(pass_at_k: pl.LazyFrame) -> CheckResult:
     message = f"problems with fewer than k attempts are left out of pass@k ({shown})"
     figures = {"figures_affected": short.height}
     return CheckResult(short.is_empty(), message if short.height else "n >= k everywhere", figures=figures)
+
+
+def units_independent(
+    problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, settings: IntervalSettings
+) -> CheckResult:
+    """Problems, or clusters, of one folder do not pass more alike than chance explains.
+
+    Mean pass rates over models, compared within suites (`inference.grouping`), by the outermost folder of `filename` in
+    which they differ and by the innermost one. A false alarm in one run of a thousand, `_FOLDER_ALPHA` over both tests.
+    """
+    rate = (pl.col("c") / pl.col("n")).sort_by("model", "tier").mean()
+    rates = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).group_by("oid").agg(rate=rate)
+    path = pl.col("filename").str.replace_all("\\", "/", literal=True).str.split("/")
+    folders = path.list.head(path.list.len() - 1)
+    listed = problems.select("oid", "suite", "cluster", folders=folders).join(rates, on="oid").sort("oid").collect()
+    names = listed["folders"].list.join("/")
+    ends = zip(str(names.min()).split("/"), str(names.max()).split("/"), strict=False)
+    depth = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends)) + 1
+    # A cluster has a folder if all of its problems are there.
+    folder = pl.when(pl.col("folder").n_unique() == 1).then(pl.col("folder").first())
+    levels = {"outermost": pl.col("folders").list.head(depth), "innermost": pl.col("folders")}
+    for level, parts in levels.items():
+        units = (
+            listed.with_columns(
+                folder=parts.list.join("/"), unit=pl.coalesce("cluster", pl.lit("\x1f") + pl.col("oid"))
+            )
+            .group_by("unit", maintain_order=True)
+            .agg(folder.alias("folder"), pl.col("suite").first(), pl.col("rate").mean())
+            .drop_nulls("folder")
+        )
+        codes = (units[name].rank("dense").to_numpy().astype(np.int64) for name in ("folder", "suite"))
+        found = intraclass_correlation(units["rate"].to_numpy(), *codes, settings.seed) if units.height else None
+        if found is not None and found.p_value <= _FOLDER_ALPHA / len(levels):
+            many = counted(units["folder"].n_unique(), "folder")
+            message = (
+                f"problems of one folder pass alike (correlation {found.correlation:.2f} within {many}, the {level} of "
+                "'filename'), so intervals that take them as independent are too narrow; give problems a 'cluster', or "
+                "name a column in 'cluster_columns'"
+            )
+            return CheckResult(False, message, figures={"correlation": found.correlation})
+    return CheckResult(True, _INDEPENDENT)
 
 
 def every_model_priced(attempts: pl.LazyFrame, scores: pl.LazyFrame, scoring: Scoring) -> CheckResult:

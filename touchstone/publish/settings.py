@@ -19,6 +19,7 @@ def settings(
     name: str | None,
     k_values: Sequence[int],
     problem_key: str,
+    cluster_columns: Sequence[str],
     intervals: IntervalSettings,
     comparison: ComparisonConfig,
     scoring: Scoring,
@@ -32,7 +33,7 @@ def settings(
 ) -> pl.LazyFrame:
     """The settings that the figures depend on, and the evaluation's name. SQL macros take their weights from here."""
     values: dict[str, object] = {"name": name} if name is not None else {}
-    values |= {"k_values": list(k_values), "problem_key": problem_key}
+    values |= {"k_values": list(k_values), "problem_key": problem_key, "cluster_columns": list(cluster_columns)}
     values |= {"validation.success": success, "validation.test_edits": test_edits}
     values["validation.exclude_flaky"] = exclude_flaky
     values["slices"] = [each.model_dump(mode="json", exclude_none=True) for each in slices]
