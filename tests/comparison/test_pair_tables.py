@@ -142,7 +142,7 @@ def test_sides_without_a_common_problem_get_a_row_of_nulls_and_do_not_count_for_
     table = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
     assert table["p_value"].to_list() == [2 / 512, None, None]
     assert table["p_adjusted"].to_list() == [2 / 512, None, None]
-    assert table["verdict"].to_list() == ["worse", "underpowered", "underpowered"]
+    assert table["verdict"].to_list() == ["worse", "inconclusive", "inconclusive"]
     assert table.select("only_a", "only_b").rows() == [(0, 0), (9, 1), (9, 1)]
 
 

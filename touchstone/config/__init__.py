@@ -109,8 +109,7 @@ class ComparisonConfig(_Section):
     alpha: float = Field(0.05, gt=0, lt=1)
     """Error rate of `better` and `worse` over the whole `family`."""
     relevant: float = Field(0.05, gt=0, le=1)
-    """Smallest difference in pass@1 that matters: the margin of `no relevant difference`. Data that could have
-    missed it is `underpowered`."""
+    """Smallest difference in pass@1 that matters: the margin of `no relevant difference`."""
     power: float = Field(0.8, gt=0, lt=1)
     """Probability of detecting the minimum detectable effect."""
     permutations: int = Field(20_000, ge=100, le=_MAX_REPLICATES)
