@@ -104,7 +104,7 @@ def test_the_false_discovery_rate_finds_more_where_there_is_much_to_find() -> No
     assert found[0] < found[1]
     assert by_fdr["adjusted_confidence"][0] < by_holm["adjusted_confidence"][0]
     assert by_fdr["minimum_detectable_effect"].mean() < by_holm["minimum_detectable_effect"].mean()  # type: ignore[operator]
-    assert "adjusted for 45 pairs, false discovery rate: 95% CI" in by_fdr["sentence"][0]
+    assert "95% CI adjusted for 45 pairs, false discovery rate;" in by_fdr["sentence"][0]
 
 
 def test_a_run_with_an_unknown_baseline_model_stops_before_anything_is_validated(folder: Folder) -> None:

@@ -140,7 +140,7 @@ def test_a_difference_on_few_problems_takes_more_of_them() -> None:
     found = mixes(population, (1, 5, 20), goal, Costs((0.1, 0.1), 1.0))
     assert [(mix.problems, mix.problems_if_even) for mix in found] == list(zip(both, even, strict=True))
     assert all(mix.reaches_goal and mix.detectable <= mix.detectable_on_few <= goal.effect for mix in found)
-    assert attempts_needed(population, 250, goal, on_few=True) > attempts_needed(population, 250, goal)
+    assert attempts_needed(population, 500, goal, on_few=True) > attempts_needed(population, 500, goal)
 
 
 def test_what_is_needed_is_just_enough() -> None:
