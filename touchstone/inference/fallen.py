@@ -60,7 +60,8 @@ class ChangedProblems:
         """The p-values of both tests together: at most alpha if either is at most its share of alpha."""
         if not self.share:
             return p_of_mean
-        changed = np.maximum(self.p_values / self.share, self.sign_p)
+        # A one-sided sign test: ten problems that fell and none that rose must do at the level of one of 60 looks.
+        changed = np.maximum(self.p_values / self.share, self.sign_p / 2)
         return np.minimum(1.0, np.fmin(p_of_mean / (1 - self.share), changed))
 
 
