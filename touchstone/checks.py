@@ -226,7 +226,7 @@ CHECKS = (
     Check(
         "regressions",
         "holds_against_baseline",
-        "No model is worse than in the pinned baseline, and no case; the configuration says if that warns or stops.",
+        "No model is shown to be worse than in the pinned baseline, nor cases; the configuration says what then.",
         (
             "attempt_scores",
             "problems",

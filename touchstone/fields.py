@@ -514,8 +514,9 @@ FIELDS: dict[str, Field] = {
     "decided_by": text("Test that found a difference: of the mean, or of the problems that changed; null if none did."),
     "effect_size": figure("difference divided by the standard deviation of the differences per problem."),
     "minimum_detectable_effect": share(
-        "Smallest true difference detectable with the configured power at the adjusted significance level."
+        "Smallest true difference, spread evenly over problems, found with the configured power at the adjusted level."
     ),
+    "detectable_on_few": share("The same for a difference on few problems, each of which changes entirely."),
     "units_needed": Field("Int64", "Units required for any difference to be significant; null if there are enough."),
     "verdict": one_of(f"Verdict on b: {', '.join(VERDICTS)}.", VERDICTS),
     "sentence": text("The result as a sentence.", nullable=False),

@@ -176,7 +176,7 @@ PAIR_SETTINGS = (
 _COMPARISON = (
     " difference ci_low ci_high ci_method ci_units test p_value p_adjusted correction pairs adjusted_ci_low "
     "adjusted_ci_high adjusted_ci_method adjusted_confidence wins losses ties fell rose effect_size "
-    "minimum_detectable_effect "
+    "minimum_detectable_effect detectable_on_few "
     "units_needed verdict sentence"
 )
 _COMPARISON_FIELDS = {

@@ -113,9 +113,9 @@ TESTS = (
 )
 
 # Verdicts on one side compared with another, most urgent first.
-VERDICTS = ("worse", "better", "no relevant difference", "no evidence", "underpowered")
-# Those that conclude nothing.
-OPEN_VERDICTS = ("no evidence", "underpowered")
+VERDICTS = ("worse", "better", "no relevant difference", "inconclusive")
+# What results of earlier versions say instead of `inconclusive`.
+FORMER_VERDICTS = ("no evidence", "underpowered")
 
 # Whether an attempt passed, in words.
 OUTCOME_WORDS = {True: "passed", False: "failed", None: "undecided"}

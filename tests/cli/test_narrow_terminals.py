@@ -92,14 +92,14 @@ def test_a_bar_beside_the_headline_on_a_terminal_only() -> None:
 @pytest.mark.parametrize("names", LONG)
 def test_verdicts_fit_and_are_whole(tmp_path: Path, width: int, names: str) -> None:
     ends = {"adjusted_ci_low": -0.123, "adjusted_ci_high": 0.456, "p_value": 1e-9, "p_adjusted": 1e-8}
-    verdicts = ("better", "no relevant difference", "underpowered")
+    verdicts = ("better", "no relevant difference", "inconclusive")
     compared = [pair(LONG[names](0), LONG[names](1), verdict, **ends) for verdict in verdicts]
     seen = drawn(pairs(reported(tmp_path, model_comparison=compared)), width)
     assert max(map(cell_len, seen.splitlines())) <= width
     rows = rows_of(seen)
     assert rows[0][0] != rows[0][1]
     words = " ".join(row[2] for row in rows)
-    assert re.sub(r"\s+", " ", words) == "better no relevant difference underpowered"
+    assert re.sub(r"\s+", " ", words) == "better no relevant difference inconclusive"
     assert width < 60 or "+0.100" in seen
     assert width < 120 or "[-0.123, +0.456]" in seen
     assert not re.search(r"\[[^\]]*$", seen, re.MULTILINE), "no interval is broken"

@@ -35,7 +35,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "ci_low": [-0.1703333333333333, 0.25, 1 / 7],
             "ci_high": [-0.0593333333333333, 0.75, 2 / 7],
             "p_adjusted": [P_VALUE, 0.012345678901234, 1.0],
-            "verdict": ["better", "no evidence", "underpowered"],
+            "verdict": ["better", "inconclusive", "inconclusive"],
             "minimum_detectable_effect": [0.1234567890123, None, 0.5],
         }
     )
@@ -142,14 +142,14 @@ def test_compared_models_have_adjusted_figures_first_and_say_what_they_lack(
     shown = result_tables.pairs(reported(tmp_path, model_comparison=compared))
     assert [column.header for column in shown.columns] == [
         "model", "baseline", "verdict", "difference", "adjusted 95% CI", "adjusted p", "min. detectable effect",
-        "95% CI", "p", "wins", "losses", "problems",
+        "on few problems", "95% CI", "p", "wins", "losses", "problems",
     ]  # fmt: skip
     assert shown.notes == [
         "adjusted for 3 pairs (Holm)",
         "6 clusters cannot reach p ≤ 0.05 over 3 pairs; at least 7 are needed",
     ]
     (none,) = [row for row in ([cell.text for cell in row] for row in shown.cells()) if row[:2] == ["none", "all"]]
-    assert none[2:6] == ["underpowered", "-1.000", "[-1.000, +0.000]", "0.094"] and none[8] == "0.031"
+    assert none[2:6] == ["inconclusive", "-1.000", "[-1.000, +0.000]", "0.094"] and none[9] == "0.031"
 
 
 def test_a_single_pair_needs_no_adjusted_figures(tmp_path: Path, compared: list[Row]) -> None:

@@ -157,7 +157,7 @@ def test_the_ui_shows_the_verdict_the_cases_and_where_the_diff_is(worse: Folder)
     (evaluation,) = [each for each in result.get_asset_check_evaluations() if f".{each.check_name}" in GATE]
     assert evaluation.severity == dg.AssetCheckSeverity.ERROR
     told = {name: str(shown.value) for name, shown in evaluation.metadata.items()}
-    assert told["verdict"] == "m T0: worse; n T0: underpowered"
+    assert told["verdict"] == "m T0: worse; n T0: inconclusive"
     assert "| p05 | m |" in told["changed_cases"]
     assert told["diff"] == str(held.output / "comparison.md")
     assert told["regressions"] == "20"

@@ -110,7 +110,7 @@ def test_one_attempt_each_in_a_cluster_is_not_mcnemar() -> None:
     counts = flips(8, 0).with_columns(cluster=pl.Series(["x"] * 4 + ["y"] * 4))
     result = compare_pair(counts, SETTINGS)
     assert (result.test, result.p_value, result.units) == ("permutation-exact", 0.5, 2)
-    assert result.verdict == "underpowered"
+    assert result.verdict == "inconclusive"
 
 
 def test_draws_in_proportion_to_the_pairs_so_that_holm_can_be_passed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,11 +165,11 @@ def test_nothing_decided_gives_nulls() -> None:
         result = compare_pair(counts, SETTINGS)
         nulls = ("difference", "ci_low", "ci_high", "method", "test", "p_value", "effect_size", "rate_a", "rate_b")
         assert all(getattr(result, name) is None for name in (*nulls, "minimum_detectable_effect"))
-        assert (result.problems, result.units, result.verdict) == (0, 0, "underpowered")
+        assert (result.problems, result.units, result.verdict) == (0, 0, "inconclusive")
         assert sentence(result, "atlas", "cedar").endswith("cannot be compared: no problem was decided for both")
 
 
-@pytest.mark.parametrize(("problems", "words"), [(20, "underpowered"), (400, "no relevant difference")])
+@pytest.mark.parametrize(("problems", "words"), [(20, "inconclusive"), (400, "no relevant difference")])
 @pytest.mark.parametrize("attempts", [1, 5])
 def test_all_equal(problems: int, words: str, attempts: int) -> None:
     result = compare_pair(frame([(attempts, attempts, attempts, attempts)] * problems), SETTINGS)
@@ -191,7 +191,7 @@ def test_all_differ_alike() -> None:
 def test_one_problem_says_nothing() -> None:
     result = compare_pair(frame([(5, 1, 5, 3)]), SETTINGS)
     assert (result.difference, result.p_value, result.units) == (0.4, 1.0, 1)
-    assert (result.minimum_detectable_effect, result.verdict) == (None, "underpowered")
+    assert (result.minimum_detectable_effect, result.verdict) == (None, "inconclusive")
     assert sentence(result, "atlas", "cedar").endswith("; 1 problem cannot reach p ≤ 0.05; at least 6 are needed")
 
 
@@ -243,7 +243,7 @@ def test_eight_clusters_that_all_lose_a_little_are_worse() -> None:
     rows = [(5, 3, 5, 2 if place % 20 < 1 + place // 20 % 3 else 3) for place in range(160)]
     result = compare_pair(frame(rows, list(clusters)), SETTINGS)
     assert (result.p_value, result.verdict) == (2 / 256, "worse")
-    assert "no evidence" not in sentence(result, "atlas", "cedar")
+    assert "inconclusive" not in sentence(result, "atlas", "cedar")
     assert result.ci_high is not None and result.ci_high <= 0
 
 

@@ -83,7 +83,7 @@ def model_row(model: str = "m", verdict: str = "worse", tier: str = "T0", **more
 
 
 def test_markdown_has_one_table_of_models_before_and_after_the_worst_first() -> None:
-    same = model_row("a|b", "no evidence", wins=0, losses=0)
+    same = model_row("a|b", "inconclusive", wins=0, losses=0)
     report = replace(EVERYTHING, models=[same, model_row()], verdict_lines=["m: worse", "a: the same"])
     told = format_report(report, "markdown").split("\n\n")
     assert told[0] == "m: worse"

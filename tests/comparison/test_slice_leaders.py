@@ -47,7 +47,7 @@ def test_what_may_be_chance_is_no_finding() -> None:
     result = check({"atlas": "1" * 20 + "110100110100", "cedar": "0" * 20 + "111100110100"}, "x" * 20 + "y" * 12, KIND)
     assert result.passed
     assert result.message == (
-        "the best model overall is beaten in no slice; another scores higher in 1 of 2 slices, within noise"
+        "in no slice is another model significantly better (Holm); another scores higher in 1 of 2 slices"
     )
 
 

@@ -31,25 +31,23 @@ def result_with(**figures: object) -> PairResult:
     ("figures", "words"),
     [
         ({"p_adjusted": 0.05}, "worse"),
-        ({"p_adjusted": 0.0500001}, "underpowered"),
-        ({"p_adjusted": 0.0500001, "minimum_detectable_effect": 0.05}, "no evidence"),
-        ({"p_adjusted": 0.2, "minimum_detectable_effect": None}, "underpowered"),
-        ({"p_adjusted": None}, "underpowered"),
+        ({"p_adjusted": 0.0500001}, "inconclusive"),
+        ({"p_adjusted": None}, "inconclusive"),
         ({"difference": 0.1}, "better"),
         # The interval has no say where the test rejects, however it was made.
         ({"difference": 0.1, "ci_low": -0.2, "ci_high": 0.4, "adjusted_ci_low": -0.3, "adjusted_ci_high": 1}, "better"),
         ({"difference": 0.01, "adjusted_ci_low": 0.001, "adjusted_ci_high": 0.02}, "better"),
         ({"p_adjusted": 0.2, "adjusted_ci_low": -0.049, "adjusted_ci_high": 0.02}, "no relevant difference"),
-        ({"p_adjusted": 0.2, "adjusted_ci_low": -0.05, "adjusted_ci_high": 0.02}, "underpowered"),
+        ({"p_adjusted": 0.2, "adjusted_ci_low": -0.05, "adjusted_ci_high": 0.02}, "inconclusive"),
         ({"p_adjusted": 1, "adjusted_ci_low": -0.05, "adjusted_ci_high": 0, "relevant": 0.1}, "no relevant difference"),
     ],
 )  # fmt: skip
 def test_verdicts(figures: dict[str, object], words: str) -> None:
     result = result_with(**figures)
-    names = ["difference", "p_adjusted", "adjusted_ci_low", "adjusted_ci_high", "minimum_detectable_effect"]
+    names = ["difference", "p_adjusted", "adjusted_ci_low", "adjusted_ci_high"]
     known = [getattr(result, name) for name in names]
-    difference, p, low, high, effect = (np.array([math.nan if each is None else each]) for each in known)
-    assert verdicts(difference, p, (low, high), effect, result.alpha, result.relevant).tolist() == [words]
+    difference, p, low, high = (np.array([math.nan if each is None else each]) for each in known)
+    assert verdicts(difference, p, (low, high), result.alpha, result.relevant).tolist() == [words]
 
 
 ADJUSTED = {"pairs": 3, "p_value": 0.002, "adjusted_ci_low": -0.222, "adjusted_ci_high": -0.021}
@@ -83,20 +81,26 @@ ADJUSTED = {"pairs": 3, "p_value": 0.002, "adjusted_ci_low": -0.222, "adjusted_c
             "(95% CI -1.1 to 2.0, p = 0.600, 40 problems), within 5 points either way",
         ),
         (
-            {"verdict": "underpowered", "ci_high": 0.1, "p_value": 0.3, "method": "t", "units": 9},
-            "too little data to tell cedar from atlas: difference -12.1 points "
-            "(95% CI -20.3 to 10.0, p = 0.300, 40 problems in 9 clusters); minimum detectable effect 14 points",
+            {"verdict": "inconclusive", "ci_high": 0.1, "p_value": 0.3, "method": "t", "units": 9},
+            "cedar against atlas is inconclusive: -20.3 to +10.0 points (95% CI; difference -12.1, p = 0.300, "
+            "40 problems in 9 clusters); minimum detectable effect 14 points if spread evenly",
         ),
         (
-            {"verdict": "underpowered", "ci_high": 0.1, "p_value": 0.1, "units": 5, "problems": 5, "units_needed": 6},
-            "too little data to tell cedar from atlas: difference -12.1 points "
-            "(95% CI -20.3 to 10.0, p = 0.100, 5 problems); 5 problems cannot reach p ≤ 0.05; at least 6 are needed",
+            {"verdict": "inconclusive", "ci_high": 0.1, "p_value": 0.1, "units": 5, "problems": 5, "units_needed": 6},
+            "cedar against atlas is inconclusive: -20.3 to +10.0 points (95% CI; difference -12.1, p = 0.100, "
+            "5 problems); 5 problems cannot reach p ≤ 0.05; at least 6 are needed",
         ),
         (
-            {"verdict": "no evidence", "difference": 0.0, "minimum_detectable_effect": 0.042, "p_value": 1.0,
-             "ci_low": -0.02, "ci_high": 0.02, "confidence": 0.9},
-            "no evidence that cedar differs from atlas: difference 0.0 points "
-            "(90% CI -2.0 to 2.0, p = 1.000, 40 problems); minimum detectable effect 4.2 points",
+            {"verdict": "inconclusive", "difference": 0.0, "minimum_detectable_effect": 0.042, "p_value": 1.0,
+             "ci_low": -0.02, "ci_high": 0.02, "confidence": 0.9, "detectable_on_few": 0.061},
+            "cedar against atlas is inconclusive: -2.0 to +2.0 points (90% CI; difference 0.0, p = 1.000, 40 problems)"
+            "; minimum detectable effect 4.2 points if spread evenly, 6.1 on few problems",
+        ),
+        (
+            {"verdict": "inconclusive", **ADJUSTED, "p_adjusted": 0.06, "p_changed": 0.3, "fell": 1},
+            "cedar against atlas is inconclusive: -22.2 to -2.1 points (95% CI adjusted for 3 pairs; difference -12.1, "
+            "p = 0.002, adjusted p = 0.060 for the mean; 1 problem fell and 0 rose, p = 0.300, 40 problems); "
+            "minimum detectable effect 14 points if spread evenly",
         ),
     ],
 )  # fmt: skip

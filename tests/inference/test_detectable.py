@@ -107,6 +107,37 @@ def test_twice_the_effect_is_nearly_always_found(problems: int) -> None:
     assert np.mean(hits) >= AT_TWICE - ERRORS * math.sqrt(0.95 * 0.05 / len(hits))
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 5), (8, 1)])
+@pytest.mark.parametrize(("problems", "attempts"), [(30, 5), (100, 1), (100, 20), (300, 5), (300, 20)])
+def test_a_difference_on_few_problems_is_found_as_often_at_its_own_size(
+    a: float, b: float, problems: int, attempts: int
+) -> None:
+    """Problems that go to 0, or to 1, in the direction that is harder to find; at the other size they are missed."""
+    generator = np.random.default_rng([problems, attempts, a])
+    mean, hits, missed = a / (a + b), [], []
+    end, room = (0.0, mean) if mean >= 0.5 else (1.0, 1 - mean)
+    for _ in range(NIGHTLY_RUNS):
+        rates = generator.beta(a, b, problems)
+        quiet = judged(attempts, [generator.binomial(attempts, rates) for _ in range(2)])
+        for effect, found_here in ((quiet.detectable_on_few, hits), (quiet.minimum_detectable_effect, missed)):
+            assert effect is not None
+            before = generator.beta(a, b, problems)
+            after = np.where(generator.random(problems) < effect / room, end, before)
+            verdict = judged(attempts, [generator.binomial(attempts, some) for some in (before, after)]).verdict
+            found_here.append(verdict == ("worse" if end == 0 else "better"))
+    print(f"{problems} x {attempts}, Beta({a}, {b}): {np.mean(hits):.3f}; if it were spread: {np.mean(missed):.3f}")
+    assert np.mean(hits) >= LOWEST - ERRORS * math.sqrt(0.16 / NIGHTLY_RUNS)
+    assert attempts < 20 or np.mean(missed) < 0.7
+
+
+def test_on_few_problems_takes_a_larger_difference_with_many_attempts_and_the_same_with_one() -> None:
+    rates = np.random.default_rng(4).beta(2, 2, 100)
+    for attempts, least, most in ((1, 1.0, 1.05), (20, 1.5, 3.0)):
+        result = judged(attempts, list(np.random.default_rng(5).binomial(attempts, [rates, rates])))
+        assert least <= result.detectable_on_few / result.minimum_detectable_effect <= most
+
+
 def _assert_within(hits: list[bool]) -> None:
     slack = ERRORS * math.sqrt(0.8 * 0.2 / len(hits))
     assert LOWEST - slack <= np.mean(hits) <= HIGHEST + slack

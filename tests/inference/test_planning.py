@@ -18,11 +18,13 @@ from tests.conftest import nightly_but
 from tests.inference.test_detectable import changed, judged
 from touchstone.errors import TouchstoneError
 from touchstone.inference.planning import (
+    Costs,
     Goal,
     assumed_population,
     attempts_needed,
     detectable,
     detectable_at_best,
+    mixes,
     problems_needed,
 )
 
@@ -129,6 +131,16 @@ def test_more_of_anything_finds_less_and_never_more() -> None:
     problems, attempts = (part.ravel() for part in np.meshgrid([20, 50, 200, 1000], [1, 2, 5, 20]))
     effects = detectable(population, problems, attempts, goal).reshape(4, 4)
     assert (np.diff(effects, axis=0) < 0).all() and (np.diff(effects, axis=1) < 0).all()
+
+
+def test_a_difference_on_few_problems_takes_more_of_them() -> None:
+    population, goal = assumed_population(0.6, 0.4, 0.7), Goal(0.05)
+    both, even = (problems_needed(population, (1, 5, 20), goal, on_few=few) for few in (True, False))
+    assert all(more > fewer for more, fewer in zip(both[1:], even[1:], strict=True)) and both[0] >= even[0]
+    found = mixes(population, (1, 5, 20), goal, Costs((0.1, 0.1), 1.0))
+    assert [(mix.problems, mix.problems_if_even) for mix in found] == list(zip(both, even, strict=True))
+    assert all(mix.reaches_goal and mix.detectable <= mix.detectable_on_few <= goal.effect for mix in found)
+    assert attempts_needed(population, 500, goal, on_few=True) > attempts_needed(population, 500, goal)
 
 
 def test_what_is_needed_is_just_enough() -> None:

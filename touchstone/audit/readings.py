@@ -20,7 +20,6 @@ from touchstone.comparison.pairs import compare_counts
 from touchstone.metrics.keys import PROBLEM_KEY, ModelTier
 from touchstone.metrics.pass_at_k import outcome_histogram, problems_by_tier, summarise
 from touchstone.tables import TABLES
-from touchstone.vocabulary import OPEN_VERDICTS
 
 # Each comparison of two models: the reading of the counts of a, and of b.
 _COMPARED = {
@@ -121,12 +120,6 @@ def verdict_readings(
             then = compare_counts(found[of_a], problems, ComparisonSettings(*settings), found[of_b])
             own = then.select(*pair, "difference", "p_adjusted", pl.col("verdict").alias("verdict_then"))
             rows = published.join(own, on=pair, how="left", maintain_order="left")
-            rows = rows.with_columns(reading=pl.lit(reading), holds=_same_conclusion("verdict", "verdict_then"))
+            rows = rows.with_columns(reading=pl.lit(reading), holds=pl.col("verdict") == pl.col("verdict_then"))
             parts.append(rows.select(parts[0].columns))
     return pl.concat(parts).lazy()
-
-
-def _same_conclusion(verdict: str, then: str) -> pl.Expr:
-    """Whether two columns of verdicts conclude the same."""
-    nothing = pl.col(verdict).is_in(OPEN_VERDICTS) & pl.col(then).is_in(OPEN_VERDICTS)
-    return (pl.col(verdict) == pl.col(then)) | nothing

@@ -170,11 +170,14 @@ def mixes_table(plan: "ComparisonPlan") -> "FittedTable":
     table = FittedTable(
         [
             *numbers("attempts per problem", "problems"),
-            *numbers("attempts of both models", rank=2),
-            *(numbers("finds") if fixed else []),
-            *numbers("cost", rank=1),
+            *([] if fixed else numbers("if spread evenly", rank=1)),
+            *numbers("attempts of both models", rank=3),
+            *(numbers("finds if spread evenly", "finds on few problems") if fixed else []),
+            *numbers("cost", rank=2),
         ],
-        caption="* the cheapest mix that is enough" if any(mix.cheapest for mix in plan.mixes) else "",
+        caption="* the cheapest mix that is enough, also for a difference on few problems"
+        if any(mix.cheapest for mix in plan.mixes)
+        else "",
         compact=True,
     )
     for mix in plan.mixes:
@@ -183,12 +186,13 @@ def mixes_table(plan: "ComparisonPlan") -> "FittedTable":
 
 
 def _cells(mix: "Mix", fixed: bool) -> list[str]:
+    even = "-" if mix.problems_if_even is None else f"{mix.problems_if_even:,}"
     if mix.problems is None:
-        return ["never enough", "-", "-  "]
+        return ["never enough", even, "-", "-  "]
     cost = "-" if mix.cost_usd is None else f"${mix.cost_usd:,.2f}"
-    finds = "nothing" if mix.detectable is None else f"{mix.detectable:.3f}"
-    star = " *" if mix.cheapest else "  "
-    return [f"{mix.problems:,}", f"{mix.total_attempts:,}", *([finds] if fixed else []), cost + star]
+    found = ["nothing" if found is None else f"{found:.3f}" for found in (mix.detectable, mix.detectable_on_few)]
+    star, attempts = " *" if mix.cheapest else "  ", f"{mix.total_attempts:,}"
+    return [f"{mix.problems:,}", *([attempts, *found] if fixed else [even, attempts]), cost + star]
 
 
 def conclusions(plan: "ComparisonPlan") -> list[str]:
@@ -201,9 +205,10 @@ def conclusions(plan: "ComparisonPlan") -> list[str]:
         lines.append(_fixed_line(plan.fixed, plan.goal.effect))
     if plan.today is not None and plan.today.detectable is not None:
         attempts = counted(round(plan.today.attempts), "attempt")
+        few = f", of {plan.today.detectable_on_few:.3f} on few problems" if plan.today.detectable_on_few else ""
         lines.append(
             f"today: {counted(plan.today.problems, 'problem')} with {attempts} each find a difference of "
-            f"{plan.today.detectable:.3f} or more"
+            f"{plan.today.detectable:.3f} if it is spread evenly{few}"
         )
     if plan.mixes and all(mix.cost_usd is None for mix in plan.mixes):
         lines.append("costs are not known; add --cost-per-attempt to compare the mixes")
@@ -212,14 +217,20 @@ def conclusions(plan: "ComparisonPlan") -> list[str]:
 
 def _fixed_line(fixed: "FixedBenchmark", effect: float) -> str:
     problems = counted(fixed.problems, "problem")
+    even = fixed.attempts_if_even
     if fixed.attempts_needed is not None:
-        return f"{problems} are enough with {counted(fixed.attempts_needed, 'attempt')} per problem and model"
-    if fixed.detectable_at_best is None:
+        needed = counted(fixed.attempts_needed, "attempt")
+        fewer = f" ({even:,} if the difference is spread evenly)" if even != fixed.attempts_needed else ""
+        return f"{problems} are enough with {needed} per problem and model{fewer}"
+    if even is not None:
+        start = f"{problems} are enough with {counted(even, 'attempt')} per problem and model if it is spread evenly"
+    elif fixed.at_best_if_even is None:
         return f"{problems} are not enough, however many attempts there are"
-    return (
-        f"{problems} are not enough: more attempts alone never find less than {fixed.detectable_at_best:.3f}, because "
-        f"the models differ from problem to problem; {effect:g} takes more problems"
-    )
+    else:
+        start = f"{problems} are not enough: more attempts alone never find less than {fixed.at_best_if_even:.3f}"
+    few = fixed.detectable_at_best
+    limit = "it is never found" if few is None else f"more attempts alone never find less than {few:.3f}"
+    return f"{start}; on few problems, {limit}: {effect:g} takes more problems"
 
 
 def plan_document(plan: "ComparisonPlan") -> dict[str, object]:
@@ -228,6 +239,7 @@ def plan_document(plan: "ComparisonPlan") -> dict[str, object]:
         "problems": plan.today.problems,
         "attempts_per_problem": plan.today.attempts,
         "detectable": plan.today.detectable,
+        "detectable_on_few": plan.today.detectable_on_few,
         "correlation": plan.today.correlation,
     }
     return {

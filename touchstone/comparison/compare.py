@@ -17,7 +17,7 @@ from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_
 from touchstone.comparison.registered_plan import Done, compare_with_plan, plan_sentence
 from touchstone.comparison.regressions import ScoreMethod, compare_cases
 from touchstone.comparison.report import ComparisonReport, exploratory_line
-from touchstone.comparison.verdicts import Ends, same_conclusion
+from touchstone.comparison.verdicts import Ends
 from touchstone.config import IntervalSettings
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.quarantine import explain_refusals
@@ -110,7 +110,7 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     sentences = ((result.verdict, *key, sentence(result, "baseline", "current")) for key, result in results.items())
     remarks = validation_remarks(before, after, options)
     unjudged = [key for key in _in_both(before, after, options) if key not in results]
-    lines = verdict_lines([*sentences, *(("no evidence", *key, _NOT_JUDGED) for key in unjudged)])
+    lines = verdict_lines([*sentences, *(("inconclusive", *key, _NOT_JUDGED) for key in unjudged)])
     old, new = (replace(each, attempt_scores=_selected_scores(each, options)) for each in (before, after))
     if options.plan is not None:
         done = _done(old, new, single or [model for model, _ in results], len(results), settings)
@@ -248,7 +248,7 @@ def _holds_if_undecided(
         ]
         for key, then in zip(frames, compare_pairs(read, settings), strict=True):
             if key in holds:
-                holds[key] = holds[key] and same_conclusion(results[key].verdict, then.verdict)
+                holds[key] = holds[key] and results[key].verdict == then.verdict
     return holds
 
 
@@ -303,8 +303,8 @@ def _rate_intervals(
 def verdict_lines(verdicts: Iterable[tuple[str, str, str, str]]) -> list[str]:
     """Lines of text from (verdict, model, tier, sentence), worst first, with the models in front.
 
-    >>> verdict_lines([("no evidence", "a", "T0", "the same"), ("worse", "b", "T0", "worse"),
-    ...                ("no evidence", "c", "T0", "the same")])
+    >>> verdict_lines([("inconclusive", "a", "T0", "the same"), ("worse", "b", "T0", "worse"),
+    ...                ("inconclusive", "c", "T0", "the same")])
     ['b: worse', 'a, c: the same']
     """
     ordered = sorted(verdicts, key=lambda row: (VERDICTS.index(row[0]), *row[1:]))

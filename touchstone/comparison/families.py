@@ -105,7 +105,6 @@ def compare_family(
         np.where(columns["decided_by"] == "problems", columns["rose"] - columns["fell"], columns["difference"]),
         columns["p_adjusted"],
         (columns["adjusted_ci_low"], columns["adjusted_ci_high"]),
-        columns["minimum_detectable_effect"],
         settings.alpha,
         settings.relevant,
     )
@@ -195,6 +194,7 @@ def _figures(
     """What depends on the size of the family, but not on p-values."""
     level = rule.test_level * (1 - changed.share)
     effect, method = minimum_detectable_effects(moments, level, settings.power, settings.confidence)
+    on_few, _ = minimum_detectable_effects(moments, level, settings.power, settings.confidence, on_few=True)
     return {
         "rate_a": moments.rate_a,
         "rate_b": moments.rate_b,
@@ -206,6 +206,7 @@ def _figures(
         "effect_size": effect_sizes(moments),
         "minimum_detectable_effect": effect,
         "detectable_method": method,
+        "detectable_on_few": np.maximum(effect, on_few),
         "adjusted_confidence": np.full(len(effect), 1 - rule.interval_level),
     }
 

@@ -34,7 +34,7 @@ from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.comparison.regressions import KINDS, ScoreMethod
 from touchstone.comparison.report import ComparisonReport, exploratory_line, format_report
 from touchstone.comparison.sequential import earlier_verdicts, next_look
-from touchstone.comparison.verdicts import Look, same_conclusion
+from touchstone.comparison.verdicts import Look
 from touchstone.config import ComparisonConfig
 from touchstone.errors import shown
 from touchstone.inference.exact import exact_sum
@@ -166,7 +166,7 @@ class Gate:
         wanted: ComparisonConfig,
         *settings: Any,
     ) -> GateResult:
-        """No model is worse than in the pinned baseline, and no case; the configuration says if that warns or stops."""
+        """No model is shown to be worse than in the pinned baseline, nor cases; the configuration says what then."""
         unreadable = explain_unreadable(self.store.root)
         if self.baseline is None:
             self.report.unlink(missing_ok=True)
@@ -235,7 +235,7 @@ class Gate:
         other = [
             f"{model} {tier} would be {then[model, tier].verdict} and not {verdict}"
             for model, tier, verdict in judged.select("model", "tier", "verdict").iter_rows()
-            if (model, tier) in then and not same_conclusion(verdict, then[model, tier].verdict)
+            if (model, tier) in then and verdict != then[model, tier].verdict
         ]
         rulings = counted(count, "outcome is as a person ruled", "outcomes are as people ruled")
         return [f"{rulings}; without rulings {', '.join(other) or 'every verdict would be the same'}"]
@@ -316,7 +316,9 @@ def judge_changes(
     named = [f"{model} {tier}: {words}" for model, tier, words in worse.select("model", "tier", "sentence").iter_rows()]
     more_worse = counted(len(named) - _MOST_NAMED, "more model and tier is worse", "more models and tiers are worse")
     more = [more_worse] if len(named) > _MOST_NAMED else []
-    parts = [*named[:_MOST_NAMED], *more] or ["no model is worse than the baseline"]
+    undecided = verdicts.filter(pl.col("verdict") == "inconclusive").height
+    none = "no model was shown to be worse" + (f"; undecided: {undecided:,}" if undecided else "")
+    parts = [*named[:_MOST_NAMED], *more] or [none]
     parts += [_describe_changes(counts, beyond_chance), *_describe_lost(cases.filter(pl.col("kind") == "lost"))]
     return CheckResult(not (fails or warns), "; ".join(parts), error=fails, figures=counts)
 

@@ -66,8 +66,8 @@ class PlanRequest:
 class PlanData:
     """Two models (or one) in the data: the population they are a sample of, and what the data at hand can detect.
 
-    `problems` and `attempts` per problem are those at hand. `detectable` is None for a single model, and where nothing
-    can be detected.
+    `problems` and `attempts` per problem are those at hand. `detectable`, if spread evenly, and `detectable_on_few` are
+    None for a single model, and where nothing can be detected.
     """
 
     population: Population
@@ -75,15 +75,21 @@ class PlanData:
     attempts: float
     detectable: float | None = None
     correlation: float | None = None
+    detectable_on_few: float | None = None
 
 
 @dataclass(frozen=True)
 class FixedBenchmark:
-    """What a benchmark that cannot grow allows: the attempts per problem that are enough, and the limit of more."""
+    """What a benchmark that cannot grow allows: the attempts per problem that are enough, and the limit of more.
+
+    Both for a difference on few problems, and if it is spread evenly.
+    """
 
     problems: int
     attempts_needed: int | None
     detectable_at_best: float | None
+    attempts_if_even: int | None = None
+    at_best_if_even: float | None = None
 
 
 @dataclass(frozen=True)
@@ -255,7 +261,11 @@ def _fixed(population: Population, problems: int, goal: Goal) -> FixedBenchmark:
     if population.attempt_variance is None:
         return FixedBenchmark(problems, None, None)
     return FixedBenchmark(
-        problems, attempts_needed(population, problems, goal), detectable_at_best(population, problems, goal)
+        problems,
+        attempts_needed(population, problems, goal, on_few=True),
+        detectable_at_best(population, problems, goal, on_few=True),
+        attempts_needed(population, problems, goal),
+        detectable_at_best(population, problems, goal),
     )
 
 
@@ -291,12 +301,13 @@ def paired_data(
     if both.height < 2:
         raise TouchstoneError(f"{a[0]} and {b[0]} have {both.height} decided problems in common; planning needs two")
     moments = pair_moments(pair_chunk(pair_matrix(both), np.array([0]), np.array([1])))
-    effects, _ = minimum_detectable_effects(moments, goal.alpha, goal.power, 1 - goal.alpha)
+    settings = (goal.alpha, goal.power, 1 - goal.alpha)
+    (even,), (on_few,) = (minimum_detectable_effects(moments, *settings, on_few=few)[0] for few in (False, True))
     outcomes = [_outcomes(both[f"n_{side}"], both[f"c_{side}"]) for side in "ab"]
     inverse = float(moments.inverse_a[0] + moments.inverse_b[0])
-    today = None if math.isnan(effects[0]) else float(effects[0])
+    today, today_on_few = (None if math.isnan(effect) else float(effect) for effect in (even, np.maximum(even, on_few)))
     population = _paired_population(moments, outcomes)
-    return PlanData(population, both.height, 2 / inverse, today, _correlation(moments, outcomes))
+    return PlanData(population, both.height, 2 / inverse, today, _correlation(moments, outcomes), today_on_few)
 
 
 def single_data(

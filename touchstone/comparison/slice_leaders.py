@@ -99,7 +99,7 @@ def _message(better: Sequence[_Pair], higher: Sequence[_Pair], compared: int) ->
     slices = len({each.where for each in higher})
     if slices:
         where = counted_of(slices, compared, "slice")
-        return f"the best model overall is beaten in no slice; another scores higher in {where}, within noise"
+        return f"in no slice is another model significantly better (Holm); another scores higher in {where}"
     return (
         f"the best model overall is the best in each of {counted(compared, 'slice')}"
         if compared

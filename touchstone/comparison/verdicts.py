@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from touchstone.storage.snapshots import RESERVED
 from touchstone.text import counted
-from touchstone.vocabulary import OPEN_VERDICTS
 
 if TYPE_CHECKING:
     from touchstone.inference.arrays import Floats, Texts
@@ -62,10 +61,11 @@ class PairResult:
     effect_size: float | None = None
     minimum_detectable_effect: float | None = None
     detectable_method: str | None = None
+    detectable_on_few: float | None = None
     units_needed: int | None = None
     alpha: float = 0.05
     relevant: float = 0.05
-    verdict: str = "underpowered"
+    verdict: str = "inconclusive"
     same_attempts: bool = False
     # Whether the verdict concludes the same if undecided attempts passed on one side and failed on the other, both
     # ways; null if there are none.
@@ -108,22 +108,16 @@ class Look:
 
 
 def verdicts(
-    difference: "Floats",
-    p_adjusted: "Floats",
-    interval: "tuple[Floats, Floats]",
-    effect: "Floats",
-    alpha: float,
-    relevant: float,
+    difference: "Floats", p_adjusted: "Floats", interval: "tuple[Floats, Floats]", alpha: float, relevant: float
 ) -> "Texts":
-    """The verdict on b in each pair: `better`, `worse`, `no relevant difference`, `no evidence` or `underpowered`.
+    """The verdict on b in each pair: `better`, `worse`, `no relevant difference` or `inconclusive`.
 
     The test decides `better` and `worse`: adjusted p at most alpha (p equal to alpha rejects, as in a level-alpha
-    test). Otherwise: `no relevant difference` if the adjusted interval lies within the margin, `no evidence` if the
-    minimum detectable effect is at most the margin, else `underpowered`. Undefined is NaN.
+    test). Otherwise: `no relevant difference` if the adjusted interval lies within the margin. Undefined is NaN.
 
     >>> import numpy as np
     >>> low, high = np.array([0.01, -0.02]), np.array([0.4, 0.04])
-    >>> verdicts(np.array([0.2, 0.01]), np.array([0.05, 0.3]), (low, high), np.array([0.1, 0.1]), 0.05, 0.05).tolist()
+    >>> verdicts(np.array([0.2, 0.01]), np.array([0.05, 0.3]), (low, high), 0.05, 0.05).tolist()
     ['better', 'no relevant difference']
     """
     import numpy as np
@@ -131,19 +125,11 @@ def verdicts(
     low, high = interval
     significant = p_adjusted <= alpha
     within = (-relevant < low) & (high < relevant)
-    known = np.array(["better", "worse", "no relevant difference", "no evidence", "underpowered"], dtype=object)
-    conditions = [significant & (difference > 0), significant, within, effect <= relevant]
+    known = np.array(["better", "worse", "no relevant difference", "inconclusive"], dtype=object)
     # By their places, so that equal texts are one object.
-    return np.asarray(known[np.select(conditions, range(4), 4)], dtype=object)
-
-
-def same_conclusion(first: str, second: str) -> bool:
-    """Whether two verdicts conclude the same.
-
-    >>> same_conclusion("no evidence", "underpowered"), same_conclusion("better", "underpowered")
-    (True, False)
-    """
-    return first == second or {first, second} == set(OPEN_VERDICTS)
+    return np.asarray(
+        known[np.select([significant & (difference > 0), significant, within], range(3), 3)], dtype=object
+    )
 
 
 def describe_shortage(units: int, needed: int, *, pairs: int, alpha: float, clustered: bool) -> str:
@@ -186,36 +172,43 @@ def _sentence(result: PairResult, name_a: str, name_b: str) -> str:
     if result.verdict in ("better", "worse"):
         points = _points(abs(result.difference))
         return f"{name_b} is {result.verdict} than {name_a} by {points} points ({_evidence(result)})"
-    return _undecided(result, name_a, name_b, f"difference {_signed(result.difference)} points ({_evidence(result)})")
-
-
-def _undecided(result: PairResult, name_a: str, name_b: str, seen: str) -> str:
-    """The sentence for a pair without a significant difference."""
     if result.verdict == "no relevant difference":
-        margin = _points(result.relevant).removesuffix(".0")
-        return f"no relevant difference between {name_b} and {name_a}: {seen}, within {margin} points either way"
-    short = result.verdict == "underpowered"
-    start = (
-        f"too little data to tell {name_b} from {name_a}"
-        if short
-        else f"no evidence that {name_b} differs from {name_a}"
-    )
-    if short and result.units_needed is not None:
-        few = describe_shortage(
+        margin, seen = _points(result.relevant).removesuffix(".0"), f"difference {_signed(result.difference)} points"
+        start = f"no relevant difference between {name_b} and {name_a}"
+        return f"{start}: {seen} ({_evidence(result)}), within {margin} points either way"
+    return f"{name_b} against {name_a} is inconclusive: {_inconclusive(result)}; {_detectable(result)}"
+
+
+def _inconclusive(result: PairResult) -> str:
+    """The interval that the verdict rests on, and the evidence."""
+    many = result.pairs > 1
+    low, high = (result.adjusted_ci_low, result.adjusted_ci_high) if many else (result.ci_low, result.ci_high)
+    level = f"{100 * (1 - result.alpha if many else result.confidence):g}% CI"
+    if many:
+        rate = ", false discovery rate" if result.correction != "holm" else ""
+        level += f" adjusted for {result.pairs:,} pairs{rate}"
+    p = f"{_p(result.p_value)}{f', adjusted {_p(result.p_adjusted)}' if many else ''}"
+    tests = f"{p} for the mean; {_changed(result)}" if result.p_changed is not None else p
+    ends = f"{_signed(low or 0.0)} to {_signed(high or 0.0)} points"
+    return f"{ends} ({level}; difference {_signed(result.difference or 0.0)}, {tests}, {_data(result)})"
+
+
+def _detectable(result: PairResult) -> str:
+    if result.units_needed is not None:
+        return describe_shortage(
             result.units, result.units_needed, pairs=result.pairs, alpha=result.alpha, clustered=result.clustered
         )
-        return f"{start}: {seen}; {few}"
-    effect = result.minimum_detectable_effect
-    if effect is None:
-        return f"{start}: {seen}; no difference is sure enough to be found, however large"
-    return f"{start}: {seen}; minimum detectable effect {_points(effect).removesuffix('.0')} points"
+    even, few = result.minimum_detectable_effect, result.detectable_on_few
+    if even is None:
+        return "no difference is sure enough to be found, however large"
+    on_few = "" if few is None else f", {_points(few).removesuffix('.0')} on few problems"
+    return f"minimum detectable effect {_points(even).removesuffix('.0')} points if spread evenly{on_few}"
 
 
 def _evidence(result: PairResult) -> str:
     """Intervals, p-values and the number of problems."""
     worse = result.verdict == "worse" and result.decided_by != "problems"
-    data = counted(result.problems, "problem")
-    data += f" in {counted(result.units, 'cluster')}" if result.clustered else ""
+    data = _data(result)
     own = f"{_interval(result.ci_low, result.ci_high, result.confidence, worse)}, {_p(result.p_value)}"
     if result.p_changed is not None and result.decided_by != "problems":
         own += f" for the mean; {_changed(result)}"
@@ -224,6 +217,11 @@ def _evidence(result: PairResult) -> str:
     rate = ", false discovery rate" if result.correction != "holm" else ""
     adjusted = _interval(result.adjusted_ci_low, result.adjusted_ci_high, 1 - result.alpha, worse)
     return f"{own}; adjusted for {result.pairs:,} pairs{rate}: {adjusted}, {_p(result.p_adjusted)}; {data}"
+
+
+def _data(result: PairResult) -> str:
+    inside = f" in {counted(result.units, 'cluster')}" if result.clustered else ""
+    return counted(result.problems, "problem") + inside
 
 
 def _interval(low: float | None, high: float | None, confidence: float, worse: bool) -> str:

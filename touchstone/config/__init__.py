@@ -112,8 +112,7 @@ class ComparisonConfig(_Section):
     """Runs since the baseline that share `alpha`, so that the chance of any false `worse` among them is at most that
     ([every night](statistics.md#a-gate-that-looks-every-night)). 0 tests each run at `alpha` by itself."""
     relevant: float = Field(0.05, gt=0, le=1)
-    """Smallest difference in pass@1 that matters: the margin of `no relevant difference`. Data that could have
-    missed it is `underpowered`."""
+    """Smallest difference in pass@1 that matters: the margin of `no relevant difference`."""
     power: float = Field(0.8, gt=0, lt=1)
     """Probability of detecting the minimum detectable effect."""
     permutations: int = Field(20_000, ge=100, le=_MAX_REPLICATES)

@@ -121,7 +121,7 @@ def changed_p(pair: PairedOutcomes) -> tuple[float, float]:
     fell, rose = (int(pair.weights[changed].sum()) for changed in (tails.fell, tails.rose))
     chances, observed = (tails.rises, rose) if rose > fell else (tails.falls, fell)
     beyond = (
-        np.maximum(0, np.rint(many - np.dot(chance, pair.weights)))
+        np.maximum(0, np.rint(many - np.dot(chance, pair.weights)).astype(np.int64))
         for many, chance in ((rose, tails.rises), (fell, tails.falls))
     )
     return two_sided(poisson_binomial_tail(chances, pair.weights, observed)), float(mcnemar(*beyond))

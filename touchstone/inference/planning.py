@@ -142,31 +142,43 @@ def assumed_population(
     )
 
 
-def detectable(population: Population, problems: Integers, attempts: Integers, goal: Goal) -> Floats:
-    """The smallest difference that each design finds with the goal's power; NaN if none."""
+def detectable(
+    population: Population, problems: Integers, attempts: Integers, goal: Goal, *, on_few: bool = False
+) -> Floats:
+    """The smallest difference that each design finds with the goal's power, spread evenly or also `on_few` problems.
+
+    NaN if there is none.
+    """
     moments = population.design(problems, attempts)
-    effects, _ = minimum_detectable_effects(moments, goal.alpha, goal.power, 1 - goal.alpha, population.estimated_from)
-    return effects
+    settings = (goal.alpha, goal.power, 1 - goal.alpha, population.estimated_from)
+    effects, _ = minimum_detectable_effects(moments, *settings)
+    return np.maximum(effects, minimum_detectable_effects(moments, *settings, on_few=True)[0]) if on_few else effects
 
 
-def problems_needed(population: Population, attempts: Sequence[int], goal: Goal) -> list[int | None]:
+def problems_needed(
+    population: Population, attempts: Sequence[int], goal: Goal, *, on_few: bool = False
+) -> list[int | None]:
     """The fewest problems with which each number of attempts per problem reaches the goal; None if no number does."""
     m = np.asarray(attempts, dtype=np.int64)
     fewest = max(units_needed(goal.alpha), math.ceil(FEWEST_UNITS * population.cluster_size))
     low, high = np.full(len(m), fewest - 1), np.full(len(m), MOST_PROBLEMS)
-    return _fewest(low, high, lambda problems: detectable(population, problems, m, goal), goal)
+    return _fewest(low, high, lambda problems: detectable(population, problems, m, goal, on_few=on_few), goal)
 
 
-def attempts_needed(population: Population, problems: int, goal: Goal) -> int | None:
+def attempts_needed(population: Population, problems: int, goal: Goal, *, on_few: bool = False) -> int | None:
     """The fewest attempts per problem with which so many problems reach the goal; None if no number does."""
     low, high = np.array([0]), np.array([MOST_ATTEMPTS])
-    return _fewest(low, high, lambda m: detectable(population, np.array([problems]), m, goal), goal)[0]
+    many = np.array([problems])
+    return _fewest(low, high, lambda m: detectable(population, many, m, goal, on_few=on_few), goal)[0]
 
 
-def detectable_at_best(population: Population, problems: int, goal: Goal) -> float | None:
+def detectable_at_best(population: Population, problems: int, goal: Goal, *, on_few: bool = False) -> float | None:
     """The difference that so many problems detect with unlimited attempts; None if there is none."""
-    (effect,) = detectable(population, np.array([problems]), np.array([MOST_ATTEMPTS]), goal)
-    return None if math.isnan(effect) else float(effect)
+    return _known(detectable(population, np.array([problems]), np.array([MOST_ATTEMPTS]), goal, on_few=on_few))
+
+
+def _known(effects: Floats) -> float | None:
+    return None if math.isnan(effects[0]) else float(effects[0])
 
 
 @dataclass(frozen=True)
@@ -189,7 +201,9 @@ class Costs:
 class Mix:
     """A number of attempts per problem and model, and the problems that it takes; None if no number is enough.
 
-    `total_attempts` are those of both models together; `detectable` is what the design finds with the goal's power.
+    They are enough for a difference on few problems, too; `problems_if_even` only if it is spread evenly.
+    `total_attempts` are those of both models together. `detectable` is what the design finds with the goal's power if
+    it is spread evenly, `detectable_on_few` wherever it is.
     """
 
     attempts_per_problem: int
@@ -199,14 +213,22 @@ class Mix:
     detectable: float | None = None
     reaches_goal: bool = False
     cheapest: bool = False
+    problems_if_even: int | None = None
+    detectable_on_few: float | None = None
 
 
 def mixes(
     population: Population, attempts: Sequence[int], goal: Goal, costs: Costs, problems: int | None = None
 ) -> list[Mix]:
     """Each number of attempts per problem with the problems that it takes, or with a fixed number of problems."""
-    many = [problems] * len(attempts) if problems is not None else problems_needed(population, attempts, goal)
-    found = [_mix(population, each, m, goal, costs) for m, each in zip(attempts, many, strict=True)]
+    if problems is not None:
+        many = even = [problems] * len(attempts)
+    else:
+        many, even = (problems_needed(population, attempts, goal, on_few=on_few) for on_few in (True, False))
+    found = [
+        replace(_mix(population, each, m, goal, costs), problems_if_even=fewer)
+        for m, each, fewer in zip(attempts, many, even, strict=True)
+    ]
     priced = [mix for mix in found if mix.reaches_goal and mix.cost_usd is not None]
     best = min(priced, key=lambda mix: (mix.cost_usd, mix.total_attempts), default=None)
     return [replace(mix, cheapest=mix is best) for mix in found]
@@ -215,10 +237,13 @@ def mixes(
 def _mix(population: Population, problems: int | None, attempts: int, goal: Goal, costs: Costs) -> Mix:
     if problems is None:
         return Mix(attempts, None)
-    (effect,) = detectable(population, np.array([problems]), np.array([attempts]), goal)
-    known = None if math.isnan(effect) else float(effect)
-    reaches = known is not None and known <= goal.effect
-    return Mix(attempts, problems, 2 * problems * attempts, costs.of(problems, attempts), known, reaches)
+    even, on_few = (
+        _known(detectable(population, np.array([problems]), np.array([attempts]), goal, on_few=on_few))
+        for on_few in (False, True)
+    )
+    reaches = on_few is not None and on_few <= goal.effect
+    total, cost = 2 * problems * attempts, costs.of(problems, attempts)
+    return Mix(attempts, problems, total, cost, even, reaches, detectable_on_few=on_few)
 
 
 def _fewest(low: Integers, high: Integers, effects: Callable[[Integers], Floats], goal: Goal) -> list[int | None]:

@@ -405,6 +405,7 @@ def routing(run: ReportedRun) -> ResultTable:
 _PAIR_COLUMNS = (
     *("model_a", "tier_a", "model_b", "tier_b", "verdict", "difference", "p_value", "p_adjusted", "pairs"),
     *("correction", "ci_low", "ci_high", "adjusted_ci_low", "adjusted_ci_high", "minimum_detectable_effect"),
+    "detectable_on_few",
     *("wins", "losses", "fell", "rose", "problems"),
 )
 
@@ -426,8 +427,11 @@ def pairs(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
         Column(f"adjusted {percent(1 - run.alpha)} CI", lambda row: Cell(interval(row, "adjusted_"))),
         figure("adjusted p", "p_adjusted", p_value),
     ]
-    effect = figure("min. detectable effect", "minimum_detectable_effect")
-    further = [*(adjusted if many > 1 else own), effect, *(own if many > 1 else [])]
+    effects = [
+        figure("min. detectable effect", "minimum_detectable_effect"),
+        figure("on few problems", "detectable_on_few"),
+    ]
+    further = [*(adjusted if many > 1 else own), *effects, *(own if many > 1 else [])]
     further += [count("wins"), count("losses"), *_changed(rows), count("problems")]
     depends = _what_verdicts_depend_on(run)
     columns = [
@@ -950,12 +954,14 @@ _FORMULAS = (
     (
         "verdict",
         "a two-sided paired test of the differences per problem, adjusted for all pairs; otherwise no relevant "
-        "difference (the adjusted interval lies within the margin), no evidence, or underpowered",
+        "difference (the adjusted interval lies within the margin), or inconclusive; a run and its baseline are also "
+        "tested by how many problems fell",
         "model_comparison",
     ),
     (
         "min. detectable effect",
-        "the smallest true difference that the test finds with the configured power at the adjusted level",
+        "the smallest true difference that the test finds with the configured power at the adjusted level, if it is "
+        "spread over all problems, and if it is on few of them",
         "model_comparison",
     ),
     ("composite score", "weighted mean of pass rate and judge's score per attempt; the tier's median", "tiers"),

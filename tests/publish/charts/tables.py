@@ -144,7 +144,7 @@ def model_comparison(models: Sequence[str]) -> pl.DataFrame:
             "p_adjusted": 0.01,
             "correction": "holm",
             "pairs": len(models) * (len(models) - 1) // 2,
-            "verdict": "no evidence" if abs(difference) < 0.1 else "better" if difference > 0 else "worse",
+            "verdict": "inconclusive" if abs(difference) < 0.1 else "better" if difference > 0 else "worse",
         }
 
     pairs = [row(first, second) for first, second in itertools.combinations(range(len(models)), 2)]

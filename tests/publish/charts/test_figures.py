@@ -119,7 +119,7 @@ def test_the_funnel_of_one_model() -> None:
 def test_verdicts_are_symmetric() -> None:
     drawn = spec("pairwise_verdicts", model_comparison(names(5)))
     verdicts = next(param["value"] for param in drawn["params"] if param["name"] == "pair_verdicts")
-    opposite = {"better": "worse", "worse": "better", "no evidence": "no evidence"}
+    opposite = {"better": "worse", "worse": "better", "inconclusive": "inconclusive"}
     matrix = {(cell["row"], cell["column"]): (verdicts[int(cell["v"])], cell["d"]) for cell in cells(drawn)}
     assert len(matrix) == 5 * 4
     for (row, column), (verdict, difference) in matrix.items():
@@ -219,7 +219,7 @@ def test_the_caption_states_the_confidence_level_of_the_run(name: str) -> None:
 
 @pytest.mark.parametrize(("reaches_goal", "said"), [(False, True), (True, False)])
 def test_a_plan_that_no_number_of_attempts_reaches_says_so(reaches_goal: bool, said: bool) -> None:
-    mixes = pl.LazyFrame({"attempts_per_problem": [1, 20], "problems": [164, 164], "detectable": [0.148, 0.071]})
+    mixes = pl.LazyFrame({"attempts_per_problem": [1, 20], "problems": 164, "detectable_on_few": [0.148, 0.071]})
     given = {"effect": 0.03, "power": 0.8, "cost_usd": None, "cheapest": False, "reaches_goal": reaches_goal}
     drawn = plan_tradeoff(mixes.with_columns(pl.lit(value).alias(name) for name, value in given.items()))
     assert ("No number of attempts shown is enough" in caption(drawn)) is said

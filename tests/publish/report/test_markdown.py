@@ -34,7 +34,7 @@ def test_a_large_run_is_cut_with_the_rest_stated(tmp_path: Path) -> None:
         write_results(
             tmp_path,
             pass_at_k=[figure(name, 0.5) for name in names],
-            model_comparison=[pair(names[0], name, "no evidence") for name in names[1:]],
+            model_comparison=[pair(names[0], name, "inconclusive") for name in names[1:]],
             regressions=cases,
             tiers=[{"model": name, "tier": name, "composite_median": 0.5} for name in names],
         )

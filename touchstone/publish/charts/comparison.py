@@ -6,15 +6,14 @@ import polars as pl
 
 from touchstone.publish.charts import NothingToDraw, frames, vega
 from touchstone.text import counted, visible
-from touchstone.vocabulary import VERDICTS
+from touchstone.vocabulary import FORMER_VERDICTS, VERDICTS
 
 _OPPOSITE: Final = {"better": "worse", "worse": "better"}
 SYMBOLS: Final = {
     "better": "▲",
     "worse": "▼",
     "no relevant difference": "=",
-    "no evidence": "·",
-    "underpowered": "?",
+    **dict.fromkeys(("inconclusive", *FORMER_VERDICTS), "·"),
 }
 _COMFORTABLE = 30
 
@@ -72,7 +71,7 @@ def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150, settings: pl.LazyF
 def _both_ways(pairs: pl.DataFrame) -> pl.DataFrame:
     """Two cells a pair: b against a as in the table, and a against b with the signs changed."""
     shared = [pl.col("p_adjusted").alias("p"), pl.col("problems").alias("n")]
-    verdict = pl.col("verdict")
+    verdict = pl.col("verdict").replace(dict.fromkeys(FORMER_VERDICTS, "inconclusive"))
     forth = pairs.select(
         pl.col("tier_b").alias("tier"),
         pl.col("b").alias("row"),
@@ -150,16 +149,14 @@ _COLOURS: Final = {
     "better": "#9CCBEC",
     "worse": "#E98A45",
     "no relevant difference": "#A6DCC9",
-    "no evidence": "#E8E8E8",
-    "underpowered": "#C4C4C4",
+    "inconclusive": "#E8E8E8",
 }
 # An equals sign and a dot as paths, for the verdicts that have no shape of Vega's.
 _SHAPES: Final = {
     "better": "triangle-up",
     "worse": "triangle-down",
     "no relevant difference": "M-.8,-.6h1.6v.4h-1.6zm0,.8h1.6v.4h-1.6z",
-    "no evidence": "M-.35,-.35h.7v.7h-.7z",
-    "underpowered": "cross",
+    "inconclusive": "M-.35,-.35h.7v.7h-.7z",
 }
 
 

@@ -18,12 +18,12 @@ from touchstone.publish.figures import number, percent
 from touchstone.publish.reported_run import ReportedRun, Row
 from touchstone.publish.result_tables import HALF_A_POINT, READING_WORDS
 from touchstone.text import counted, counted_of, some_of, visible
-from touchstone.vocabulary import OPEN_VERDICTS, STATIC_AGREEMENT, STATIC_FIDELITIES
+from touchstone.vocabulary import FORMER_VERDICTS, STATIC_AGREEMENT, STATIC_FIDELITIES
 
 _MOST_TIERS = 3
 _MOST_NAMES = 4
 _OPPOSITE = {"better": "worse", "worse": "better"}
-_OPEN = OPEN_VERDICTS
+_OPEN = ("inconclusive", *FORMER_VERDICTS)
 _MOST_NAMED = 3
 _PAIR = ["kind", "model_a", "tier_a", "model_b", "tier_b"]
 # Below this many independent units, a textbook calls a sample small.
@@ -276,7 +276,10 @@ def _reservations(run: ReportedRun, groups: dict[str, list[str]], pairs: Sequenc
         yield f"Any difference from {_some(groups['alike'])} is smaller than {margin} points ({interval})."
     open_pairs = [row for row in pairs if row["verdict"] in _OPEN]
     short = [row for row in open_pairs if row["units_needed"] is not None]
-    effects = [row["minimum_detectable_effect"] for row in open_pairs if row["minimum_detectable_effect"] is not None]
+    effects, on_few = (
+        [row[name] for row in open_pairs if row.get(name) is not None]
+        for name in ("minimum_detectable_effect", "detectable_on_few")
+    )
     if short:
         clustered = short[0]["ci_units"] < short[0]["problems"]
         shortage = describe_shortage(
@@ -288,16 +291,19 @@ def _reservations(run: ReportedRun, groups: dict[str, list[str]], pairs: Sequenc
         )
         yield f"There is too little data: {shortage}."
     elif effects:
-        yield f"These data would show a difference of {_points(min(effects), max(effects))} or more."
+        power = run.settings.get("comparison.power", 0.8)
+        often = "four times in five" if power == 0.8 else f"with probability {power:g}"
+        few = f"; on few problems, one of {_points(on_few)}" if on_few else "; less often if it sits on few problems"
+        yield f"These data would find a difference of {_points(effects)} {often} if it is spread evenly{few}."
     if groups["uncompared"]:
         baseline = run.settings.get("comparison.baseline_model")
         why = f": all are compared with {baseline} instead" if baseline else ""
         yield f"It was not compared with {_some(groups['uncompared'])}{why}."
 
 
-def _points(low: float, high: float) -> str:
-    ends = [f"{100 * value:.1f}" for value in (low, high)]
-    return f"{ends[0]} points" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} points, depending on the pair,"
+def _points(effects: Sequence[float]) -> str:
+    ends = [f"{100 * value:.1f}" for value in (min(effects), max(effects))]
+    return f"{ends[0]} points" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]} points (by pair)"
 
 
 def _every(models: Sequence[str]) -> str:
@@ -355,6 +361,9 @@ def _sides(rows: pl.DataFrame, run: ReportedRun) -> str:
         f"{row['model']} {row['tier']}" if run.has_tiers else row["model"]
         for row in rows.sort("difference").iter_rows(named=True)
     ]
+    if "problems" in rows["decided_by"]:
+        changed = "fell" if rows["verdict"][0] == "worse" else "rose"
+        return f"{_some(named)} ({counted(rows[changed].sum(), 'problem')} {changed})"
     by = [f"{value:.1f}" for value in sorted(100 * abs(value) for value in rows["difference"])]
     sizes = f" (by {by[0]} points)" if len(by) == 1 else f" (by {by[0]} to {by[-1]} points)"
     return _some(named) + sizes
