@@ -33,7 +33,7 @@ def test_the_regression_that_is_put_in_is_found_and_stops_the_run(tmp_path: Path
     report = (folder / "results" / "comparison.md").read_text().replace("\\", "")
     page = " ".join((PROJECT / "docs" / "comparing.md").read_text().replace("\n> ", "\n").split())
     worse = message.partition(";")[0]
-    assert worse.startswith("cedar-coder T0: this run is worse than the baseline by ") and worse in page
+    assert worse.startswith("cedar-coder T0: this run is worse than the baseline: ") and worse in page
     assert report.splitlines()[0] in page and report.splitlines()[4] in page
     (counts,) = re.findall(r"\*\*\d+ regressions .*?\*\*", report)
     assert counts in page

@@ -59,7 +59,7 @@ def test_too_few_attempts_leave_the_whole_level_to_the_mean(attempts: int) -> No
 def test_both_tests_share_the_level() -> None:
     counts, p_values, sign_p = np.array([9, 9, 0]), np.array([1e-4, 1e-4, np.nan]), np.array([1e-5, 0.2, np.nan])
     changed = ChangedProblems(counts, counts, p_values, sign_p)
-    expected = [1e-4 / SHARE, 0.2, 0.02 / (1 - SHARE)]
+    expected = [1e-4 / SHARE, 0.5 / (1 - SHARE), 0.02 / (1 - SHARE)]
     assert changed.combined(np.array([0.5, 0.5, 0.02])) == pytest.approx(expected)
 
 

@@ -267,6 +267,8 @@ def _markdown(comparison: ComparisonReport) -> str:
     if comparison.models:
         blocks.append(_markdown_table(model_section(comparison)))
         level = f"{100 * comparison.confidence:g}% confidence intervals"
+        if (of_look := comparison.models[0].get("level")) is not None:
+            level += f" ({100 * (1 - of_look):.6g}% for all differences together)"
         cases = (
             ""
             if comparison.score == "pass_rate"

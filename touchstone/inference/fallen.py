@@ -34,6 +34,9 @@ from touchstone.inference.tails import MAX_LATTICE_SUM, DiscreteTerms, lattice_t
 # The p-value at which a problem fell or rose, and the share of the level that their number is tested at.
 LEVEL = 0.01
 SHARE = 0.2
+# The sign test only says which way it went, so it has this level however small the share of alpha: half a dozen broken
+# problems are no doubt, but their sign test cannot reach the level of one of many looks.
+SIGN_LEVEL = 0.05
 # Fisher's p-values are computed with a relative error far below this.
 _ROUNDING = 1e-9
 _MOST_COUNTED = 2**20
@@ -60,7 +63,7 @@ class ChangedProblems:
         """The p-values of both tests together: at most alpha if either is at most its share of alpha."""
         if not self.share:
             return p_of_mean
-        changed = np.maximum(self.p_values / self.share, self.sign_p)
+        changed = np.where(self.sign_p <= SIGN_LEVEL, self.p_values / self.share, 1.0)
         return np.minimum(1.0, np.fmin(p_of_mean / (1 - self.share), changed))
 
 
