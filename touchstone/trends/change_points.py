@@ -18,7 +18,7 @@ import numpy as np
 NIGHTS_PER_FALSE_ALARM = 365
 # Prior degrees of freedom of the known standard error.
 _PRIOR = 4
-# Nights on either side of a change: a level is held for more than one, so that a single odd night is not two changes.
+# Nights on either side of a change: one odd night is less often taken for two changes, and heavy tails matter less.
 _LEAST = 2
 # Nights after the alarm that still move the estimated place of the change.
 _SETTLING = 10
