@@ -182,6 +182,7 @@ class Evaluation:
             "settings": settings,
             "audit_flags": self.pass_audit.audit_flags,
             "baseline_verdicts": self.gate.baseline_verdicts,
+            "sequential_verdicts": self.gate.sequential_verdicts,
             "comparability": self.gate.comparability,
             "regressions": self.gate.regressions,
             "regression_counts": self.gate.regression_counts,

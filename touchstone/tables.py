@@ -175,7 +175,8 @@ PAIR_SETTINGS = (
 # The fields of a paired comparison, after those that name and measure the two sides.
 _COMPARISON = (
     " difference ci_low ci_high ci_method ci_units test p_value p_adjusted correction pairs adjusted_ci_low "
-    "adjusted_ci_high adjusted_ci_method adjusted_confidence wins losses ties effect_size minimum_detectable_effect "
+    "adjusted_ci_high adjusted_ci_method adjusted_confidence wins losses ties fell rose effect_size "
+    "minimum_detectable_effect "
     "units_needed verdict sentence"
 )
 _COMPARISON_FIELDS = {
@@ -800,11 +801,11 @@ _FIGURES = [
             "model tier baseline problems only_baseline only_current rate_baseline rate_baseline_ci_low "
             "rate_baseline_ci_high rate_current rate_current_ci_low rate_current_ci_high"
             + _COMPARISON
-            + " holds_if_undecided",
+            + " p_changed decided_by holds_if_undecided look looks level",
             **_COMPARISON_FIELDS,
             interval_of="difference",
             difference="Mean over shared problems of this run minus the baseline.",
-            p_adjusted="p_value adjusted for the comparisons of all models and tiers.",
+            p_adjusted="p_value and p_changed together, adjusted for the comparisons of all models and tiers.",
             wins="Shared problems on which this run passes more often.",
             losses="Shared problems on which this run passes less often.",
             verdict=f"Verdict on this run: {', '.join(VERDICTS)}.",
@@ -813,6 +814,27 @@ _FIGURES = [
         code=("touchstone.comparison.gate",),
         against_baseline=True,
         reads=("attempt_scores", "problems"),
+        settings=("comparison.looks", *PAIR_SETTINGS),
+        in_snapshots=False,
+    ),
+    _comparison(
+        "sequential_verdicts",
+        "The verdicts of every run since the pinned baseline, each at the level of its look; empty without a budget.",
+        "model, tier and look whose snapshot is there",
+        _fields(
+            "model tier look looks level baseline snapshot problems difference p_value p_changed p_adjusted verdict",
+            look=count("Which run since the baseline; one that is missing left no snapshot."),
+            looks=count("Looks that the budget covers."),
+            snapshot=text("Snapshot of that run; null for the run that made this table."),
+            problems=count("Problems decided on both sides."),
+            difference="Mean over shared problems of that run minus the baseline.",
+            p_adjusted="p_value and p_changed together, adjusted for the comparisons of all models and tiers.",
+            verdict=f"Verdict on that run: {', '.join(VERDICTS)}.",
+        ),
+        ("model", "tier", "look"),
+        code=("touchstone.comparison.gate",),
+        against_baseline=True,
+        reads=("baseline_verdicts",),
         settings=PAIR_SETTINGS,
         in_snapshots=False,
     ),
@@ -863,7 +885,7 @@ _FIGURES = [
         "model and tier of the run or of the pinned baseline",
         _fields(
             "model tier regressions expected_by_chance improvements unchanged new removed lost unscored "
-            "compared_by_pass_rate"
+            "compared_by_pass_rate p_regressions"
         ),
         _MODEL_TIER,
         code=("touchstone.comparison.gate",),

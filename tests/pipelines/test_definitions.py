@@ -121,6 +121,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "routing_policies": ["attempt_scores", "problem_scores", "problems"],
         "model_comparison": ["problem_pass_at_k", "problems"],
         "baseline_verdicts": ["attempt_scores", "problems"],
+        "sequential_verdicts": ["baseline_verdicts"],
         "comparability": ["attempt_scores", "outcomes", "problems", "settings", "source_settings", "sources"],
         "registered_plan": ["model_comparison", "problem_pass_at_k", "problems"],
         "regressions": ["attempt_scores", "problems"],
@@ -137,7 +138,6 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         "verdict_readings": ["audit_flags", "model_comparison", "outcomes", "problem_scores", "problems"],
         "history": [
             "audited_leaderboard",
-            "baseline_verdicts",
             "comparability",
             "contamination",
             "cross_tier",
@@ -159,6 +159,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
             "routing_policies",
             "rulings",
             "run_scores",
+            "sequential_verdicts",
             "slices",
             "test_strength",
             "validator_variance",

@@ -23,6 +23,7 @@ HEADER = "oid,iteration_id,plausible_fix\n"
 _EMPTY_HERE = (
     "history",
     "baseline_verdicts",
+    "sequential_verdicts",
     "regression_counts",
     "slices",
     "validator_variance",

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.audit.problem_sentences import problem_sentences
-from touchstone.comparison.verdicts import describe_shortage
+from touchstone.comparison.verdicts import Look, describe_shortage
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import (
@@ -407,7 +407,7 @@ def routing(run: ReportedRun) -> ResultTable:
 _PAIR_COLUMNS = (
     *("model_a", "tier_a", "model_b", "tier_b", "verdict", "difference", "p_value", "p_adjusted", "pairs"),
     *("correction", "ci_low", "ci_high", "adjusted_ci_low", "adjusted_ci_high", "minimum_detectable_effect"),
-    *("wins", "losses", "problems"),
+    *("wins", "losses", "fell", "rose", "problems"),
 )
 
 
@@ -430,7 +430,7 @@ def pairs(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
     ]
     effect = figure("min. detectable effect", "minimum_detectable_effect")
     further = [*(adjusted if many > 1 else own), effect, *(own if many > 1 else [])]
-    further += [count("wins"), count("losses"), count("problems")]
+    further += [count("wins"), count("losses"), *_changed(rows), count("problems")]
     depends = _what_verdicts_depend_on(run)
     columns = [
         Column("model", _side_of_pair(run, "b"), "name"),
@@ -500,6 +500,14 @@ def _pair_notes(run: ReportedRun, many: int) -> list[str]:
     ]
 
 
+def _changed(rows: pl.DataFrame) -> list[Column]:
+    """Problems that fell and rose beyond chance, if attempts are enough to tell."""
+    possible = rows.select(pl.any_horizontal(pl.col("fell", "rose") > 0).any()).item()
+    tested = "p_changed" in rows.columns and rows["p_changed"].count() > 0
+    of_test = [figure("p of that", "p_changed", p_value)] if tested else []
+    return [count("fell"), count("rose"), *of_test] if possible or tested else []
+
+
 def baseline_verdicts(run: ReportedRun) -> ResultTable:
     """Every model against its pinned baseline."""
     rows = run.table("baseline_verdicts").sort("p_adjusted", "model", "tier", nulls_last=True)
@@ -512,9 +520,11 @@ def baseline_verdicts(run: ReportedRun) -> ResultTable:
         Column("adjusted CI", lambda row: Cell(interval(row, "adjusted_"))),
         figure("adjusted p", "p_adjusted", p_value),
         count("problems"),
+        *_changed(rows),
     ]
-    baseline = f" {visible(rows['baseline'][0])}" if rows.height else ""
-    title = f"This run against the baseline{baseline}, with {percent(1 - run.alpha)} confidence intervals"
+    title = "This run against the baseline"
+    for baseline, *look in rows.head(1).select("baseline", "look", "looks", "level").iter_rows():
+        title += f" {visible(baseline)}, {Look(*look)}, with {percent(1 - look[-1])} confidence intervals"
     return ResultTable("verdicts-table", title, columns, rows, "baseline_verdicts")
 
 

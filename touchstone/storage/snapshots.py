@@ -4,6 +4,7 @@
 snapshots/<id>/tables/<table>/*.parquet   hard links to the run's tables, without the texts of fixes
 snapshots/<id>/manifest.json              time, settings, input hashes and versions
 snapshots/<id>/figures.parquet            its figures per model and tier in long form, for the table `history`
+snapshots/<id>/look-*.parquet             its verdicts against a baseline, for the table `sequential_verdicts`
 snapshots/pins.json                       pinned names
 ```
 
@@ -42,7 +43,7 @@ RESERVED = ("latest", "previous")
 PINS = "pins.json"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 # Tables whose parts are made from input files.
-_READ_FROM_FILES = ("problems", "attempts", "rulings")
+READ_FROM_FILES = ("problems", "attempts", "rulings")
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def create_snapshot(store: "Store", settings: Mapping[str, Any], validation: "pl
         made_at=time.strftime(_TIME, time.gmtime(now)),
         fingerprint=fingerprint,
         config_hash=config_hash,
-        inputs=store.inputs(*_READ_FROM_FILES),
+        inputs=store.inputs(*READ_FROM_FILES),
         versions=_versions(validation),
         rows=rows,
         validation=validation.to_dicts(),
