@@ -38,8 +38,9 @@ class ChangePoint:
 def change_points(values: Sequence[float], errors: Sequence[float], levels: Sequence[float]) -> list[ChangePoint]:
     """The changes in a series of independent nights with their standard errors; `levels` are those of the tests.
 
-    >>> change_points([0.6, 0.62] * 5 + [0.5, 0.52], [0.02] * 12, [1e-3] * 12)
-    [ChangePoint(at=10, seen=11, p_value=0.00...)]
+    >>> found = change_points([0.6, 0.62] * 5 + [0.5, 0.52], [0.02] * 12, [1e-3] * 12)
+    >>> [(change.at, change.seen) for change in found]
+    [(10, 11)]
     """
     series, known, alpha = (np.asarray(each, float) for each in (values, errors, levels))
     found: list[ChangePoint] = []
