@@ -157,7 +157,7 @@ def sparkline(values: Sequence[float | None], gaps: Sequence[bool], most: int = 
     blocks = "▁▂▃▄▅▆▇█"
     steps = [None if value is None else round(7 * (value - low) / ((high - low) or 1)) for value in shown]
     drawn = ["·" if step is None else blocks[step] for step in steps]
-    return "".join(f" {block}" if gap else block for block, gap in zip(drawn, gaps[-most:], strict=True))
+    return "".join(f" {block}" if gap else block for block, gap in zip(drawn, gaps[-most:], strict=True)).lstrip()
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ from touchstone.names import check_name
 from touchstone.regular_files import read_json
 from touchstone.storage.files import link_or_copy, replacing
 from touchstone.storage.store import digest
+from touchstone.text import some_of
 from touchstone.vocabulary import VERSION
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ class Snapshot:
     """A frozen run. `fingerprint` is the same for two runs that made the same tables.
 
     `inputs` has the SHA-256 of every file as read, by name, with the problems file as `problems`; `attempts` the digest
-    of those of each model. `validation` lists the validators that decided the outcomes, `settings` has what the results
-    depend on, by dotted key as JSON. A manifest may lack fields or have unknown ones if another version wrote it.
+    of those of each model, `model_versions` what its files call it (`llm_name`). `validation` lists the validators that
+    decided the outcomes, `settings` has what the results depend on, by dotted key as JSON. A manifest may lack fields
+    or have unknown ones if another version wrote it.
     """
 
     id: str
@@ -65,6 +67,7 @@ class Snapshot:
     validation: Sequence[Mapping[str, str | None]] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     attempts: Mapping[str, str] = field(default_factory=dict)
+    model_versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tables(self) -> Path:
@@ -104,6 +107,7 @@ def create_snapshot(store: "Store", settings: Mapping[str, Any], validation: "pl
         validation=validation.to_dicts(),
         settings=dict(_flat(settings)),
         attempts={model: digest(dict(part.inputs)) for model, part in store.all_parts("attempts").items()},
+        model_versions=dict(_model_versions(store)),
     )
     manifest = {name: value for name, value in asdict(made).items() if name != "folder"}
     (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True))
@@ -148,6 +152,16 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield from _flat(value, f"{prefix}{name}.")
         else:
             yield prefix + name, json.dumps(value, sort_keys=True)
+
+
+def _model_versions(store: "Store") -> Iterator[tuple[str, str]]:
+    import polars as pl
+
+    for model, part in store.all_parts("attempts").items():
+        rows = pl.scan_parquet(part.path, glob=False)
+        if "llm_name" in rows.collect_schema():
+            names = rows.select(pl.col("llm_name").drop_nulls().unique().sort()).collect(engine="streaming")["llm_name"]
+            yield model, some_of(names.to_list())
 
 
 def _versions(validation: "pl.DataFrame") -> dict[str, str]:
@@ -239,6 +253,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "validation": (list, dict, str, type(None)),
     "settings": (dict, str),
     "attempts": (dict, str),
+    "model_versions": (dict, str),
 }
 
 

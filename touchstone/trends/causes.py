@@ -87,17 +87,21 @@ def _validators(before: Snapshot, after: Snapshot, model: str | None) -> Iterato
 
 def _stated(before: Snapshot, after: Snapshot, model: str | None) -> Iterator[Cause]:
     """What the files state about how a model was run, such as its version."""
+    for name in sorted(before.model_versions.keys() & after.model_versions.keys()):
+        old, new = (visible(each.model_versions[name]) for each in (before, after))
+        if old != new and model in (None, name):
+            yield Cause("model", f"{visible(name)}: version {old} → {new}", grading=False)
     columns = ["model", "dimension", "setting", "value"]
     if not (before.rows.get("source_settings") and after.rows.get("source_settings")):
         return
-    old, new = (
+    was_stated, is_stated = (
         _read(each, "source_settings", columns)
         .filter(pl.lit(True) if model is None else pl.col("model") == model)
         .group_by(columns[:3])
         .agg(pl.col("value").unique().sort())
         for each in (before, after)
     )
-    both = old.join(new, on=columns[:3]).filter(pl.col("value") != pl.col("value_right")).sort(columns[:3])
+    both = was_stated.join(is_stated, on=columns[:3]).filter(pl.col("value") != pl.col("value_right")).sort(columns[:3])
     for name, dimension, setting, was, now in both.iter_rows():
         values = " → ".join(visible(some_of(each, _MOST_NAMED)) for each in (was, now))
         grading = dimension in ("problems", "scorer", "validator", "limits")

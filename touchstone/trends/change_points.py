@@ -18,7 +18,7 @@ import numpy as np
 NIGHTS_PER_FALSE_ALARM = 365
 # Prior degrees of freedom of the known standard error.
 _PRIOR = 4
-# Nights on either side of a change: a level is held for more than one, so that a single odd night is not two changes.
+# Nights on either side of a change: one odd night is less often taken for two changes, and heavy tails matter less.
 _LEAST = 2
 # Nights after the alarm that still move the estimated place of the change.
 _SETTLING = 10
@@ -38,8 +38,9 @@ class ChangePoint:
 def change_points(values: Sequence[float], errors: Sequence[float], levels: Sequence[float]) -> list[ChangePoint]:
     """The changes in a series of independent nights with their standard errors; `levels` are those of the tests.
 
-    >>> change_points([0.6, 0.62] * 5 + [0.5, 0.52], [0.02] * 12, [1e-3] * 12)
-    [ChangePoint(at=10, seen=11, p_value=0.00...)]
+    >>> found = change_points([0.6, 0.62] * 5 + [0.5, 0.52], [0.02] * 12, [1e-3] * 12)
+    >>> [(change.at, change.seen) for change in found]
+    [(10, 11)]
     """
     series, known, alpha = (np.asarray(each, float) for each in (values, errors, levels))
     found: list[ChangePoint] = []
