@@ -91,6 +91,12 @@ def _flags(audit_flags: "pl.LazyFrame") -> Figures:
     return {f"rule_{rule}": flags for rule, flags in counts.iter_rows()}
 
 
+def _changes(change_points: "pl.LazyFrame") -> Figures:
+    import polars as pl
+
+    return change_points.select(change_points=pl.len(), falls=(pl.col("difference") < 0).sum()).collect().to_dicts()[0]
+
+
 FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "sources": _files,
     "quarantine": _kinds,
@@ -115,6 +121,7 @@ FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "contamination": plotted(["model", "tier", "column"], ["difference"]),
     "reference_overlap": plotted(["model", "tier"], ["overlap_passed", "overlap_failed"]),
     "audit_flags": _flags,
+    "change_points": _changes,
     "pass_audit": plotted(["model", "tier"], ["flagged", "worth_a_look"]),
 }
 

@@ -28,6 +28,8 @@ PUBLISHED_IN_ORDER = (
     "summary_pass_at_k",
     "model_csvs",
     "history",
+    "trends",
+    "change_points",
     "problem_history",
     "run_log",
     "report",
@@ -97,9 +99,11 @@ class FileAsset:
 FILES = {
     "summary_pass_at_k": FileAsset({"csv"}, ("pass_at_k",), make_summary),
     "model_csvs": FileAsset({"csv"}, ("outcomes", "pass_at_k"), make_csvs),
-    "report": FileAsset({"html"}, ("problem_history",), make_report),
+    "report": FileAsset({"html"}, ("problem_history", "change_points"), make_report),
     "warehouse": FileAsset(
-        {"duckdb", "parquet"}, ("problem_history", "summary_pass_at_k", "model_csvs", "report"), publish
+        {"duckdb", "parquet"},
+        ("problem_history", "change_points", "summary_pass_at_k", "model_csvs", "report"),
+        publish,
     ),
 }
 

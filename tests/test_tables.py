@@ -103,7 +103,9 @@ def test_an_edit_changes_the_version_of_the_tables_behind_it_alone(monkeypatch: 
     monkeypatch.setattr(code_version, "_content", lambda module: "edited" if module == edited else original(module))
     changed = {name for name in TABLES if table_code_version(name) != before[name]}
     table_code_version.cache_clear()
-    assert changed == {"baseline_verdicts", "comparability", "regressions", "regression_counts"}
+    of_snapshots = {"trends", "change_points"}
+    against = {"baseline_verdicts", "sequential_verdicts", "comparability", "regressions", "regression_counts"}
+    assert changed == against | of_snapshots
 
 
 def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_warehouse(
@@ -120,7 +122,7 @@ def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_ware
 
 def test_a_setting_that_does_not_matter_makes_nothing_again(evaluated: Folder) -> None:
     folder = evaluated
-    folder.configure(comparison={"on_worse": "warn"})
+    folder.configure(comparison={"on_worse": "fail"})
     outcome = run(Evaluation(load_config(folder.config)))
     made = {path.parent.name for path in folder.output.glob(".store/draft/tables/*/*.parquet")}
     assert made == set(TABLES)

@@ -159,6 +159,8 @@ class Evaluation:
             "validated_fixes": lambda: self.validation.validated_fixes(),
             "mutants": lambda: self._write_mutants(),
             "history": lambda: self.publish.history(),
+            "trends": lambda: self.publish.trends(),
+            "change_points": lambda: self.publish.change_points(),
             "problem_history": lambda: self.publish.problem_history(),
             "run_log": lambda: self.publish.run_log(),
         }
@@ -180,6 +182,7 @@ class Evaluation:
             "settings": settings,
             "audit_flags": self.pass_audit.audit_flags,
             "baseline_verdicts": self.gate.baseline_verdicts,
+            "sequential_verdicts": self.gate.sequential_verdicts,
             "comparability": self.gate.comparability,
             "regressions": self.gate.regressions,
             "regression_counts": self.gate.regression_counts,

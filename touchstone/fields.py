@@ -492,6 +492,9 @@ FIELDS: dict[str, Field] = {
     "difference": difference("Mean over shared problems of b minus a."),
     "p_value": share("Two-sided p-value of the test, not adjusted."),
     "p_adjusted": share("p_value adjusted for multiple comparisons."),
+    "look": count("Which run since the baseline this is; null without a budget of looks.", nullable=True),
+    "looks": count("Looks that the budget covers; null without one.", nullable=True),
+    "level": share("p_adjusted up to this is `better` or `worse`: the part of comparison.alpha for this look."),
     "correction": text("Adjustment method: holm, or benjamini-yekutieli (false discovery rate).", nullable=False),
     "pairs": count("Number of comparisons adjusted for."),
     "adjusted_ci_low": difference(
@@ -503,6 +506,12 @@ FIELDS: dict[str, Field] = {
     "wins": count("Shared problems on which b passes more often."),
     "losses": count("Shared problems on which b passes less often."),
     "ties": count("Shared problems on which both pass equally often."),
+    "fell": count("Shared problems on which b passes less often beyond chance: Fisher's exact test, p ≤ 0.01."),
+    "rose": count("Shared problems on which b passes more often beyond chance, likewise."),
+    "p_changed": share(
+        "p-value of so many fallen (or risen) problems if none changed; null if no problem has enough attempts."
+    ),
+    "decided_by": text("Test that found a difference: of the mean, or of the problems that changed; null if none did."),
     "effect_size": figure("difference divided by the standard deviation of the differences per problem."),
     "minimum_detectable_effect": share(
         "Smallest true difference detectable with the configured power at the adjusted significance level."
@@ -528,6 +537,7 @@ FIELDS: dict[str, Field] = {
     ),
     "regressions": count("Cases whose score dropped by more than the threshold."),
     "expected_by_chance": figure("Regressions expected if no case has changed: the sum of chance_of_regression."),
+    "p_regressions": share("Probability of as many regressions or more if no case has changed."),
     "improvements": count("Cases whose score rose by more than the threshold."),
     "unchanged": count("Cases whose score changed by no more than the threshold."),
     "new": count("Cases that are not in the baseline."),
@@ -606,6 +616,20 @@ FIELDS: dict[str, Field] = {
     "made_at": text("When the run finished, in UTC.", nullable=False),
     "table": identifier("Table that the figure is from."),
     "item": text("Rest of the row's key: k, suite, run or metric; empty if there is none.", nullable=False),
+    "after_gap": flag(
+        "Whether runs are missing before: more than twice the usual time without any, or some without it."
+    ),
+    "same_attempts": flag("Whether the files of the model are those of the snapshot before; null if not known."),
+    "level": figure("Mean value over the snapshots between two change points.", infinite=True),
+    "pinned_as": text("Names that the snapshot was pinned as; null if none."),
+    "previous_snapshot": identifier("Last snapshot at the level before."),
+    "previous_made_at": text("When that run finished, in UTC.", nullable=False),
+    "before": figure("Mean value of the snapshots at the level before."),
+    "after": figure("Mean value of the snapshots at the new level."),
+    "nights_before": count("Snapshots at the level before.", least=1),
+    "nights_after": count("Snapshots at the new level.", least=1),
+    "seen_in": identifier("Snapshot in which the change was first seen."),
+    "changed": text("What else changed with that snapshot, by the manifests of both.", nullable=False),
     "step": count("Number of the step in its run.", least=1),
     "stage": identifier("Table that the step brought up to date, or `report` or `warehouse`."),
     "started": text("When the step began, in UTC.", nullable=False),

@@ -175,7 +175,8 @@ PAIR_SETTINGS = (
 # The fields of a paired comparison, after those that name and measure the two sides.
 _COMPARISON = (
     " difference ci_low ci_high ci_method ci_units test p_value p_adjusted correction pairs adjusted_ci_low "
-    "adjusted_ci_high adjusted_ci_method adjusted_confidence wins losses ties effect_size minimum_detectable_effect "
+    "adjusted_ci_high adjusted_ci_method adjusted_confidence wins losses ties fell rose effect_size "
+    "minimum_detectable_effect "
     "units_needed verdict sentence"
 )
 _COMPARISON_FIELDS = {
@@ -471,10 +472,11 @@ _FIGURES = [
         "Composite, code score, accuracy, grade, cost and cost of pass of every attempt.",
         "attempt",
         _fields(
-            "model tier oid iteration_id run_id suite classification pass_rate impl_rate cost_usd priced_as "
+            "model tier oid iteration_id run_id suite fix_sha classification pass_rate impl_rate cost_usd priced_as "
             "duration_seconds latency_ms total_tokens cost_of_pass composite_score code_score compilation_score "
             "test_score lint_score structure_score ran_tests lint_measured accuracy grade",
             suite=text("Suite of the attempt.", nullable=False),
+            fix_sha=text("First 16 digits of the SHA-256 of the fix; null if the file has none."),
             classification="Outcome class in the file; pass, timeout or fail if a validator decided otherwise.",
             pass_rate="1 if the attempt passed, 0 if it failed, null if undecided.",
             cost_usd="Cost as given, otherwise tokens times the model's price; null if neither is known.",
@@ -799,11 +801,11 @@ _FIGURES = [
             "model tier baseline problems only_baseline only_current rate_baseline rate_baseline_ci_low "
             "rate_baseline_ci_high rate_current rate_current_ci_low rate_current_ci_high"
             + _COMPARISON
-            + " holds_if_undecided",
+            + " p_changed decided_by holds_if_undecided look looks level",
             **_COMPARISON_FIELDS,
             interval_of="difference",
             difference="Mean over shared problems of this run minus the baseline.",
-            p_adjusted="p_value adjusted for the comparisons of all models and tiers.",
+            p_adjusted="p_value and p_changed together, adjusted for the comparisons of all models and tiers.",
             wins="Shared problems on which this run passes more often.",
             losses="Shared problems on which this run passes less often.",
             verdict=f"Verdict on this run: {', '.join(VERDICTS)}.",
@@ -812,6 +814,27 @@ _FIGURES = [
         code=("touchstone.comparison.gate",),
         against_baseline=True,
         reads=("attempt_scores", "problems"),
+        settings=("comparison.looks", *PAIR_SETTINGS),
+        in_snapshots=False,
+    ),
+    _comparison(
+        "sequential_verdicts",
+        "The verdicts of every run since the pinned baseline, each at the level of its look; empty without a budget.",
+        "model, tier and look whose snapshot is there",
+        _fields(
+            "model tier look looks level baseline snapshot problems difference p_value p_changed p_adjusted verdict",
+            look=count("Which run since the baseline; one that is missing left no snapshot."),
+            looks=count("Looks that the budget covers."),
+            snapshot=text("Snapshot of that run; null for the run that made this table."),
+            problems=count("Problems decided on both sides."),
+            difference="Mean over shared problems of that run minus the baseline.",
+            p_adjusted="p_value and p_changed together, adjusted for the comparisons of all models and tiers.",
+            verdict=f"Verdict on that run: {', '.join(VERDICTS)}.",
+        ),
+        ("model", "tier", "look"),
+        code=("touchstone.comparison.gate",),
+        against_baseline=True,
+        reads=("baseline_verdicts",),
         settings=PAIR_SETTINGS,
         in_snapshots=False,
     ),
@@ -862,7 +885,7 @@ _FIGURES = [
         "model and tier of the run or of the pinned baseline",
         _fields(
             "model tier regressions expected_by_chance improvements unchanged new removed lost unscored "
-            "compared_by_pass_rate"
+            "compared_by_pass_rate p_regressions"
         ),
         _MODEL_TIER,
         code=("touchstone.comparison.gate",),
@@ -1043,6 +1066,43 @@ _PUBLISHED = [
         ),
         ("snapshot", "table", "model", "tier", "item", "figure"),
         reads=tuple(table.name for table in _FIGURES if table.name not in _READ),
+        unique=False,
+    ),
+    _publish(
+        "trends",
+        "The headline figures of every snapshot with their intervals, as lines to draw.",
+        "snapshot and headline figure of a model and tier",
+        _fields(
+            "snapshot made_at table model tier item figure value ci_low ci_high n after_gap same_attempts level "
+            "pinned_as",
+            figure=identifier("Column of that table: pass_at_k, composite_median, overall_score or cost_of_pass."),
+            value=figure("Value of the figure; null if it is undefined.", infinite=True),
+            ci_low=figure("Lower end of the confidence interval of value.", infinite=True),
+            ci_high=figure("Upper end of the confidence interval of value.", infinite=True),
+            n=count("Problems behind the figure, or attempts; null if not known.", nullable=True),
+        ),
+        ("snapshot", "table", "model", "tier", "item", "figure"),
+        code=("touchstone.publish.stage", "touchstone.trends.series"),
+        reads=("history",),
+        unique=False,
+    ),
+    _publish(
+        "change_points",
+        "Where a headline figure changed its level, by how much, and what else changed there.",
+        "change of the level of a headline figure",
+        _fields(
+            "model tier table item figure snapshot made_at previous_snapshot previous_made_at before after difference "
+            "nights_before nights_after seen_in p_value same_attempts changed sentence",
+            figure=identifier("Column of that table: pass_at_k, composite_median, overall_score or cost_of_pass."),
+            snapshot=identifier("First snapshot at the new level."),
+            made_at=text("When its run finished, in UTC.", nullable=False),
+            difference=figure("after - before."),
+            p_value=share("Bound of the p-value when it was seen; 0 if the attempts are the same."),
+            sentence=text("The change in words.", nullable=False),
+        ),
+        ("model", "tier", "table", "item", "figure", "snapshot"),
+        code=("touchstone.publish.stage", "touchstone.trends.series"),
+        reads=("trends",),
         unique=False,
     ),
     _publish(

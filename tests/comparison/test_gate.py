@@ -91,7 +91,7 @@ def test_a_worse_model_stops_the_run_before_anything_is_published(
     message = failed(outcome)[GATE]
     assert message.startswith("m T0: this run is worse than the baseline by 66.7 points (95% CI ")
     assert (
-        "20 cases regressed (10.0 expected by chance alone), 0 improved" in message
+        "20 cases regressed, beyond chance (10.0 expected by chance alone), 0 improved" in message
         and "run again with --accept" in message
     )
     assert (held.output / "summary_pass_at_k.csv").read_bytes() == before
@@ -174,16 +174,23 @@ CASES = pl.DataFrame(
 )
 
 
+# One in 64 by chance.
+MORE_THAN_CHANCE = pl.concat([CASES.head(1)] * 6)
+
+
 @pytest.mark.parametrize(
     ("verdicts", "cases", "settings", "passed", "error"),
     [
         (VERDICTS, CASES, {"on_worse": "fail"}, False, True),
         (VERDICTS, CASES, {"on_worse": "ignore", "on_regression": "fail"}, False, True),
         (VERDICTS, CASES, {"on_worse": "fail", "on_regression": "fail"}, False, True),
-        (VERDICTS, CASES, {}, False, False),
+        (VERDICTS, CASES, {}, False, True),
+        (VERDICTS, CASES, {"on_worse": "warn"}, False, False),
         (VERDICTS, CASES, {"on_worse": "ignore", "on_regression": "ignore"}, True, False),
-        (VERDICTS.clear(), CASES, {"on_worse": "fail"}, False, False),
-        (VERDICTS.clear(), CASES, {"on_worse": "fail", "on_regression": "ignore"}, True, False),
+        (VERDICTS.clear(), CASES, {}, True, False),
+        (VERDICTS.clear(), MORE_THAN_CHANCE, {}, False, False),
+        (VERDICTS.clear(), MORE_THAN_CHANCE, {"on_regression": "ignore"}, True, False),
+        (VERDICTS.clear(), CASES.with_columns(kind=pl.lit("lost")), {}, False, False),
         (VERDICTS, CASES.clear(), {"on_worse": "ignore", "on_regression": "fail"}, True, False),
         (VERDICTS.clear(), CASES.clear(), {"on_worse": "fail", "on_regression": "fail"}, True, False),
     ],
@@ -239,6 +246,7 @@ def test_the_gate_says_what_rulings_and_undecided_attempts_do_to_its_verdict(hel
     lines = [json.dumps(row | {"reason": "r", "by": "me"}) for row in (*undecided, *passed)]
     (held.root / "fixes" / "rulings.jsonl").write_text("\n".join(lines))
     held.fixes("m", fixes(18))
+    held.configure(comparison={"on_worse": "fail", "looks": 0}, k_values=[1])
     outcome = evaluate(held)
     assert outcome.exit_code == 1
     message = failed(outcome)[GATE]

@@ -93,6 +93,22 @@ def test_a_relevant_loss_is_rarely_called_irrelevant(kind: str, problems: int, a
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("attempts", [5, 20, 100])
+@pytest.mark.parametrize("problems", [40, 75, 150, 400])
+@pytest.mark.parametrize("kind", ["all pass", "mixed", "polar"])
+def test_a_relevant_loss_on_few_problems_is_rarely_called_irrelevant(kind: str, problems: int, attempts: int) -> None:
+    """Each problem breaks with such a probability that the margin is lost; the others do not change."""
+    runs = 1000
+    generator = np.random.default_rng([problems, attempts, len(kind)])
+    law = {"all pass": (1e9, 1e-9), "mixed": (2, 1), "polar": (0.4, 0.2)}[kind]
+    before = generator.beta(*law, (runs, problems))
+    broken = generator.random((runs, problems)) < SETTINGS.relevant / (law[0] / sum(law))
+    wrong = share_of({"no relevant difference"}, drawn(before, np.where(broken, 0, before), attempts, problems))
+    print(f"{kind}, {problems} x {attempts}: {wrong:.4f}")
+    assert wrong <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / runs)
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("apart", [False, True])
 def test_clusters_raise_no_false_alarms(apart: bool) -> None:
     """Thirty clusters of four problems, at which both sides are alike, or each good or bad by its own luck."""

@@ -23,7 +23,7 @@ _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["tests.faults.preloaded"])
 NO_FAULT = Fault("none")
 # Tables whose rows name their snapshots, and so the time.
-_OF_SNAPSHOTS = ("history", "problem_history")
+_OF_SNAPSHOTS = ("history", "trends", "change_points", "problem_history")
 # It differs in every run, and the published table goes on after the warehouse was written.
 _RUN_LOG = "run_log"
 

@@ -3,7 +3,7 @@
 PANELS = {
     "Evaluate": ("run", "pass-at-k", "inspect-files", "import", "init", "synth"),
     "Look at results": ("report", "site", "explore", "audit", "show", "rule", "sql", "tables", "chart", "export"),
-    "Compare": ("compare", "snapshots", "plan"),
+    "Compare": ("compare", "snapshots", "history", "blame", "plan"),
     "Validate fixes": ("validate", "validators", "environments", "cache"),
     "Operate": ("ui", "workers", "doctor"),
 }
@@ -45,6 +45,8 @@ EXAMPLES = {
     "snapshots list": ("touchstone snapshots list --data results",),
     "snapshots pin": ("touchstone snapshots pin latest baseline",),
     "snapshots prune": ("touchstone snapshots prune --keep 20",),
+    "history": ("touchstone history", "touchstone history --data results --json"),
+    "blame": ("touchstone blame --from baseline --to latest",),
     "plan": ("touchstone plan --detect 3%", "touchstone plan --detect 0.03 --rate 0.6 --icc 0.5"),
     "validate": ("touchstone validate --problem tf-014 --fix fixed.tf",),
     "validators": ("touchstone validators",),

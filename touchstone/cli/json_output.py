@@ -59,9 +59,9 @@ def run_document(
 
 def snapshots_document(snapshots: "Iterable[Snapshot]", pins: Mapping[str, str]) -> list[dict[str, object]]:
     """Snapshots, newest first."""
-    kept = ("id", "made_at", "fingerprint", "config_hash", "inputs", "versions", "rows", "validation")
+    names = "id made_at fingerprint config_hash inputs versions rows validation settings attempts model_versions"
     return [
-        {name: getattr(snapshot, name) for name in kept}
+        {name: getattr(snapshot, name) for name in names.split()}
         | {"pinned_as": sorted(pin for pin, identity in pins.items() if identity == snapshot.id)}
         for snapshot in snapshots
     ]

@@ -106,7 +106,7 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     cases = changed_cases(before, after, options)
     if cases.is_empty():
         raise TouchstoneError("nothing to compare: neither input has the requested models and tiers")
-    results = compare_models(before, after, options, settings)
+    results = compare_models(before, after, options, replace(settings, same_model=single is None))
     sentences = ((result.verdict, *key, sentence(result, "baseline", "current")) for key, result in results.items())
     remarks = validation_remarks(before, after, options)
     unjudged = [key for key in _in_both(before, after, options) if key not in results]

@@ -11,7 +11,7 @@ own interval.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,7 @@ import polars as pl
 from touchstone.comparison.verdicts import PairResult, verdicts
 from touchstone.inference.arrays import Booleans, Floats, Integers, Texts
 from touchstone.inference.detectable import effect_sizes, minimum_detectable_effects, units_needed
+from touchstone.inference.fallen import ChangedProblems, changed_problems
 from touchstone.inference.multiplicity import (
     Correction,
     Family,
@@ -40,10 +41,15 @@ from touchstone.inference.saddlepoints import attempt_kinds
 # With many pairs the correction requires a small p, which too few random sign flips could never reach.
 _DRAWS_PER_LEVEL = 10
 
+T = TypeVar("T", PairedTests, ChangedProblems)
+
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """How to compare. `relevant` is the smallest difference of pass@1 that matters to the user."""
+    """How to compare. `relevant` is the smallest difference of pass@1 that matters to the user.
+
+    `same_model`: the sides are one model at two times, so that a problem at which they differ has changed.
+    """
 
     alpha: float = 0.05
     relevant: float = 0.05
@@ -53,6 +59,7 @@ class ComparisonSettings:
     confidence: float = 0.95
     family: Family = "all"
     baseline_model: str | None = None
+    same_model: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,17 +91,18 @@ def compare_family(
     lists = [each.selected(here) for each, here in _split(lists, testable)]
     rule = correction_for(int(testable.sum()), settings.alpha, settings.family)
     draws = max(settings.permutations, math.ceil(_DRAWS_PER_LEVEL / rule.test_level))
-    moments, approximate = _measure(lists, draws, settings.seed, advance)
-    tests, p_values = _decided_tests(lists, approximate, settings, draws)
+    moments, approximate, changed = _measure(lists, draws, settings, advance)
+    tests, p_values = _decided_tests(lists, approximate, changed, settings, draws)
     if settings.family == "fdr":
         # The level that this correction requires of a pair depends on the p-values of the others.
-        found = count_rejections(p_values, settings.alpha, settings.family)
+        found = count_rejections(changed.combined(p_values), settings.alpha, settings.family)
         rule = correction_for(rule.pairs, settings.alpha, settings.family, found)
-    measured = _figures(moments, settings, rule) | _decisions(moments, p_values, settings, rule)
+    measured = _figures(moments, settings, rule, changed) | _decisions(moments, p_values, changed, settings, rule)
     measured |= {"test": tests, "p_value": p_values}
+    measured |= {"fell": changed.fell, "rose": changed.rose, "p_changed": changed.p_values}
     columns = {name: _spread(column, testable) for name, column in measured.items()}
     columns["verdict"] = verdicts(
-        columns["difference"],
+        np.where(columns["decided_by"] == "problems", columns["rose"] - columns["fell"], columns["difference"]),
         columns["p_adjusted"],
         (columns["adjusted_ci_low"], columns["adjusted_ci_high"]),
         columns["minimum_detectable_effect"],
@@ -119,19 +127,25 @@ def pair_results(results: pl.DataFrame) -> Iterator[PairResult]:
 
 
 def _measure(
-    lists: Sequence[PairList], draws: int, seed: int, advance: Callable[[int], None] | None
-) -> tuple[PairMoments, PairedTests]:
+    lists: Sequence[PairList], draws: int, settings: ComparisonSettings, advance: Callable[[int], None] | None
+) -> tuple[PairMoments, PairedTests, ChangedProblems]:
     """The moments and the tests of pairs, in their order: all that does not depend on other pairs."""
-    moments, tests = [], []
+    moments, tests, changed = [], [], []
     for each in lists:
         kinds = attempt_kinds(each.matrix)
         for chunk in pair_chunks(each.matrix, each.first, each.second):
             moments.append(pair_moments(chunk))
-            tests.append(paired_tests(chunk, kinds, draws, seed))
+            tests.append(paired_tests(chunk, kinds, draws, settings.seed))
+            changed.append(changed_problems(chunk, tested=settings.same_model))
             if advance:
                 advance(len(chunk.first))
-    joined = (np.concatenate([getattr(test, part.name) for test in tests]) for part in fields(PairedTests))
-    return PairMoments.joined(moments), PairedTests(*joined)
+    return PairMoments.joined(moments), _joined(PairedTests, tests), _joined(ChangedProblems, changed)
+
+
+def _joined(kind: type[T], parts: Sequence[T]) -> T:
+    """The columns of several chunks, one after the other."""
+    names = [each.name for each in fields(kind)]
+    return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def _spread(column: Any, testable: Booleans) -> Any:
@@ -151,11 +165,11 @@ def _split(lists: Sequence[PairList], column: Booleans) -> Iterator[tuple[PairLi
 
 
 def _decided_tests(
-    lists: Sequence[PairList], tests: PairedTests, settings: ComparisonSettings, draws: int
+    lists: Sequence[PairList], tests: PairedTests, changed: ChangedProblems, settings: ComparisonSettings, draws: int
 ) -> tuple[Texts, Floats]:
     """The names and p-values of the tests, exact wherever a decision could turn on it."""
     names, p_values, error = tests.names, tests.p_values, tests.error
-    while (near := _near_a_level(p_values, error, settings)).any():
+    while (near := _near_a_level(p_values, error, changed, settings)).any():
         exact = [
             exact_tests(chunk, np.arange(len(chunk.first)), draws, settings.seed)
             for each, here in _split(lists, near)
@@ -166,17 +180,21 @@ def _decided_tests(
     return names, p_values
 
 
-def _near_a_level(p_values: Floats, error: Floats, settings: ComparisonSettings) -> Booleans:
+def _near_a_level(p_values: Floats, error: Floats, changed: ChangedProblems, settings: ComparisonSettings) -> Booleans:
     """Whether the approximate p-value of a pair is too near to a level that decides something."""
-    corrected = p_values * correction_factors(p_values, settings.family) / settings.alpha
+    factors = correction_factors(changed.combined(p_values), settings.family) / (1 - changed.share)
+    corrected = p_values * factors / settings.alpha
     alone = p_values / (1 - settings.confidence)
     near = [(ratio >= 1 - error) & (ratio <= 1 + error) for ratio in (corrected, alone)]
     return np.asarray((error > 0) & (near[0] | near[1]))
 
 
-def _figures(moments: PairMoments, settings: ComparisonSettings, rule: Correction) -> dict[str, Any]:
+def _figures(
+    moments: PairMoments, settings: ComparisonSettings, rule: Correction, changed: ChangedProblems
+) -> dict[str, Any]:
     """What depends on the size of the family, but not on p-values."""
-    effect, method = minimum_detectable_effects(moments, rule.test_level, settings.power, settings.confidence)
+    level = rule.test_level * (1 - changed.share)
+    effect, method = minimum_detectable_effects(moments, level, settings.power, settings.confidence)
     return {
         "rate_a": moments.rate_a,
         "rate_b": moments.rate_b,
@@ -193,15 +211,20 @@ def _figures(moments: PairMoments, settings: ComparisonSettings, rule: Correctio
 
 
 def _decisions(
-    moments: PairMoments, p_values: Floats, settings: ComparisonSettings, rule: Correction
+    moments: PairMoments, p_values: Floats, changed: ChangedProblems, settings: ComparisonSettings, rule: Correction
 ) -> dict[str, Any]:
     """Intervals that agree with the tests, adjusted p-values, and whether there are enough units."""
     own = difference_intervals(moments, settings.confidence)
     own = consistent_with_test(own, moments.difference, p_values <= 1 - settings.confidence)
     confidence = 1 - rule.interval_level
     together = widen_to_margins(difference_intervals(moments, confidence), moments, settings.relevant, confidence)
-    p_adjusted = adjust_p_values(p_values, settings.family)
-    together = consistent_with_test(together, moments.difference, p_adjusted <= settings.alpha)
+    p_adjusted = adjust_p_values(changed.combined(p_values), settings.family)
+    # An interval of the mean agrees with the test of the mean alone.
+    of_mean = adjust_p_values(p_values / (1 - changed.share), settings.family)
+    together = consistent_with_test(together, moments.difference, of_mean <= settings.alpha)
+    decided_by = np.full(len(p_values), None, dtype=object)
+    decided_by[p_adjusted <= settings.alpha] = "problems"
+    decided_by[of_mean <= settings.alpha] = "mean"
     least = adjust_p_values(each_once(smallest_p, moments.units), settings.family)
     needed = np.full(len(least), units_needed(rule.best_level), dtype=object)
     needed[least <= settings.alpha] = None
@@ -210,6 +233,7 @@ def _decisions(
         "ci_high": own.high,
         "method": own.methods,
         "p_adjusted": p_adjusted,
+        "decided_by": decided_by,
         "adjusted_ci_low": together.low,
         "adjusted_ci_high": together.high,
         "adjusted_ci_method": together.methods,

@@ -33,10 +33,13 @@ from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, sentence
 from touchstone.comparison.regressions import KINDS, ScoreMethod
 from touchstone.comparison.report import ComparisonReport, exploratory_line, format_report
-from touchstone.comparison.verdicts import same_conclusion
+from touchstone.comparison.sequential import earlier_verdicts, next_look
+from touchstone.comparison.verdicts import Look, same_conclusion
 from touchstone.config import ComparisonConfig
 from touchstone.errors import shown
 from touchstone.inference.exact import exact_sum
+from touchstone.inference.fallen import poisson_binomial_tail
+from touchstone.metrics.keys import MODEL_TIER
 from touchstone.storage.files import replacing
 from touchstone.storage.snapshots import Snapshot, explain_unreadable, find_if_known
 from touchstone.storage.store import REPORT, Store
@@ -74,17 +77,33 @@ class Gate:
         """The report's file."""
         return self.store.root / REPORT
 
-    def baseline_verdicts(self, scores: pl.LazyFrame, problems: pl.LazyFrame, *settings: object) -> pl.LazyFrame:
-        """Every model and tier compared with the pinned baseline; empty without one."""
+    def baseline_verdicts(
+        self, scores: pl.LazyFrame, problems: pl.LazyFrame, looks: int, *settings: Any
+    ) -> pl.LazyFrame:
+        """Every model and tier compared with the pinned baseline, at the level of this look; empty without one."""
         schema = TABLES["baseline_verdicts"].dtypes
         if self.baseline is None:
             return pl.LazyFrame(schema=schema)
-        baseline, statistics = self.baseline, ComparisonSettings(*settings)  # type: ignore[arg-type]
+        baseline, statistics = self.baseline, _settings(settings)
+        look = next_look(self.store, baseline, self.config.baseline, looks, statistics.alpha)
         judged = compare_models(
-            _frozen(baseline), ComparisonInput(_THIS_RUN, scores, problems), CompareOptions(), statistics
+            _frozen(baseline),
+            ComparisonInput(_THIS_RUN, scores, problems),
+            CompareOptions(),
+            replace(statistics, alpha=look.level),
         )
-        rows = [_row(model, tier, baseline, result) for (model, tier), result in judged.items()]
+        rows = [_row(model, tier, baseline, result) | vars(look) for (model, tier), result in judged.items()]
         return pl.LazyFrame(rows, schema=schema)
+
+    def sequential_verdicts(self, verdicts: pl.LazyFrame, *settings: Any) -> pl.LazyFrame:
+        """The verdicts of every run since the pinned baseline, each at the level of its look."""
+        schema = TABLES["sequential_verdicts"].dtypes
+        now = verdicts.filter(pl.col("look").is_not_null()).with_columns(snapshot=pl.lit(None, pl.String)).collect()
+        if self.baseline is None or now.is_empty():
+            return pl.LazyFrame(schema=schema)
+        look, looks = now.select("look", "looks").row(0)
+        earlier = earlier_verdicts(self.store, self.baseline, look, looks, _settings(settings))
+        return pl.concat([earlier, now.select(schema.names())]).lazy().sort("model", "tier", "look")
 
     def comparability(
         self,
@@ -148,20 +167,23 @@ class Gate:
         *settings: Any,
     ) -> GateResult:
         """No model is worse than in the pinned baseline, and no case; the configuration says if that warns or stops."""
-        statistics = ComparisonSettings(*settings)
         unreadable = explain_unreadable(self.store.root)
         if self.baseline is None:
             self.report.unlink(missing_ok=True)
             return _with_remarks(self._nothing_pinned(), unreadable)
         judged = verdicts.sort("model", "tier").collect()
-        remarks = validation_differences(_frozen(self.baseline).validators, self._validators(outcomes), _THIS_RUN)
+        statistics, remarks = _settings(settings), []
+        for row in judged.select("look", "looks", "level").head(1).iter_rows():
+            look = Look(*row)
+            statistics, remarks = replace(statistics, alpha=look.level), [look.explain(self.config.baseline)]
+        remarks += validation_differences(_frozen(self.baseline).validators, self._validators(outcomes), _THIS_RUN)
         remarks += self._without_rulings(self.baseline, scores, problems, outcomes, judged, statistics)
         agreements = agreements_in(comparability, "baseline")
         cases = self._cases(self.baseline, scores, problems, CompareOptions(wanted.threshold, wanted.score))
         self._write_report(self.baseline, judged, cases, remarks, agreements)
-        lenient = {name: "warn" for name in ("on_worse", "on_regression") if getattr(wanted, name) == "fail"}
-        answers = wanted.model_copy(update=lenient) if self.accept else wanted
-        found = judge_changes(judged, regressions.collect(), counts.collect(), answers)
+        wanted = wanted.model_copy(update={"alpha": statistics.alpha})
+        found = judge_changes(judged, regressions.collect(), counts.collect(), wanted)
+        found = replace(found, error=found.error and not self.accept)
         reasons = exploratory_reasons(agreements)
         if reasons:
             label = f"{exploratory_line(reasons)}; {found.message}"
@@ -252,7 +274,7 @@ class Gate:
 def counts_by_model(cases: pl.DataFrame) -> pl.DataFrame:
     """The cases of each kind, per model and tier, and how many regressions to expect by chance."""
     names = {kind: {"regression": "regressions", "improvement": "improvements"}.get(kind, kind) for kind in KINDS}
-    return (
+    counts = (
         cases.group_by("model", "tier")
         .agg(
             *((pl.col("kind") == kind).sum().cast(pl.Int64).alias(name) for kind, name in names.items()),
@@ -261,6 +283,15 @@ def counts_by_model(cases: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("model", "tier")
     )
+    regressed = dict(zip(counts.select(MODEL_TIER).iter_rows(), counts["regressions"], strict=True))
+    distinct = [*MODEL_TIER, "chance_of_regression"]
+    chances = cases.drop_nulls("chance_of_regression").group_by(distinct).len().sort(distinct)
+    tails = [
+        (*key, poisson_binomial_tail(rows["chance_of_regression"].to_numpy(), rows["len"].to_numpy(), regressed[key]))
+        for key, rows in chances.partition_by(MODEL_TIER, as_dict=True).items()
+    ]
+    schema = {**dict.fromkeys(MODEL_TIER, pl.String), "p_regressions": pl.Float64}
+    return counts.join(pl.DataFrame(tails, schema, orient="row"), on=MODEL_TIER, how="left", maintain_order="left")
 
 
 def judge_changes(
@@ -278,20 +309,29 @@ def judge_changes(
         **{name: int(counted_cases[name].sum()) for name in _COUNTS},
         "expected_by_chance": float(counted_cases["expected_by_chance"].sum()),
     }
-    answers = {wanted.on_worse: worse.height > 0}
-    holds_not = counts["regressions"] + counts["lost"] > 0
-    answers[wanted.on_regression] = answers.get(wanted.on_regression, False) or holds_not
-    fails, warns = answers.get("fail", False), answers.get("warn", False)
+    beyond_chance = _beyond_chance(counted_cases, wanted.alpha)
+    regressed = counts["regressions"] > 0 if wanted.on_regression == "fail" else beyond_chance
+    answers = {(wanted.on_worse, worse.height > 0), (wanted.on_regression, regressed or counts["lost"] > 0)}
+    fails, warns = ((answer, True) in answers for answer in ("fail", "warn"))
     named = [f"{model} {tier}: {words}" for model, tier, words in worse.select("model", "tier", "sentence").iter_rows()]
     more_worse = counted(len(named) - _MOST_NAMED, "more model and tier is worse", "more models and tiers are worse")
     more = [more_worse] if len(named) > _MOST_NAMED else []
     parts = [*named[:_MOST_NAMED], *more] or ["no model is worse than the baseline"]
-    parts += [_describe_changes(counts), *_describe_lost(cases.filter(pl.col("kind") == "lost"))]
+    parts += [_describe_changes(counts, beyond_chance), *_describe_lost(cases.filter(pl.col("kind") == "lost"))]
     return CheckResult(not (fails or warns), "; ".join(parts), error=fails, figures=counts)
 
 
-def _describe_changes(counts: Mapping[str, int | float]) -> str:
+def _beyond_chance(counts: pl.DataFrame, alpha: float) -> bool:
+    """Whether more cases of a model and tier regressed than chance explains, corrected for their number (Bonferroni).
+
+    At half of alpha, as much as a false `worse` has: an unchanged run is silent with probability 1 - alpha.
+    """
+    return bool((counts["p_regressions"] * max(1, counts.height) <= alpha / 2).any())
+
+
+def _describe_changes(counts: Mapping[str, int | float], beyond_chance: bool) -> str:
     regressed = counted(int(counts["regressions"]), "case regressed", "cases regressed")
+    regressed += ", beyond chance" if beyond_chance else ""
     chance = f" ({counts['expected_by_chance']:,.1f} expected by chance alone)" if counts["regressions"] else ""
     removed = f", {counts['removed']:,} removed" if counts["removed"] else ""
     return f"{regressed}{chance}, {counts['improvements']:,} improved{removed}"
@@ -309,6 +349,10 @@ def _describe_lost(lost: pl.DataFrame) -> list[str]:
 def _with_remarks(found: GateResult, unreadable: list[str]) -> GateResult:
     """A snapshot that cannot be read is at least a warning: it may be the baseline."""
     return replace(found, message="; ".join([found.message, *unreadable]), passed=found.passed and not unreadable)
+
+
+def _settings(settings: Sequence[Any]) -> ComparisonSettings:
+    return replace(ComparisonSettings(*settings), same_model=True)
 
 
 def _frozen(baseline: Snapshot) -> ComparisonInput:

@@ -6,6 +6,7 @@ The statistics are computed in `families`; this module only interprets them.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from touchstone.storage.snapshots import RESERVED
 from touchstone.text import counted
 from touchstone.vocabulary import OPEN_VERDICTS
 
@@ -27,6 +28,8 @@ class PairResult:
     `p_value`, `ci_low` and `ci_high` are for this pair alone. `p_adjusted`, `adjusted_ci_low`, `adjusted_ci_high` and
     `minimum_detectable_effect` are corrected for all `pairs`. `units_needed` is set if there are too few units for any
     difference, however large, to be significant. `same_attempts`: both have the same attempts with the same outcomes.
+    `fell` and `rose` count problems that changed beyond chance each; `p_changed` tests their number if both sides are
+    one model. `p_adjusted` is of both tests together; `decided_by` says which of them found a difference.
     """
 
     problems: int
@@ -52,6 +55,10 @@ class PairResult:
     wins: int = 0
     losses: int = 0
     ties: int = 0
+    fell: int = 0
+    rose: int = 0
+    p_changed: float | None = None
+    decided_by: str | None = None
     effect_size: float | None = None
     minimum_detectable_effect: float | None = None
     detectable_method: str | None = None
@@ -70,6 +77,34 @@ class PairResult:
     def clustered(self) -> bool:
         """Whether the units are clusters of problems."""
         return self.units < self.problems
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at a baseline: its number, how many the budget covers, and its level. Without a budget, no number."""
+
+    look: int | None
+    looks: int | None
+    level: float
+
+    def __str__(self) -> str:
+        """Which look it is, in the words of a title."""
+        if self.look is None or self.looks is None:
+            return "without a budget of looks"
+        after = self.look > self.looks
+        return f"look {self.look:,}{', after' if after else ' of'} the {self.looks:,} that the budget covers"
+
+    def explain(self, baseline: str) -> str:
+        """Which look it is, at which level, and what to do if that is not a good one.
+
+        >>> Look(12, 60, 0.00133).explain("baseline")
+        'look 12 of the 60 that the budget covers: worse needs an adjusted p of at most 0.0013'
+        """
+        needs = f"{self}: worse needs an adjusted p of at most {self.level:.2g}"
+        if self.look is None or self.looks is None:
+            moving = f", and '{baseline}' moves with every run" if baseline in RESERVED else ""
+            return f"{needs} in each run by itself{moving}; so false alarms add up over many runs"
+        return needs if self.look <= self.looks else f"{needs}; pin a new baseline for a new budget"
 
 
 def verdicts(
@@ -119,7 +154,7 @@ def describe_shortage(units: int, needed: int, *, pairs: int, alpha: float, clus
     """
     over = f" over {pairs:,} pairs" if pairs > 1 else ""
     few = counted(units, "cluster" if clustered else "problem")
-    return f"{few} cannot reach p ≤ {alpha:g}{over}; at least {needed:,} are needed"
+    return f"{few} cannot reach p ≤ {alpha:.2g}{over}; at least {needed:,} are needed"
 
 
 def sentence(result: PairResult, name_a: str, name_b: str) -> str:
@@ -145,12 +180,13 @@ def _sentence(result: PairResult, name_a: str, name_b: str) -> str:
     if result.same_attempts:
         baseline = "the baseline" if name_a == "baseline" else name_a
         return f"every attempt ended as in {baseline} ({counted(result.problems, 'problem')})"
+    if result.decided_by == "problems":
+        seen = f"mean difference {_signed(result.difference)} points ({_evidence(result)})"
+        return f"{name_b} is {result.verdict} than {name_a}: {_changed(result)}; {seen}"
     if result.verdict in ("better", "worse"):
         points = _points(abs(result.difference))
         return f"{name_b} is {result.verdict} than {name_a} by {points} points ({_evidence(result)})"
-    points = _points(result.difference)
-    sign = "" if points[0] == "-" or points == "0.0" else "+"
-    return _undecided(result, name_a, name_b, f"difference {sign}{points} points ({_evidence(result)})")
+    return _undecided(result, name_a, name_b, f"difference {_signed(result.difference)} points ({_evidence(result)})")
 
 
 def _undecided(result: PairResult, name_a: str, name_b: str, seen: str) -> str:
@@ -177,10 +213,12 @@ def _undecided(result: PairResult, name_a: str, name_b: str, seen: str) -> str:
 
 def _evidence(result: PairResult) -> str:
     """Intervals, p-values and the number of problems."""
-    worse = result.verdict == "worse"
+    worse = result.verdict == "worse" and result.decided_by != "problems"
     data = counted(result.problems, "problem")
     data += f" in {counted(result.units, 'cluster')}" if result.clustered else ""
     own = f"{_interval(result.ci_low, result.ci_high, result.confidence, worse)}, {_p(result.p_value)}"
+    if result.p_changed is not None and result.decided_by != "problems":
+        own += f" for the mean; {_changed(result)}"
     if result.pairs <= 1:
         return f"{own}, {data}"
     rate = ", false discovery rate" if result.correction != "holm" else ""
@@ -193,11 +231,20 @@ def _interval(low: float | None, high: float | None, confidence: float, worse: b
     if low is None or high is None:
         return "no CI"
     low, high = (-high, -low) if worse else (low, high)
-    return f"{100 * confidence:g}% CI {_points(low)} to {_points(high)}"
+    return f"{100 * confidence:.4g}% CI {_points(low)} to {_points(high)}"
+
+
+def _changed(result: PairResult) -> str:
+    return f"{counted(result.fell, 'problem')} fell and {result.rose:,} rose, {_p(result.p_changed)}"
 
 
 def _p(value: float | None) -> str:
     return "no p" if value is None else "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def _signed(difference: float) -> str:
+    points = _points(difference)
+    return points if points[0] == "-" or points == "0.0" else f"+{points}"
 
 
 def _points(difference: float) -> str:

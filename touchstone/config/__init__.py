@@ -91,10 +91,11 @@ class ComparisonConfig(_Section):
     baseline: str = Field("baseline", min_length=1)
     """Snapshot that a run is compared with before it is published: a pinned name, an id, or `latest`. No comparison
     until it exists."""
-    on_worse: Literal["ignore", "warn", "fail"] = "warn"
+    on_worse: Literal["ignore", "warn", "fail"] = "fail"
     """Whether a worse model is ignored, warned about, or blocks publishing."""
     on_regression: Literal["ignore", "warn", "fail"] = "warn"
-    """The same for a case that regressed or was lost (judged in the baseline, no decided attempt now)."""
+    """The same for a case that was lost (judged in the baseline, no decided attempt now) and for regressed cases:
+    `warn` if there are more than chance explains, `fail` if there is any."""
     require: list[Dimension] = list(REQUIRED_DIMENSIONS)
     """In what both sides must agree: `problems`, `task_version`, `validator`, `scorer`, `generation`, `attempts`,
     `agent`, `limits`, `harness`. Otherwise the comparison is exploratory and does not pass the gate; what the files
@@ -107,6 +108,9 @@ class ComparisonConfig(_Section):
     rate."""
     alpha: float = Field(0.05, gt=0, lt=1)
     """Error rate of `better` and `worse` over the whole `family`."""
+    looks: int = Field(60, ge=0, le=_MAX_ROWS)
+    """Runs since the baseline that share `alpha`, so that the chance of any false `worse` among them is at most that
+    ([every night](statistics.md#a-gate-that-looks-every-night)). 0 tests each run at `alpha` by itself."""
     relevant: float = Field(0.05, gt=0, le=1)
     """Smallest difference in pass@1 that matters: the margin of `no relevant difference`. Data that could have
     missed it is `underpowered`."""

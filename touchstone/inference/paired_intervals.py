@@ -109,13 +109,13 @@ def widen_to_margins(limits: Limits, moments: PairMoments, margin: float, confid
 
     The observed variance is too small to exclude it if few problems differ: 2 flips in 100 problems have a 95%
     interval up to 4.8 points, although a true rate of 5 in 100 gives at most that many flips one time in eight. As in
-    a score test, the standard error is that under a difference of the margin, if units differ by as much as those that
-    do: a share margin / size of units that differ by `size` has the variance margin * size - margin^2.
+    a score test, the standard error is that under a difference of the margin, if a share of units as large as the
+    margin changes entirely: margin - margin^2. Units that did not change do not exclude that. The attempts at each
+    problem add their own variance.
     """
-    per_problem = moments.units / moments.problems
-    with np.errstate(invalid="ignore", divide="ignore"):
-        size = np.where(moments.absolute > 0, moments.squares * per_problem / moments.absolute, 1.0)
-    error = np.sqrt(np.maximum(0.0, margin * size - margin**2) / moments.units)
+    mean = (moments.rate_a + moments.rate_b) / 2
+    attempts = np.maximum(0.0, mean - moments.product) * (moments.inverse_a + moments.inverse_b)
+    error = np.sqrt((margin - margin**2) / moments.units + attempts / moments.problems)
     half_width = critical_values(moments.degrees, confidence) * np.maximum(moments.standard_error, error)
     # A single unit excludes nothing.
     half_width = np.where(np.isnan(moments.degrees), np.inf, half_width)

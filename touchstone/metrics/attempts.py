@@ -24,6 +24,7 @@ _RELEASE = r"-(20\d\d-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])|latest)$"
 _GIVEN = (
     "run_id",
     "suite",
+    "fix_sha",
     "classification",
     "weighted_score",
     "structure_score",
@@ -48,6 +49,7 @@ def attempt_scores(attempts: pl.LazyFrame, outcomes: pl.LazyFrame, scoring: Scor
         "run_id",
         "suite",
         "latency_ms",
+        pl.col("fix_sha").str.slice(0, 16),
         classification=agreed_class(pl.col("classification"), pl.col("__passed"), pl.col("__status")),
         pass_rate=pass_rate(pl.col("__passed")),
         impl_rate=impl_rate(pl.col("weighted_score")),

@@ -20,7 +20,7 @@ def percent(share: float) -> str:
     >>> percent(0.95), percent(0.999)
     ('95%', '99.9%')
     """
-    return f"{100 * share:g}%"
+    return f"{100 * share:.4g}%"
 
 
 def decimals(values: Iterable[float], *, money: bool = False) -> int:

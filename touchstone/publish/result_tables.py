@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.audit.problem_sentences import problem_sentences
-from touchstone.comparison.verdicts import describe_shortage
+from touchstone.comparison.verdicts import Look, describe_shortage
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import (
@@ -30,11 +30,13 @@ from touchstone.publish.table_columns import (
     prose,
     share,
     signed,
+    sparkline,
     text,
     verdict,
 )
 from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
+from touchstone.trends.figures import figure_name
 from touchstone.vocabulary import OUTCOME_WORDS, PROBLEM_VERDICTS, VERSION
 
 _MAX_SUITES = 6
@@ -405,7 +407,7 @@ def routing(run: ReportedRun) -> ResultTable:
 _PAIR_COLUMNS = (
     *("model_a", "tier_a", "model_b", "tier_b", "verdict", "difference", "p_value", "p_adjusted", "pairs"),
     *("correction", "ci_low", "ci_high", "adjusted_ci_low", "adjusted_ci_high", "minimum_detectable_effect"),
-    *("wins", "losses", "problems"),
+    *("wins", "losses", "fell", "rose", "problems"),
 )
 
 
@@ -428,7 +430,7 @@ def pairs(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
     ]
     effect = figure("min. detectable effect", "minimum_detectable_effect")
     further = [*(adjusted if many > 1 else own), effect, *(own if many > 1 else [])]
-    further += [count("wins"), count("losses"), count("problems")]
+    further += [count("wins"), count("losses"), *_changed(rows), count("problems")]
     depends = _what_verdicts_depend_on(run)
     columns = [
         Column("model", _side_of_pair(run, "b"), "name"),
@@ -498,6 +500,14 @@ def _pair_notes(run: ReportedRun, many: int) -> list[str]:
     ]
 
 
+def _changed(rows: pl.DataFrame) -> list[Column]:
+    """Problems that fell and rose beyond chance, if attempts are enough to tell."""
+    possible = rows.select(pl.any_horizontal(pl.col("fell", "rose") > 0).any()).item()
+    tested = "p_changed" in rows.columns and rows["p_changed"].count() > 0
+    of_test = [figure("p of that", "p_changed", p_value)] if tested else []
+    return [count("fell"), count("rose"), *of_test] if possible or tested else []
+
+
 def baseline_verdicts(run: ReportedRun) -> ResultTable:
     """Every model against its pinned baseline."""
     rows = run.table("baseline_verdicts").sort("p_adjusted", "model", "tier", nulls_last=True)
@@ -510,10 +520,47 @@ def baseline_verdicts(run: ReportedRun) -> ResultTable:
         Column("adjusted CI", lambda row: Cell(interval(row, "adjusted_"))),
         figure("adjusted p", "p_adjusted", p_value),
         count("problems"),
+        *_changed(rows),
     ]
-    baseline = f" {visible(rows['baseline'][0])}" if rows.height else ""
-    title = f"This run against the baseline{baseline}, with {percent(1 - run.alpha)} confidence intervals"
+    title = "This run against the baseline"
+    for baseline, *look in rows.head(1).select("baseline", "look", "looks", "level").iter_rows():
+        title += f" {visible(baseline)}, {Look(*look)}, with {percent(1 - look[-1])} confidence intervals"
     return ResultTable("verdicts-table", title, columns, rows, "baseline_verdicts")
+
+
+def trends(run: ReportedRun) -> ResultTable:
+    """Every headline figure over the snapshots, one row per line; empty with a single snapshot."""
+    series = ["model", "tier", "table", "item", "figure"]
+    ordered = run.scan("trends").sort("made_at", "snapshot").group_by(series, maintain_order=True)
+    last = (pl.col(column).last() for column in ("value", "ci_low", "ci_high", "level"))
+    rows = ordered.agg(*last, values="value", gaps="after_gap", nights=pl.len(), first=pl.col("value").first())
+    columns = [
+        *_sides(run),
+        Column("figure", lambda row: Cell(figure_name(row["table"], row["figure"], row["item"])), "label"),
+        Column("line", lambda row: Cell(sparkline(row["values"], row["gaps"])), "label", rank=2),
+        count("snapshots", "nights", rank=3),
+        figure("first", "first", rank=1),
+        estimate("latest", "value"),
+        figure("level", "level"),
+    ]
+    title = "Headline figures over the snapshots; the level is the mean since the last change"
+    return ResultTable(
+        "trends-table", title, columns, _ranked(run, rows.filter(pl.col("nights") > 1).collect()), "trends"
+    )
+
+
+def change_points(run: ReportedRun) -> ResultTable:
+    """Where headline figures changed their level, the latest first."""
+    columns = [
+        Column("since", lambda row: Cell(row["made_at"][:16].replace("T", " ")), "label"),
+        *_sides(run),
+        prose("change", "sentence"),
+        prose("changed there", "changed"),
+        figure("p at most", "p_value", p_value, rank=2),
+        label("seen in", "seen_in", rank=3),
+    ]
+    rows = run.table("change_points").sort("made_at", "model", "tier", "table", "item", descending=[True] + [False] * 4)
+    return ResultTable("change-points-table", "Changes of level, the latest first", columns, rows, "change_points")
 
 
 def comparability(run: ReportedRun) -> ResultTable:

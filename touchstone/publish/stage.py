@@ -1,8 +1,10 @@
 """The publish stage: the tables of a finished run become a snapshot, a summary and a warehouse, switched in at once."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -17,11 +19,14 @@ from touchstone.storage.history import history, update_problem_history
 from touchstone.storage.run_log import PART as RUNS
 from touchstone.storage.run_log import TABLE as RUN_LOG
 from touchstone.storage.run_log import RunLog
-from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots
+from touchstone.storage.snapshots import Snapshot, create_snapshot, list_snapshots, pins
 from touchstone.storage.store import SUMMARY, WAREHOUSE, Part, Store, digest
 from touchstone.tables import TABLES
 from touchstone.validation.validators_used import SCHEMA as VALIDATORS
 from touchstone.validation.validators_used import validators_used
+
+if TYPE_CHECKING:
+    from touchstone.trends.series import Trends
 
 
 @dataclass
@@ -62,11 +67,30 @@ class PublishStage:
         )
         # The same on every machine, also if it is a local copy of an object.
         settings["problems_csv"] = settings["problems_csv"] and shown(settings["problems_csv"])
-        self.snapshot = create_snapshot(self.store, digest(settings), self._validators())
+        self.snapshot = create_snapshot(self.store, settings, self._validators())
         kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]
         fingerprint = digest(["history", kept, table_code_version("history")])
         current = self.store.current("history", fingerprint)
         return current or self.store.write("history", history(self.store.root), fingerprint)
+
+    @cached_property
+    def _trends(self) -> "Trends":
+        # By its name, as above: its code matters to these two tables alone, which declare it.
+        series, root = import_module("touchstone.trends.series"), self.store.root
+        found: Trends = series.find_trends(self.store.scan("history"), list_snapshots(root), pins(root))
+        return found
+
+    def trends(self) -> Part:
+        """The headline figures of every snapshot with their intervals, as lines to draw."""
+        made_from = [self.store.fingerprint("history"), pins(self.store.root), table_code_version("trends")]
+        current = self.store.current("trends", fingerprint := digest(["trends", *made_from]))
+        return current or self.store.write("trends", self._trends.trends.lazy(), fingerprint)
+
+    def change_points(self) -> Part:
+        """Where a headline figure changed its level, by how much, and what else changed there."""
+        fingerprint = digest(["change_points", self.store.fingerprint("trends")])
+        current = self.store.current("change_points", fingerprint)
+        return current or self.store.write("change_points", self._trends.change_points.lazy(), fingerprint)
 
     def _validators(self) -> pl.DataFrame:
         """Every validator that decided an attempt, per model and tier."""

@@ -145,6 +145,21 @@ def bar(rate: float | None) -> str:
     return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).ljust(BAR_WIDTH)[:BAR_WIDTH]
 
 
+def sparkline(values: Sequence[float | None], gaps: Sequence[bool], most: int = 30) -> str:
+    """The last values as a line of blocks, from the lowest to the highest; a space in a gap, a dot if undefined.
+
+    >>> sparkline([0.1, 0.2, None, 0.5], [False, True, False, False])
+    '▁ ▃·█'
+    """
+    shown = [value if value is not None and math.isfinite(value) else None for value in values[-most:]]
+    known = [value for value in shown if value is not None]
+    low, high = min(known, default=0), max(known, default=0)
+    blocks = "▁▂▃▄▅▆▇█"
+    steps = [None if value is None else round(7 * (value - low) / ((high - low) or 1)) for value in shown]
+    drawn = ["·" if step is None else blocks[step] for step in steps]
+    return "".join(f" {block}" if gap else block for block, gap in zip(drawn, gaps[-most:], strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class ResultTable:
     """A table for people: `title` says what its figures are, `notes` what to know, one sentence each.

@@ -2,8 +2,9 @@
 
 ```
 snapshots/<id>/tables/<table>/*.parquet   hard links to the run's tables, without the texts of fixes
-snapshots/<id>/manifest.json              time, config hash, input hashes and versions
+snapshots/<id>/manifest.json              time, settings, input hashes and versions
 snapshots/<id>/figures.parquet            its figures per model and tier in long form, for the table `history`
+snapshots/<id>/look-*.parquet             its verdicts against a baseline, for the table `sequential_verdicts`
 snapshots/pins.json                       pinned names
 ```
 
@@ -17,7 +18,7 @@ import json
 import platform
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -28,6 +29,7 @@ from touchstone.names import check_name
 from touchstone.regular_files import read_json
 from touchstone.storage.files import link_or_copy, replacing
 from touchstone.storage.store import digest
+from touchstone.text import some_of
 from touchstone.vocabulary import VERSION
 
 if TYPE_CHECKING:
@@ -41,16 +43,17 @@ RESERVED = ("latest", "previous")
 PINS = "pins.json"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 # Tables whose parts are made from input files.
-_READ_FROM_FILES = ("problems", "attempts", "rulings")
+READ_FROM_FILES = ("problems", "attempts", "rulings")
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """A frozen run. `fingerprint` is the same for two runs that made the same tables.
 
-    `inputs` has the SHA-256 of every file as read, by name, with the problems file as `problems`. `validation` lists
-    the validators that decided the outcomes. A manifest may lack fields or have unknown ones if another version wrote
-    it.
+    `inputs` has the SHA-256 of every file as read, by name, with the problems file as `problems`; `attempts` the digest
+    of those of each model, `model_versions` what its files call it (`llm_name`). `validation` lists the validators that
+    decided the outcomes, `settings` has what the results depend on, by dotted key as JSON. A manifest may lack fields
+    or have unknown ones if another version wrote it.
     """
 
     id: str
@@ -62,6 +65,9 @@ class Snapshot:
     versions: Mapping[str, str] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
     validation: Sequence[Mapping[str, str | None]] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    attempts: Mapping[str, str] = field(default_factory=dict)
+    model_versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tables(self) -> Path:
@@ -69,13 +75,14 @@ class Snapshot:
         return self.folder / "tables"
 
 
-def create_snapshot(store: "Store", config_hash: str, validation: "pl.DataFrame") -> Snapshot:
+def create_snapshot(store: "Store", settings: Mapping[str, Any], validation: "pl.DataFrame") -> Snapshot:
     """Freeze the tables of a finished run. If they equal those of the last snapshot, return that one.
 
-    `validation` lists the validators that decided the outcomes.
+    `settings` are those that the results depend on, `validation` lists the validators that decided the outcomes.
     """
     from touchstone.tables import TABLES
 
+    config_hash = digest(settings)
     tables = [table.name for table in TABLES.values() if table.in_snapshots]
     fingerprint = digest([config_hash, {name: store.fingerprint(name) for name in tables}])
     last = next(iter(reversed(list_snapshots(store.root))), None)
@@ -94,10 +101,13 @@ def create_snapshot(store: "Store", config_hash: str, validation: "pl.DataFrame"
         made_at=time.strftime(_TIME, time.gmtime(now)),
         fingerprint=fingerprint,
         config_hash=config_hash,
-        inputs=store.inputs(*_READ_FROM_FILES),
+        inputs=store.inputs(*READ_FROM_FILES),
         versions=_versions(validation),
         rows=rows,
         validation=validation.to_dicts(),
+        settings=dict(_flat(settings)),
+        attempts={model: digest(dict(part.inputs)) for model, part in store.all_parts("attempts").items()},
+        model_versions=dict(_model_versions(store)),
     )
     manifest = {name: value for name, value in asdict(made).items() if name != "folder"}
     (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True))
@@ -133,17 +143,39 @@ def _link_table(store: "Store", table: str, target: Path) -> int:
     return rows
 
 
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Settings by dotted key, as JSON. Of environment variables, which may be secret, only digests."""
+    for name, value in settings.items():
+        if name == "environment":
+            yield prefix + name, digest(value)[:12]
+        elif isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, json.dumps(value, sort_keys=True)
+
+
+def _model_versions(store: "Store") -> Iterator[tuple[str, str]]:
+    import polars as pl
+
+    for model, part in store.all_parts("attempts").items():
+        rows = pl.scan_parquet(part.path, glob=False)
+        if "llm_name" in rows.collect_schema():
+            names = rows.select(pl.col("llm_name").drop_nulls().unique().sort()).collect(engine="streaming")["llm_name"]
+            yield model, some_of(names.to_list())
+
+
 def _versions(validation: "pl.DataFrame") -> dict[str, str]:
     named = validation.select("validator", "validator_version").unique().sort("validator", "validator_version")
     validators = [" ".join(part for part in row if part) for row in named.iter_rows()]
-    import duckdb
-    import polars
+    from importlib.metadata import version
+
+    from touchstone.storage.code_version import package_code_version
 
     return {
         "touchstone": VERSION,
+        "touchstone code": package_code_version()[:12],
         "python": platform.python_version(),
-        "polars": polars.__version__,
-        "duckdb": duckdb.__version__,
+        **{name: version(name) for name in ("polars", "duckdb", "numpy", "scipy", "pyarrow")},
         "validators": "; ".join(validators),
     }
 
@@ -219,6 +251,9 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "versions": (dict, str),
     "rows": (dict, int),
     "validation": (list, dict, str, type(None)),
+    "settings": (dict, str),
+    "attempts": (dict, str),
+    "model_versions": (dict, str),
 }
 
 

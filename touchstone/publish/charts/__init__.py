@@ -55,7 +55,12 @@ _ALL = (
         "model_comparison",
         _LEVEL,
     ),
-    Chart("history", "History", "history", beside={"verdicts": "baseline_verdicts"}),
+    Chart(
+        "history",
+        "History",
+        "history",
+        beside={"verdicts": "baseline_verdicts", "trends": "trends", "changes": "change_points"},
+    ),
     Chart("slices", "pass@1 by slice", "slices", _LEVEL),
     Chart("problem_discrimination", "Do better models do better?", "problem_audit"),
 )

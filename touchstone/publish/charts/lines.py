@@ -3,14 +3,13 @@
 The first few series are in colour with their names at the end, the others thin and grey.
 """
 
-from typing import Final
-
 import polars as pl
 
 from touchstone.publish.charts import NothingToDraw, frames, vega
 from touchstone.publish.charts.comparison import SYMBOLS
 from touchstone.publish.charts.theme import DASHES, SHAPES, WIDTH
 from touchstone.text import counted, visible
+from touchstone.trends.figures import MAIN_FIGURE, figure_name, figure_rows
 
 HIGHLIGHTED = 6
 _HEIGHT = 340
@@ -30,12 +29,20 @@ def interval_mark(rows: pl.DataFrame) -> str:
 
 
 def series_lines(
-    rows: pl.DataFrame, x: vega.Spec, y: str, *, y_title: str, tooltip: list[vega.Spec], log: bool = False
+    rows: pl.DataFrame,
+    x: vega.Spec,
+    y: str,
+    *,
+    y_title: str,
+    tooltip: list[vega.Spec],
+    log: bool = False,
+    marks: pl.DataFrame | None = None,
 ) -> vega.Spec:
     """Lines through `y` by `label`, with the interval from `low` to `high`; `x` encodes the field `position`.
 
     `rank` numbers the series from 0; those below `HIGHLIGHTED` are in colour, each with a dash pattern, a shape and
-    the text `end` after its last point.
+    the text `end` after its last point. A line is broken between two numbers of `stretch`. `marks` are texts in the
+    column `mark` at a `position`.
     """
     first = rows.filter(pl.col("rank") < HIGHLIGHTED).sort("rank", maintain_order=True)
     others = rows.filter(pl.col("rank") >= HIGHLIGHTED)
@@ -46,6 +53,7 @@ def series_lines(
     dash = vega.field("label:N", scale={"domain": names, "range": DASHES[: len(names)]}, legend=None)
     shape = vega.field("label:N", scale={"domain": names, "range": SHAPES[: len(names)]}, legend=None)
     banded = interval_mark(rows) == "Bands"
+    broken = {"detail": "stretch:N"} if "stretch" in rows.columns else {}
     base = vega.view(frames.data(first if banded else _beside(first, len(names), log))).encode(x=x, color=colour)
     spans = (
         base.mark("area", opacity=0.15 if len(names) <= _BANDS else 0.08)
@@ -53,8 +61,8 @@ def series_lines(
         else base.mark("rule", strokeWidth=1.3, opacity=0.7)
     )
     layers: list[vega.View] = [
-        spans.encode(y=vega.field("low:Q", scale={"domain": ends}), y2="high:Q"),
-        base.mark("line", strokeWidth=2).encode(y=height, strokeDash=dash),
+        spans.encode(y=vega.field("low:Q", scale={"domain": ends}), y2="high:Q", **broken),
+        base.mark("line", strokeWidth=2).encode(y=height, strokeDash=dash, **broken),
         base.mark("point", filled=True, size=45, opacity=1).encode(y=height, shape=shape, tooltip=tooltip),
         *_end_labels(first, y, ends, colour, shape),
     ]
@@ -65,6 +73,11 @@ def series_lines(
         alone = others.filter(pl.len().over("label") == 1)
         dots = vega.view(frames.data(alone)).mark("point", style="guide", size=12, opacity=0.6)
         layers[1:1] = [dots.encode(x=x, y=height, tooltip=tooltip)] if alone.height else []
+    if marks is not None and marks.height:
+        rules = vega.view(frames.data(marks)).encode(x=x)
+        layers[:0] = [rules.mark("rule", style="guide", strokeDash=[3, 3], opacity=0.8)]
+        named = rules.encode(y=vega.value(-6), text="mark:N")
+        layers.append(named.mark("text", style="ink", fontSize=10))
     return vega.layer(*layers, width=WIDTH, height=_HEIGHT)
 
 
@@ -235,19 +248,6 @@ def _k_axis(rows: pl.DataFrame, field: str = "k") -> vega.Spec:
     return vega.field(f"{field}:Q", title="k", scale=scale, axis={"values": ticks, "format": "d", "grid": False})
 
 
-# The figure that `ci_low` and `ci_high` of a table belong to; other figures have columns of their own.
-_MAIN_FIGURE: Final = {
-    "pass_at_k": "pass_at_k",
-    "tiers": "composite_median",
-    "suite_scores": "score",
-    "run_scores": "overall_score",
-    "economics": "cost_of_pass",
-    "reliability_curve": "pass_hat_k",
-}
-# What a figure is over: the first of these columns that its table has.
-_COUNTS: Final = {"eligible": "problem", "problems": "problem", "attempts": "attempt", "cases": "attempt"}
-
-
 def history(
     frame: pl.LazyFrame,
     *,
@@ -255,17 +255,23 @@ def history(
     figure: str | None = None,
     item: str | None = None,
     verdicts: pl.LazyFrame | pl.DataFrame | None = None,
+    trends: pl.LazyFrame | pl.DataFrame | None = None,
+    changes: pl.LazyFrame | pl.DataFrame | None = None,
 ) -> vega.Spec:
     """A figure of the table `of` in every snapshot; `item` is the rest of the row's key, such as k.
 
     `verdicts` is the table `baseline_verdicts`: the gate's verdicts on the latest run stand after the models' names.
+    With the table `trends`, lines have gaps where nothing ran and pins are marked; with `change_points`, changes are.
     """
-    figure = figure or _MAIN_FIGURE.get(of, "")
+    figure = figure or MAIN_FIGURE.get(of, "")
     rows = _figures(frame, of, figure, item)
     snapshots = rows.select("made_at", "snapshot").unique().sort("made_at", "snapshot").with_row_index("position")
     rows = _by_latest(frames.with_side(rows), snapshots)
     judged, sentence = _verdicts(verdicts)
+    own = {"table": of, "figure": figure, "item": rows["item"][0]}
+    rows, pins = _with_stretches(rows, trends, own)
     shown = rows.filter(pl.col("rank") < HIGHLIGHTED)
+    changed, changes_sentence = _changes(changes, own, shown)
     others = rows["side"].n_unique() - shown["side"].n_unique()
     mark = interval_mark(rows)
     lines = frames.caption(
@@ -275,11 +281,12 @@ def history(
         if shown["low"].count()
         else "No confidence interval is stored.",
         f"In colour: the first {HIGHLIGHTED} in the latest snapshot; grey: the other {others:,}." if others else None,
+        changes_sentence,
         sentence,
     )
     rows = frames.with_labels(rows.join(judged, on=["model", "tier"], how="left"), "side", length=28)
     rows = rows.with_columns(end=pl.concat_str("label", "judged", separator=" ", ignore_nulls=True))
-    name = _title(of, figure, visible(rows["item"][0]))
+    name = figure_name(of, figure, rows["item"][0])
     chart = series_lines(
         rows,
         _snapshot_axis(snapshots),
@@ -295,46 +302,51 @@ def history(
             n="n|,d",
             verdict="verdict of the gate",
         ),
+        marks=pl.concat([pins, changed]).join(snapshots, on="snapshot"),
     )
     return frames.titled(chart, f"{name} over snapshots", lines)
 
 
-def _title(of: str, figure: str, item: str) -> str:
-    if (of, figure) == ("pass_at_k", "pass_at_k"):
-        return f"pass@{item}"
-    return f"{figure} of {of}" + (f", {item}" if item else "")
+def _with_stretches(
+    rows: pl.DataFrame, trends: pl.LazyFrame | pl.DataFrame | None, own: dict[str, str]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows numbered by the stretch without a gap that they are in, and the pinned snapshots with their names."""
+    keys = ["snapshot", "model", "tier"]
+    known = pl.DataFrame(schema=dict.fromkeys((*keys, "pinned_as"), pl.String) | {"after_gap": pl.Boolean})
+    if trends is not None:
+        known = trends.lazy().filter(**own).select(known.columns).collect()
+    rows = rows.join(known.drop("pinned_as"), on=keys, how="left", maintain_order="left")
+    rows = rows.with_columns(stretch=pl.col("after_gap").fill_null(False).cum_sum().over("side"))
+    pins = known.drop_nulls("pinned_as").select("snapshot", mark="pinned_as").unique().sort("snapshot")
+    return rows, pins.with_columns(pl.col("mark").map_elements(visible, return_dtype=pl.String))
+
+
+def _changes(
+    changes: pl.LazyFrame | pl.DataFrame | None, own: dict[str, str], shown: pl.DataFrame
+) -> tuple[pl.DataFrame, str | None]:
+    """The snapshots in which the figure of a series in colour changed, and a sentence on the latest of them."""
+    rows = pl.DataFrame(
+        schema=dict.fromkeys(("model", "tier", "snapshot", "made_at", "sentence", "changed"), pl.String)
+    )
+    if changes is not None:
+        rows = changes.lazy().filter(**own).sort("made_at").select(rows.columns).collect()
+        rows = rows.join(shown, on=["model", "tier", "snapshot"], how="semi", maintain_order="left")
+    marks = rows.select("snapshot", mark=pl.lit("change")).unique().sort("snapshot")
+    if not rows.height:
+        return marks, None
+    last = rows.row(-1, named=True)
+    many = f" (the last of {rows.height:,} changes)" if rows.height > 1 else ""
+    when = f"on {last['made_at'][:10]}{many}"
+    return marks, f"{visible(last['model'])}: {last['sentence']} {when}; changed there: {last['changed']}."
 
 
 def _figures(frame: pl.LazyFrame, of: str, figure: str, item: str | None) -> pl.DataFrame:
     """One row per snapshot, model and tier: the figure, its interval, and n."""
-    low, high = ("ci_low", "ci_high") if _MAIN_FIGURE.get(of) == figure else (f"{figure}_ci_low", f"{figure}_ci_high")
-    kept = frame.select("snapshot", "made_at", "table", "model", "tier", "item", "figure", "value").filter(
-        pl.col("table") == of,
-        pl.col("figure").is_in([figure, low, high, *_COUNTS]),
-        pl.lit(True) if item is None else pl.col("item") == item,
-    )
-    long = kept.collect()
-    if not (long["figure"] == figure).any():
+    rows = figure_rows(frame, of, figure, item).rename({"ci_low": "low", "ci_high": "high"})
+    if not rows["value"].count():
         raise NothingToDraw(f"nothing to draw: the table 'history' has no figure '{figure}' of the table '{of}'")
-    if item is None:
-        first = min(long.filter(pl.col("figure") == figure)["item"], key=lambda text: (len(text), text))
-        long = long.filter(pl.col("item") == first)
-    wide = long.drop("table").pivot("figure", values="value")
-    count = next((name for name in _COUNTS if name in wide.columns), None)
-    return wide.select(
-        "snapshot",
-        "made_at",
-        "model",
-        "tier",
-        "item",
-        pl.col(figure).alias("value"),
-        *(
-            (pl.col(old) if old in wide.columns else pl.lit(None, pl.Float64)).alias(new)
-            for old, new in ((low, "low"), (high, "high"))
-        ),
-        (pl.lit(None) if count is None else pl.col(count)).cast(pl.Int64).alias("n"),
-        pl.lit(_COUNTS.get(count or "", "")).alias("noun"),
-    )
+    first = min(rows.drop_nulls("value")["item"], key=lambda text: (len(text), text))
+    return rows.filter(pl.col("item") == first).drop("table", "figure")
 
 
 def _by_latest(rows: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:

@@ -51,7 +51,8 @@ def side_by_side(before: Side, after: Side, filters: Filters) -> SideBySide:
     cases = changed_cases(old, new, options)
     if cases.is_empty():
         raise TouchstoneError("nothing to compare: neither side has an attempt under these filters")
-    results = compare_models(old, new, options, comparison_settings(config))
+    settings = replace(comparison_settings(config), same_model=name is None)
+    results = compare_models(old, new, options, settings)
     lines = verdict_lines(
         (result.verdict, *key, sentence(result, "baseline", "current")) for key, result in results.items()
     )

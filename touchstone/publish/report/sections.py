@@ -78,6 +78,13 @@ SECTIONS = (
         "Changes against the baseline",
         "This run against the snapshot that is pinned as its baseline.",
         (tables.baseline_verdicts, tables.regressions),
+    ),
+    Section(
+        "trends",
+        "Over time",
+        "Every snapshot of this evaluation. A change is shown once it cannot be chance: of all lines together, at most "
+        "one in 365 snapshots is a false alarm.",
+        (tables.change_points, tables.trends),
         ("history",),
     ),
     Section(

@@ -35,7 +35,7 @@ def headline(run: ReportedRun) -> list[str]:
     """The sentences of the first paragraph, in order."""
     changes = change(run) if has_baseline(run) else ()
     first = (*winner(run), *_rests_on(run), *exploratory(run), *planned(run))
-    return [visible(sentence) for sentence in (*first, *changes, *failed_checks(run))]
+    return [visible(sentence) for sentence in (*first, *changes, *new_changes(run), *failed_checks(run))]
 
 
 def exploratory(run: ReportedRun) -> Iterator[str]:
@@ -344,6 +344,15 @@ def change(run: ReportedRun) -> Iterator[str]:
             found.append(f"{words} for {rows.height:,} of {_models(verdicts.height, run)}")
     yield f"Against the baseline{baseline}: {'; '.join(found) or 'no model is in both'}."
     yield f"{_changed_cases(counts)}."
+
+
+def new_changes(run: ReportedRun) -> Iterator[str]:
+    """The changes of level over all snapshots that this run is the first to show, one sentence per model and tier."""
+    latest = run.snapshot.id if run.snapshot is not None and run.table("change_points").height else ""
+    rows = run.table("change_points").filter(pl.col("seen_in") == latest).sort("model", "tier", "p_value")
+    for row in rows.unique(["model", "tier"], maintain_order=True).iter_rows(named=True):
+        who = f"{row['model']} {row['tier']}" if run.has_tiers else row["model"]
+        yield f"{who}: {row['sentence']}, since {row['made_at'][:10]}; changed there: {row['changed']}."
 
 
 def _models(count: int, run: ReportedRun) -> str:
