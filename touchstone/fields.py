@@ -620,7 +620,6 @@ FIELDS: dict[str, Field] = {
         "Whether runs are missing before: more than twice the usual time without any, or some without it."
     ),
     "same_attempts": flag("Whether the files of the model are those of the snapshot before; null if not known."),
-    "level": figure("Mean value over the snapshots between two change points.", infinite=True),
     "pinned_as": text("Names that the snapshot was pinned as; null if none."),
     "previous_snapshot": identifier("Last snapshot at the level before."),
     "previous_made_at": text("When that run finished, in UTC.", nullable=False),

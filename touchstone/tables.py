@@ -1080,6 +1080,7 @@ _PUBLISHED = [
             ci_low=figure("Lower end of the confidence interval of value.", infinite=True),
             ci_high=figure("Upper end of the confidence interval of value.", infinite=True),
             n=count("Problems behind the figure, or attempts; null if not known.", nullable=True),
+            level=figure("Mean value over the snapshots between two change points."),
         ),
         ("snapshot", "table", "model", "tier", "item", "figure"),
         code=("touchstone.publish.stage", "touchstone.trends.series"),

@@ -1,5 +1,6 @@
 """Sixty nights against one pinned baseline, with a drop of eight points on night 31."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from tests.conftest import Command, Folder, copy_of, made_once
 from tests.pipelines.test_run import evaluate
-from touchstone.storage.snapshots import pin
+from touchstone.storage.snapshots import list_snapshots, pin
 
 pytestmark = pytest.mark.nightly
 
@@ -82,3 +83,18 @@ def test_the_next_run_that_must_not_be_worse_is_stopped(
     done = touchstone("run", "--config", folder.config)
     assert done.returncode == 1
     assert "look 61, after the 60 that the budget covers" in done.stdout + done.stderr
+
+
+def test_the_change_point_is_the_night_of_the_drop_and_blame_names_the_new_version(
+    sixty_nights: Folder, touchstone: Command
+) -> None:
+    changes = json.loads(touchstone("history", "--data", sixty_nights.output, "--json").stdout)["change_points"]
+    nights = [snapshot.id for snapshot in list_snapshots(sixty_nights.output)]
+    assert {(change["model"], nights.index(change["snapshot"])) for change in changes} == {("dropping", DROP_ON)}
+    (change,) = [change for change in changes if change["table"] == "pass_at_k"]
+    assert change["difference"] == pytest.approx(-DROP, abs=0.015)
+    assert nights.index(change["seen_in"]) <= DROP_ON + 3
+    found = json.loads(touchstone("blame", "--data", sixty_nights.output, "--from", nights[0], "--json").stdout)
+    step = found["steps"][0]
+    assert (step["snapshot"], step["changed"]) == (nights[DROP_ON], "dropping: version 1 → 2")
+    assert step["differences"]["dropping T0"] == pytest.approx(-DROP, abs=0.015)

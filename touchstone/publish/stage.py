@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import polars as pl
 
@@ -24,9 +24,6 @@ from touchstone.storage.store import SUMMARY, WAREHOUSE, Part, Store, digest
 from touchstone.tables import TABLES
 from touchstone.validation.validators_used import SCHEMA as VALIDATORS
 from touchstone.validation.validators_used import validators_used
-
-if TYPE_CHECKING:
-    from touchstone.trends.series import Trends
 
 
 @dataclass
@@ -74,11 +71,10 @@ class PublishStage:
         return current or self.store.write("history", history(self.store.root), fingerprint)
 
     @cached_property
-    def _trends(self) -> "Trends":
+    def _trends(self) -> Any:
         # By its name, as above: its code matters to these two tables alone, which declare it.
         series, root = import_module("touchstone.trends.series"), self.store.root
-        found: Trends = series.find_trends(self.store.scan("history"), list_snapshots(root), pins(root))
-        return found
+        return series.find_trends(self.store.scan("history"), list_snapshots(root), pins(root))
 
     def trends(self) -> Part:
         """The headline figures of every snapshot with their intervals, as lines to draw."""
