@@ -28,6 +28,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         "pass_at_k": [figure("a", 0.9), figure("b", 0.5), figure("A", 0.4)],
         "model_comparison": [pair("a", "b", "worse"), pair("a", "A", "worse"), pair("b", "A", "no evidence")],
         "problems": [{"oid": "p", "suite": "<i>odd</i>"}],
+        "change_points": [
+            {"model": "a", "tier": "T0", "made_at": "2026-11-03T02:00:00Z", "sentence": "it fell & rose"}
+        ],
     }
     second = {"pass_at_k": [figure("a", 0.2, k=5), figure("b", None, k=5), figure(HOSTILE, 0.3, k=5)]}
     third = {"pass_at_k": [figure("..", 1.0)], "settings": [{"key": "name", "value": json.dumps("first")}]}
@@ -76,6 +79,8 @@ def test_benchmarks_stand_side_by_side_and_a_missing_figure_is_a_gap(site: Path,
         ["first", "pass@1 [95% CI]", "0.500 [0.400, 0.600]", "-", "a", "40 of 40"],
         ["<b>second", "pass@5 [95% CI]", "-", "-", "-", "40 of 40"],
     ]
+    page = site / "benchmarks" / file_name("first")
+    assert cells(page, "change-points-table")[1][:3] == ["2026-11-03 02:00", "a", "it fell & rose"]
     assert [row[1:3] for row in cells(site / "index.html", "benchmarks-table")[1:]] == [["3", "40"]] * 2 + [["1", "40"]]
 
 

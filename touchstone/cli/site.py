@@ -15,7 +15,7 @@ commands = typer.Typer()
 def site(
     folders: Annotated[
         list[Path],
-        typer.Argument(parser=output_location, metavar="DIR…", help="Output folders of runs, one per benchmark."),
+        typer.Argument(parser=output_location, metavar="DIR", help="Output folders of runs, one per benchmark."),
     ],
     output: Annotated[
         Path, typer.Option(metavar="SITE", help="Folder for the pages: a new one, or an earlier site to replace.")

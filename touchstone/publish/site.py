@@ -163,7 +163,9 @@ def _read(folder: Path, taken: Collection[str]) -> Benchmark:
     facts = {
         "models": rows["model"].n_unique(),
         "problems": rows["problems"].max(),
-        "judged by": ", ".join(one if one == how else f"{one} ({how})" for one, how in judged.iter_rows()) or None,
+        "judged by": ", ".join(
+            f"{one} outcomes" if one == how else f"{one} ({how})" for one, how in judged.iter_rows()
+        ),
         "snapshots": history.height,
         "latest": max(history["made_at"], default="")[:10],
         "headline": headline(run),
