@@ -43,7 +43,7 @@ def module_code_version(module: str) -> str:
 
 
 def _version_of(modules: Iterable[str]) -> str:
-    lines = [f"{name} {_library_version(name)}" for name in _LIBRARIES]
+    lines = [f"{name} {library_version(name)}" for name in _LIBRARIES]
     lines += [f"{module} {_content(module)}" for module in sorted(modules)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -54,7 +54,7 @@ def package_code_version() -> str:
 
     That of this process: a file that is edited while it runs makes another version for the next one.
     """
-    lines = [f"{name} {_library_version(name)}" for name in (*_LIBRARIES, *_WRITERS)]
+    lines = [f"{name} {library_version(name)}" for name in (*_LIBRARIES, *_WRITERS)]
     for package in (_PACKAGE, *(_PACKAGE.with_name(name) for name in _AROUND)):
         lines += [f"{file} {_sha256(_PACKAGE.parent / file)}" for file in _python_files(package)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
@@ -115,7 +115,7 @@ def _python_files(package: Path) -> list[str]:
 
 
 # Finding a version means reading the library's metadata, once for all tables.
-_library_version = cache(version)
+library_version = cache(version)
 
 
 @cache

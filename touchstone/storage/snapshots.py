@@ -167,15 +167,13 @@ def _model_versions(store: "Store") -> Iterator[tuple[str, str]]:
 def _versions(validation: "pl.DataFrame") -> dict[str, str]:
     named = validation.select("validator", "validator_version").unique().sort("validator", "validator_version")
     validators = [" ".join(part for part in row if part) for row in named.iter_rows()]
-    from importlib.metadata import version
-
-    from touchstone.storage.code_version import package_code_version
+    from touchstone.storage.code_version import library_version, package_code_version
 
     return {
         "touchstone": VERSION,
         "touchstone code": package_code_version()[:12],
         "python": platform.python_version(),
-        **{name: version(name) for name in ("polars", "duckdb", "numpy", "scipy", "pyarrow")},
+        **{name: library_version(name) for name in ("polars", "duckdb", "numpy", "scipy", "pyarrow")},
         "validators": "; ".join(validators),
     }
 

@@ -45,7 +45,7 @@ def change_points(values: Sequence[float], errors: Sequence[float], levels: Sequ
     series, known, alpha = (np.asarray(each, float) for each in (values, errors, levels))
     found: list[ChangePoint] = []
     start, looked = 0, 0
-    while start < len(series):
+    while len(series) - start >= 2 * _LEAST:
         between, p_values = _scan(series[start:], known[start:])
         alarms = np.flatnonzero((p_values <= alpha[start:]) & (np.arange(start, len(series)) > looked))
         if not alarms.size:
