@@ -67,12 +67,12 @@ def blame(
 
     from touchstone.cli.json_output import print_json
     from touchstone.publish.reported_run import ReportedRun
-    from touchstone.storage.output_folders import is_of_snapshot_list, results_folder
+    from touchstone.storage.output_folders import is_of_any_run, results_folder
     from touchstone.trends.blame import blame as find_causes
 
     shown_as = as_format(format, as_json)
     with show_progress("comparing", quiet=shown_as == "json"):
-        root = results_folder(output_folder(data), is_of_snapshot_list)
+        root = results_folder(output_folder(data), is_of_any_run)
         found = find_causes(root, first, last, ReportedRun(root).scan("problem_history"))
     if shown_as == "json":
         print_json({**asdict(found), "cases": found.cases.to_dicts()})
