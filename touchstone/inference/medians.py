@@ -160,21 +160,23 @@ def _interval(baseline: Sample, tier: Sample, before: Floats, after: Floats, set
     before_range, after_range = (median_interval(side, settings) for side in (baseline, tier))
     # If all replicates are equal, both sides have the same scores, and no gap matters.
     if low < high and (_spans_gap(baseline, before_range) or _spans_gap(tier, after_range)):
-        lowest, highest = (_uplift(after_range.low, before_range.high), _uplift(after_range.high, before_range.low))
+        (lowest_before, highest_before), (lowest_after, highest_after) = _ends(before_range), _ends(after_range)
+        highest = (highest_after - lowest_before) / lowest_before if lowest_before > 0 else math.inf
+        lowest = (lowest_after - highest_before) / highest_before
         return Interval(min(low, lowest), max(high, highest), "woodruff", units)
     return Interval(low, high, "bootstrap", units)
 
 
-def _uplift(after: float | None, before: float | None) -> float:
-    assert after is not None and before is not None
-    return (after - before) / before if before > 0 else math.inf
+def _ends(interval: Interval) -> tuple[float, float]:
+    assert interval.low is not None and interval.high is not None
+    return interval.low, interval.high
 
 
 def _spans_gap(sample: Sample, interval: Interval) -> bool:
     """Whether two neighbouring values are apart by half of the median's interval or more."""
-    ends = [interval.low, interval.high]
-    gaps = np.diff(np.unique(np.append(np.clip(sample.values, *ends), ends)))
-    return len(gaps) > 0 and bool(2 * gaps.max() >= np.ptp(ends))
+    low, high = _ends(interval)
+    gaps = np.diff(np.unique(np.append(np.clip(sample.values, low, high), [low, high])))
+    return len(gaps) > 0 and bool(2 * gaps.max() >= high - low)
 
 
 def _bootstrap_medians(sample: Sample, groups: Integers, resamples: NDArray[np.uint8]) -> Floats:

@@ -94,8 +94,8 @@ def units_independent(
             .agg(folder.alias("folder"), pl.col("suite").first(), pl.col("rate").mean())
             .drop_nulls("folder")
         )
-        codes = (units[name].rank("dense").to_numpy().astype(np.int64) for name in ("folder", "suite"))
-        found = intraclass_correlation(units["rate"].to_numpy(), *codes, settings.seed) if units.height else None
+        places, suites = (units[name].rank("dense").to_numpy().astype(np.int64) for name in ("folder", "suite"))
+        found = intraclass_correlation(units["rate"].to_numpy(), places, suites, settings.seed) if len(places) else None
         if found is not None and found.p_value <= _FOLDER_ALPHA / len(levels):
             many = counted(units["folder"].n_unique(), "folder")
             message = (
