@@ -79,4 +79,4 @@ def test_ten_broken_problems_of_three_hundred_fail_the_gate(kind: str, attempts:
         verdict, _, error = judged(night(rates, attempts, generator), night(now, attempts, generator))
         failed += error and verdict == "worse"
     print(f"{kind} x {attempts}: failed {failed / RUNS:.3f}")
-    assert failed / RUNS >= 0.99
+    assert failed / RUNS >= 0.97

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import scipy
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.comparison.test_pairs import compare_pair, frame, swapped
@@ -68,7 +68,12 @@ def test_broken_problems_are_worse_even_if_the_others_make_up_for_them_by_chance
     assert result.difference > 0 and (result.verdict, result.decided_by) == ("worse", "problems")
 
 
-@given(st.lists(st.tuples(*[st.integers(1, 6)] * 2, *[st.floats(0, 1)] * 2), min_size=1, max_size=4))
+RATES = st.sampled_from([0.0, 0.0, 0.5, 0.8, 1.0, 1.0])
+
+
+@given(st.lists(st.tuples(*[st.integers(3, 6)] * 2, RATES, RATES), min_size=1, max_size=4))
+@example([(5, 5, 1.0, 0.0), (6, 4, 0.5, 0.5), (5, 6, 1.0, 0.0)])
+@example([(5, 5, 0.0, 1.0), (4, 6, 1.0, 0.0), (6, 6, 0.2, 1.0)])
 def test_the_p_value_is_that_of_enumeration(problems: list[tuple[int, int, float, float]]) -> None:
     """Over all ways to deal the passes of each problem to its two sides."""
     counts = [(a, round(x * a), b, round(y * b)) for a, b, x, y in problems]

@@ -228,7 +228,7 @@ def _decisions(
     decided_by[of_mean <= settings.alpha] = "mean"
     least = adjust_p_values(each_once(smallest_p, moments.units), settings.family)
     needed = np.full(len(least), units_needed(rule.best_level), dtype=object)
-    needed[least <= settings.alpha] = None
+    needed[np.minimum(least, p_adjusted) <= settings.alpha] = None
     return {
         "ci_low": own.low,
         "ci_high": own.high,

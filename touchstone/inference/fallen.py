@@ -9,8 +9,8 @@ attempts and the clusters.
 
 The hypothesis is that no problem changed, which only makes sense for one model at two times: two different models
 differ from problem to problem even if they are equally good. So the test decides nothing about those. Even for one
-model, a change that breaks as many problems as it repairs is not worse: fallen problems must also outnumber risen ones
-by a sign test, both less their expected numbers.
+model, a change that breaks as many problems as it repairs is not worse: if more rose than chance explains, fallen ones
+must also outnumber them by a sign test, both less their expected numbers.
 
 Both tests share one level: the mean gets 1 - `SHARE` of it and the fallen problems `SHARE` (a weighted Bonferroni
 correction, Rosenthal and Rubin 1983), unless no number of attempts could make a problem fall.
@@ -39,6 +39,8 @@ SHARE = 0.2
 SIGN_LEVEL = 0.05
 # Fisher's p-values are computed with a relative error far below this.
 _ROUNDING = 1e-9
+# Problems changed both ways if as many rises beside falls, or falls beside rises, have at most this probability.
+_BOTH_WAYS = 0.05
 _MOST_COUNTED = 2**20
 
 
@@ -46,7 +48,8 @@ _MOST_COUNTED = 2**20
 class ChangedProblems:
     """How many problems fell and rose in each pair, and the p-value of that; NaN where it is not tested.
 
-    `sign_p` is that of the sign test between those that fell and rose beyond what chance explains.
+    `sign_p` is that of the sign test between those that fell and rose beyond what chance explains; 0 if chance explains
+    either.
     """
 
     fell: Integers
@@ -107,24 +110,27 @@ def _distinct(keys: Integers, bound: int) -> tuple[Integers, Integers]:
 def changed_p(pair: PairedOutcomes) -> tuple[float, float]:
     """Twice the probability that as many problems fall as did if none changed, or rise if more rose; NaN if none can.
 
-    And the p-value of the sign test between those of both kinds beyond their expected numbers. Ten problems, always
-    passing in a, and two of them never in b:
+    And the p-value of the sign test, see `ChangedProblems`. Ten problems, always passing in a, two of them never in b:
 
     >>> pair = PairedOutcomes(*(np.array(count) for count in ([5, 5], [5, 5], [5, 5], [5, 0], [8, 2])))
     >>> p_value, sign_p = changed_p(pair)
     >>> round(p_value * 252**2, 6), sign_p
-    (2.0, 0.5)
+    (2.0, 0.0)
     """
     if not any(can_fall(a, b) for a, b in set(zip(pair.n_a.tolist(), pair.n_b.tolist(), strict=True))):
         return float("nan"), float("nan")
     tails = _Tails.of(pair.n_a, pair.c_a, pair.n_b, pair.c_b)
     fell, rose = (int(pair.weights[changed].sum()) for changed in (tails.fell, tails.rose))
-    chances, observed = (tails.rises, rose) if rose > fell else (tails.falls, fell)
-    beyond = (
-        np.maximum(0, np.rint(many - np.dot(chance, pair.weights)).astype(np.int64))
-        for many, chance in ((rose, tails.rises), (fell, tails.falls))
+    fallen, risen = (
+        poisson_binomial_tail(chances, pair.weights, many)
+        for chances, many in ((tails.falls, fell), (tails.rises, rose))
     )
-    return two_sided(poisson_binomial_tail(chances, pair.weights, observed)), float(mcnemar(*beyond))
+    more, fewer = (risen, fallen) if rose > fell else (fallen, risen)
+    beyond = (
+        np.maximum(0, np.rint(many - np.dot(chances, pair.weights)).astype(np.int64))
+        for many, chances in ((rose, tails.rises), (fell, tails.falls))
+    )
+    return two_sided(more), float(mcnemar(*beyond)) if fewer <= _BOTH_WAYS else 0.0
 
 
 def poisson_binomial_tail(chances: Floats, counts: Integers, observed: int) -> float:
