@@ -99,8 +99,8 @@ ADJUSTED = {"pairs": 3, "p_value": 0.002, "adjusted_ci_low": -0.222, "adjusted_c
         (
             {"verdict": "inconclusive", **ADJUSTED, "p_adjusted": 0.06, "p_changed": 0.3, "fell": 1},
             "cedar against atlas is inconclusive: -22.2 to -2.1 points (95% CI adjusted for 3 pairs; difference -12.1, "
-            "p = 0.002, adjusted p = 0.060 for the mean; 1 problem fell and 0 rose, p = 0.300, 40 problems); "
-            "minimum detectable effect 14 points if spread evenly",
+            "p = 0.002 for the mean; 1 problem fell and 0 rose, p = 0.300; adjusted p = 0.060 for both tests, "
+            "40 problems); minimum detectable effect 14 points if spread evenly",
         ),
     ],
 )  # fmt: skip

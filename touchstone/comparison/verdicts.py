@@ -187,8 +187,10 @@ def _inconclusive(result: PairResult) -> str:
     if many:
         rate = ", false discovery rate" if result.correction != "holm" else ""
         level += f" adjusted for {result.pairs:,} pairs{rate}"
-    p = f"{_p(result.p_value)}{f', adjusted {_p(result.p_adjusted)}' if many else ''}"
-    tests = f"{p} for the mean; {_changed(result)}" if result.p_changed is not None else p
+    together = f"adjusted {_p(result.p_adjusted)}" if many else _p(result.p_adjusted)
+    tests = f"{_p(result.p_value)}, {together}" if many else _p(result.p_value)
+    if result.p_changed is not None:
+        tests = f"{_p(result.p_value)} for the mean; {_changed(result)}; {together} for both tests"
     ends = f"{_signed(low or 0.0)} to {_signed(high or 0.0)} points"
     return f"{ends} ({level}; difference {_signed(result.difference or 0.0)}, {tests}, {_data(result)})"
 
@@ -215,8 +217,9 @@ def _evidence(result: PairResult) -> str:
     if result.pairs <= 1:
         return f"{own}, {data}"
     rate = ", false discovery rate" if result.correction != "holm" else ""
+    both = " for both tests" if result.p_changed is not None else ""
     adjusted = _interval(result.adjusted_ci_low, result.adjusted_ci_high, 1 - result.alpha, worse)
-    return f"{own}; adjusted for {result.pairs:,} pairs{rate}: {adjusted}, {_p(result.p_adjusted)}; {data}"
+    return f"{own}; adjusted for {result.pairs:,} pairs{rate}: {adjusted}, {_p(result.p_adjusted)}{both}; {data}"
 
 
 def _data(result: PairResult) -> str:

@@ -221,10 +221,10 @@ def mixes(
     population: Population, attempts: Sequence[int], goal: Goal, costs: Costs, problems: int | None = None
 ) -> list[Mix]:
     """Each number of attempts per problem with the problems that it takes, or with a fixed number of problems."""
-    if problems is not None:
-        many = even = [problems] * len(attempts)
-    else:
-        many, even = (problems_needed(population, attempts, goal, on_few=on_few) for on_few in (True, False))
+    many, even = (
+        problems_needed(population, attempts, goal, on_few=on_few) if problems is None else [problems] * len(attempts)
+        for on_few in (True, False)
+    )
     found = [
         replace(_mix(population, each, m, goal, costs), problems_if_even=fewer)
         for m, each, fewer in zip(attempts, many, even, strict=True)

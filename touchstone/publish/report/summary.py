@@ -363,7 +363,7 @@ def _sides(rows: pl.DataFrame, run: ReportedRun) -> str:
     ]
     if "problems" in rows["decided_by"]:
         changed = "fell" if rows["verdict"][0] == "worse" else "rose"
-        return f"{_some(named)} ({counted(rows[changed].sum(), 'problem')} {changed})"
+        return f"{_some(named)} ({counted(int(rows[changed].sum()), 'problem')} {changed})"
     by = [f"{value:.1f}" for value in sorted(100 * abs(value) for value in rows["difference"])]
     sizes = f" (by {by[0]} points)" if len(by) == 1 else f" (by {by[0]} to {by[-1]} points)"
     return _some(named) + sizes
