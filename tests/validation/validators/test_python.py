@@ -1,5 +1,6 @@
 """Fixes that start processes, and problems that are named like a module that is loaded already."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -65,6 +66,20 @@ def test_a_fix_may_start_processes_and_leave_them(validator: PythonValidator, wh
     if validator._sandbox.name == "landlock":
         pytest.skip("in landlock, a Python fix can start no process")
     assert validate(validator, "solution", processes(what)).status == "passed"
+
+
+def test_a_fix_may_end_its_processes_although_touchstone_ignores_signals(sandbox: SandboxRunner) -> None:
+    if sandbox.name == "landlock":
+        pytest.skip("in landlock, a Python fix can start no process")
+    code = f"{HEAD}\n\ndef add(a, b):\n    child = Process(target=time.sleep, args=(30,))\n"
+    code += "    child.start()\n    child.terminate()\n    child.join(25)\n    return a + b if child.exitcode == -15 else 0\n"
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    validator = PythonValidator(sandbox, LIMITS, PythonProgram(lint=False))
+    try:
+        assert validate(validator, "solution", code).status == "passed"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        validator.close()
 
 
 def test_a_fork_does_not_report_for_a_process_that_left(validator: PythonValidator) -> None:

@@ -64,6 +64,9 @@ def _borrow_modules(borrowed: Mapping[str, Any]) -> None:
 
 def _serve_worker(policy: Policy) -> NoReturn:
     """Become a warm worker: call `module:function` with the policy; it serves until its control socket closes."""
+    # What Touchstone was started with, `nohup` for instance, would be ignored by what a fix starts and wants to end.
+    for stop in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(stop, signal.SIG_DFL)
     module, _, function = policy["worker"].partition(":")
     serve = getattr(importlib.import_module(module), function)
     # A candidate's processes have the same user: without PR_SET_DUMPABLE=0 they could write to this memory.
