@@ -72,7 +72,8 @@ def test_a_fix_may_end_its_processes_although_touchstone_ignores_signals(sandbox
     if sandbox.name == "landlock":
         pytest.skip("in landlock, a Python fix can start no process")
     code = f"{HEAD}\n\ndef add(a, b):\n    child = Process(target=time.sleep, args=(30,))\n"
-    code += "    child.start()\n    child.terminate()\n    child.join(25)\n    return a + b if child.exitcode == -15 else 0\n"
+    code += "    child.start()\n    child.terminate()\n    child.join(25)\n"
+    code += "    return a + b if child.exitcode == -15 else 0\n"
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     validator = PythonValidator(sandbox, LIMITS, PythonProgram(lint=False))
     try:
