@@ -661,7 +661,7 @@ FIELDS: dict[str, Field] = {
     "last_snapshot": text("Last snapshot with such a failure."),
     # factors
     "factor": identifier("Column of the attempts."),
-    "level": identifier("Value of the column; `(missing)` if an attempt has none."),
+    "level": share("p_adjusted up to this is `better` or `worse`: the part of comparison.alpha for this look."),
     "reference": identifier("First level of the factor, which the level is compared with."),
     "other_factor": text("Second factor of an interaction."),
     "other_level": text("Level of the second factor."),

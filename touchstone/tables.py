@@ -470,6 +470,7 @@ _FIGURES = [
         _fields(
             "model tier factor level problems attempts pass_at_1 ci_low ci_high ci_method ci_units",
             interval_of="pass_at_1",
+            level=identifier("Value of the column; `(missing)` if an attempt has none."),
             problems="Problems with a decided attempt at this level.",
             attempts="Decided attempts at this level.",
             pass_at_1="Mean over these problems of the pass rate of their attempts at this level.",
@@ -872,7 +873,7 @@ _FIGURES = [
             "ci_low ci_high ci_method ci_units test p_value p_adjusted",
             interval_of="difference",
             kind=one_of("`main`: the effect of one factor; `interaction`: how it depends on another.", EFFECTS),
-            level="Level whose effect this is.",
+            level=identifier("Level whose effect this is."),
             problems="Problems with attempts at all levels in question.",
             difference=figure(
                 "main: pass@1 at level minus that at reference, within problems, other factors held equal; "
@@ -923,7 +924,6 @@ _FIGURES = [
             "model tier look looks level baseline snapshot problems difference p_value p_changed p_adjusted verdict",
             look=count("Which run since the baseline; one that is missing left no snapshot."),
             looks=count("Looks that the budget covers."),
-            level=share("p_adjusted up to this is `better` or `worse`: the part of comparison.alpha for this look."),
             snapshot=text("Snapshot of that run; null for the run that made this table."),
             problems=count("Problems decided on both sides."),
             difference="Mean over shared problems of that run minus the baseline.",

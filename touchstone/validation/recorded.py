@@ -4,7 +4,7 @@ import polars as pl
 
 from touchstone.tables import TABLES
 
-# Columns of the input that say why an attempt failed or is undecided.
+# Columns of the input that say why an attempt failed.
 REASONS = ("error",)
 _MOST_CHARACTERS = 2000
 
@@ -34,6 +34,6 @@ def recorded_outcomes(attempts: pl.LazyFrame) -> pl.LazyFrame:
         classes = pl.col("classification")
         said.append(pl.when(~classes.str.to_lowercase().is_in(["pass", "fail"])).then(classes))
     if said:
-        given["diagnostics"] = pl.when(pl.col("passed").fill_null(False).not_()).then(pl.coalesce(said))
+        given["diagnostics"] = pl.when(~pl.col("passed")).then(pl.coalesce(said))
     columns = TABLES["outcomes"].dtypes.items()
     return attempts.select(given.get(name, pl.lit(None, dtype)).alias(name) for name, dtype in columns)
