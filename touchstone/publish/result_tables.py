@@ -13,7 +13,6 @@ import polars as pl
 from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.comparison.verdicts import Look, describe_shortage
 from touchstone.metrics.attempts import PRICE_COLUMNS
-from touchstone.metrics.budgets import budget_text, crossing_sentences
 from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
 from touchstone.publish.reported_run import ReportedRun
@@ -435,6 +434,9 @@ def _cost_of_pass(row: Row) -> Cell:
 
 def budgets(run: ReportedRun) -> ResultTable:
     """The share of problems solved within a few budgets of each resource, and where curves cross."""
+    # It loads numpy, which the results of a run on a terminal do without.
+    from touchstone.metrics.budgets import budget_text, crossing_sentences
+
     curves = run.table("budget_curves").drop_nulls("share_solved")
     place, budgets = pl.col("budget").rank("dense").over("resource"), pl.col("budget").n_unique().over("resource")
     shown = curves.filter(place * _BUDGETS // budgets > (place - 1) * _BUDGETS // budgets)
