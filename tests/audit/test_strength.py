@@ -91,6 +91,7 @@ def test_survivors_are_shown_with_their_mistake(run: tuple[Folder, RunOutcome]) 
     assert [cell.text for cell in mistakes.cells()[0]][-2:] == [reference, reference.replace("50", "49")]
 
 
+@pytest.mark.nightly
 def test_the_next_run_validates_nothing_again_and_turning_it_off_changes_no_outcome(
     run: tuple[Folder, RunOutcome],
 ) -> None:

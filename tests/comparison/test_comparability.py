@@ -172,6 +172,7 @@ def test_the_gate_of_a_run_fails_on_another_task_version(tmp_path: Path) -> None
     assert rows["dimension"].to_list() == ["problems", "task_version"]
 
 
+@pytest.mark.nightly
 def test_the_gate_of_a_run_fails_on_other_tests(tmp_path: Path) -> None:
     folder = make_repairs(tmp_path)
     assert evaluate(folder).exit_code == 0

@@ -95,6 +95,7 @@ def test_a_terminal_shows_stage_model_count_rate_time_left_and_cache_hits_during
     assert re.search(r"validating n +\S+ +2/2 +[\d.,]+/s +0:00:00 left +1 already known", during)
 
 
+@pytest.mark.nightly
 def test_a_pipe_gets_one_line_per_stage_on_stderr_and_only_the_result_on_stdout(
     repairs: Folder, touchstone: Command
 ) -> None:

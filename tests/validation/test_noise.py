@@ -96,6 +96,7 @@ def one_in_ten(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return folder
 
 
+@pytest.mark.nightly
 def test_a_flaky_test_is_found_and_the_share_of_flaky_tests_estimated(one_in_ten: Folder) -> None:
     assert flaky_tests(one_in_ten) == {("p1", "test_clock")}
     found = check_of(one_in_ten)

@@ -77,6 +77,7 @@ class TestEndlessFix:
             assert cache.statistics().entries == 3, "of the timeout nothing is left"
 
 
+@pytest.mark.nightly
 def test_a_fix_that_only_waited_is_tried_again(project: Project) -> None:
     project.trouble("timeout good")
     limits = {"seconds": 1, "wall_seconds": 3}
