@@ -22,7 +22,7 @@ from touchstone.tables import TABLES
 pytestmark = pytest.mark.services
 
 # They name the snapshot, which is named after the time.
-TIMED = ("history", "problem_history", "run_log")
+TIMED = ("history", "trends", "change_points", "failure_modes", "problem_history", "run_log")
 
 
 @pytest.fixture(scope="module")
