@@ -268,7 +268,7 @@ def _markdown(comparison: ComparisonReport) -> str:
         blocks.append(_markdown_table(model_section(comparison)))
         level = f"{100 * comparison.confidence:g}% confidence intervals"
         if (of_look := comparison.models[0].get("level")) is not None:
-            level += f" ({100 * (1 - of_look):.6g}% for all differences together)"
+            level += f" ({100 * (1 - of_look):.4g}% for all differences together)"
         cases = (
             ""
             if comparison.score == "pass_rate"

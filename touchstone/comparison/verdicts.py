@@ -232,7 +232,7 @@ def _interval(low: float | None, high: float | None, confidence: float, worse: b
     if low is None or high is None:
         return "no CI"
     low, high = (-high, -low) if worse else (low, high)
-    return f"{100 * confidence:.6g}% CI {_points(low)} to {_points(high)}"
+    return f"{100 * confidence:.4g}% CI {_points(low)} to {_points(high)}"
 
 
 def _changed(result: PairResult) -> str:
