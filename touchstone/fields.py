@@ -517,6 +517,7 @@ FIELDS: dict[str, Field] = {
     "p_adjusted": share("p_value adjusted for multiple comparisons."),
     "look": count("Which run since the baseline this is; null without a budget of looks.", nullable=True),
     "looks": count("Looks that the budget covers; null without one.", nullable=True),
+    "level": share("p_adjusted up to this is `better` or `worse`: the part of comparison.alpha for this look."),
     "correction": text("Adjustment method: holm, or benjamini-yekutieli (false discovery rate).", nullable=False),
     "pairs": count("Number of comparisons adjusted for."),
     "adjusted_ci_low": difference(
@@ -661,7 +662,6 @@ FIELDS: dict[str, Field] = {
     "last_snapshot": text("Last snapshot with such a failure."),
     # factors
     "factor": identifier("Column of the attempts."),
-    "level": share("p_adjusted up to this is `better` or `worse`: the part of comparison.alpha for this look."),
     "reference": identifier("First level of the factor, which the level is compared with."),
     "other_factor": text("Second factor of an interaction."),
     "other_level": text("Level of the second factor."),

@@ -15,6 +15,8 @@ MAX_ID_LENGTH = 200
 # tokens and tests. The limits also keep sums over attempts from overflowing; see `inference.exact`.
 MAX_AMOUNT = 1_000_000_000
 MAX_COUNT = 1_000_000_000_000
+# Characters that are kept of what a validator or a file says about an attempt.
+MAX_DIAGNOSTICS = 2000
 
 # The class of an attempt that passed; every other class, known or not, is a failure.
 PASS_CLASS = "pass"

@@ -44,13 +44,11 @@ from touchstone.storage.files import file_mark, refuse_links_out
 from touchstone.storage.output_folders import results_folder
 from touchstone.storage.store import REPORT_PAGE
 from touchstone.text import counted, some_of, visible
-from touchstone.vocabulary import VERSION
+from touchstone.vocabulary import DEFAULT_SUITE, VERSION
 
 INDEX = "index.html"
 _MANIFEST = "touchstone-site.json"
 _LONGEST_NAME = 60
-# Problems whose file names none.
-_NO_SUITE = "default"
 
 _TITLE = "pass@k on each benchmark [confidence interval]"
 _ORDER = (
@@ -170,7 +168,7 @@ def _read(folder: Path, taken: Collection[str]) -> Benchmark:
         "latest": max(history["made_at"], default="")[:10],
         "headline": headline(run),
     }
-    return Benchmark(title, run, figures, [visible(suite) for suite in suites if suite != _NO_SUITE], facts)
+    return Benchmark(title, run, figures, [visible(suite) for suite in suites if suite != DEFAULT_SUITE], facts)
 
 
 # Pages

@@ -47,9 +47,9 @@ def causes(before: Snapshot, after: Snapshot, model: str | None = None) -> list[
     return found
 
 
-def describe_causes(found: Sequence[Cause], new_attempts: bool | None = None) -> str:
+def describe_causes(found: Sequence[Cause], new_attempts: bool = False) -> str:
     """The differences in one line."""
-    rest = {True: "nothing but the attempts", False: "nothing that is recorded"}.get(bool(new_attempts), "")
+    rest = "nothing but the attempts" if new_attempts else "nothing that is recorded"
     return "; ".join(each.text for each in found) or rest
 
 

@@ -175,7 +175,7 @@ def _describe(
             "nights_after": end - first,
             "seen_in": nights[seen]["snapshot"],
             "p_value": p_value,
-            "changed": describe_causes(found, not night["same_attempts"]),
+            "changed": describe_causes(found, night["same_attempts"] is False),
             "sentence": change_sentence(night["table"], night["figure"], night["item"], before, after),
         }
 

@@ -27,9 +27,8 @@ from touchstone.validation.judging.verdicts import (
 from touchstone.validation.protocol import RETRIED, SETTLED, UNDECIDED, NoTarget, Problem, Report
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import Target
-from touchstone.vocabulary import Success
+from touchstone.vocabulary import MAX_DIAGNOSTICS, Success
 
-_MAX_DIAGNOSTICS = 2000
 _MAX_KEPT_TESTS = 2_000
 _MAX_KEPT_MESSAGE = 500
 # Beside the columns of an outcome: the columns that `validated_fixes` has besides the key, if the fix was applied.
@@ -347,7 +346,7 @@ def target_fidelity(target: Target, validation: ValidationSession) -> str:
 
 
 def _truncated_text(lines: Sequence[str]) -> str | None:
-    return _plain_text("\n".join(filter(None, lines))[:_MAX_DIAGNOSTICS])
+    return _plain_text("\n".join(filter(None, lines))[:MAX_DIAGNOSTICS])
 
 
 def _plain_text(text: str) -> str | None:

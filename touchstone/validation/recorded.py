@@ -3,10 +3,10 @@
 import polars as pl
 
 from touchstone.tables import TABLES
+from touchstone.vocabulary import MAX_DIAGNOSTICS
 
 # Columns of the input that say why an attempt failed.
 REASONS = ("error",)
-_MOST_CHARACTERS = 2000
 
 
 def recorded_outcomes(attempts: pl.LazyFrame) -> pl.LazyFrame:
@@ -29,7 +29,7 @@ def recorded_outcomes(attempts: pl.LazyFrame) -> pl.LazyFrame:
         "fidelity": pl.when(decided).then(pl.lit("recorded")),
         "cached": pl.lit(False),
     }
-    said = [pl.col(name).str.slice(0, _MOST_CHARACTERS) for name in REASONS if name in attempts.collect_schema()]
+    said = [pl.col(name).str.slice(0, MAX_DIAGNOSTICS) for name in REASONS if name in attempts.collect_schema()]
     if "classification" in attempts.collect_schema():
         classes = pl.col("classification")
         said.append(pl.when(~classes.str.to_lowercase().is_in(["pass", "fail"])).then(classes))
