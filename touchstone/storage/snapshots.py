@@ -326,5 +326,8 @@ def prune(root: Path, keep: int) -> list[str]:
     old = snapshots[: len(snapshots) - keep] if keep else snapshots
     gone = [snapshot for snapshot in old if snapshot.id not in pinned]
     for snapshot in gone:
-        shutil.rmtree(snapshot.folder)
+        # Not a snapshot from here on, even if the removal is cut short.
+        snapshot.folder.rename(snapshot.folder.with_name(f".{snapshot.id}.gone"))
+    for folder in (root / FOLDER).glob(".*.gone"):
+        shutil.rmtree(folder)
     return [snapshot.id for snapshot in gone]
