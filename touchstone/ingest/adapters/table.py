@@ -173,7 +173,7 @@ def fill_records(
 
     Records are made as they are taken, once: pass them on to `table_from_records`, which needs little memory however
     many there are, or keep a list where each depends on others and they are few. Figures, and cells that depend on
-    other records, follow from the table: `counts_of_table`, `refuse_repetition`, `settle`, `AdapterTable.stating`.
+    other records, follow from the table: `counts_of_table`, `records_of`, `refuse_repetition`, `settle`, `stating`.
     """
     for line, value in values:
         record = Record(line, dict(cells or {}))
@@ -235,6 +235,16 @@ def _repeated(rows: pl.LazyFrame, content: pl.Expr) -> pl.DataFrame:
     return pl.DataFrame({LINE: lines[block:], REPEATS: firsts})
 
 
+def records_of(table: AdapterTable, columns: Sequence[str]) -> list[Record]:
+    """All records of a table, with these columns alone, in memory."""
+    with table.reading():
+        known = table.rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *columns).collect(engine="streaming")
+    return [
+        Record(line, dict(zip(columns, cells, strict=True)), kind, reason)
+        for line, kind, reason, *cells in known.iter_rows()
+    ]
+
+
 def settle(
     table: AdapterTable, columns: Sequence[str], change: Callable[[list[Record]], Value]
 ) -> tuple[AdapterTable, Value]:
@@ -242,12 +252,7 @@ def settle(
 
     Returns the table with these cells, and what `change` returns.
     """
-    with table.reading():
-        known = table.rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *columns).collect(engine="streaming")
-    records = [
-        Record(line, dict(zip(columns, cells, strict=True)), kind, reason)
-        for line, kind, reason, *cells in known.iter_rows()
-    ]
+    records = records_of(table, columns)
     found = change(records)
     settled = _frame_of(records, columns)
     rows = pl.concat([table.rows.drop(settled.columns), settled.lazy()], how="horizontal")
