@@ -19,7 +19,7 @@ trajectory there (`agent/trajectory.json`) is read for the audit, which can lowe
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -49,8 +49,8 @@ from touchstone.ingest.adapters.table import (
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
+    not_judged_note,
     table_from_records,
-    undecide_failures,
     words,
 )
 from touchstone.ingest.adapters.terminal_bench import number_by_time, seconds_between, separate_agents
@@ -304,13 +304,13 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
     """Read the trials of one or more jobs into rows of text cells."""
     jobs = list(_jobs(path))
     trials = [trial for job in jobs for trial in job.trials]
-    records = object_records(enumerate(trials, start=1), "trial", partial(_fill, options.score))
+    records = list(object_records(enumerate(trials, start=1), "trial", partial(_fill, options.score)))
     if not records:
         raise InputFileError(f"{path}: the job has no finished trial")
     _keep_scores_if_graded(records)
     notes = [*(note for job in jobs for note in job.notes), *separate_agents(records)]
     # A job can be run without its verifier.
-    notes += undecide_failures(
+    notes += _undecide_failures(
         records,
         judged=lambda cells: cells["reward"] is not None,
         waiting=lambda cells: cells["passed"] is None and cells["exception_type"] is None,
@@ -457,3 +457,25 @@ def _keep_scores_if_graded(records: list[Record]) -> None:
     if scores <= {None, 0.0, 1.0}:
         for record in records:
             record.cells.pop("weighted_score", None)
+
+
+def _undecide_failures(
+    records: Iterable[Record], judged: Callable[[Cells], bool], waiting: Callable[[Cells], bool]
+) -> list[str]:
+    """Leave all attempts of a model undecided if none was judged and some still wait for it; returns notes.
+
+    What failed without being judged, such as an empty patch, would else be the whole figure: 0 of what nobody judged.
+    A model that failed at everything has failed.
+    """
+    by_model: dict[str, list[Cells]] = {}
+    for record in records:
+        if record.kind is None:
+            by_model.setdefault(record.cells["llm_name"] or "", []).append(record.cells)
+    notes = []
+    for model, attempts in by_model.items():
+        unjudged, failed = sum(map(waiting, attempts)), [cells for cells in attempts if cells["passed"] is not None]
+        if unjudged and failed and not any(map(judged, attempts)):
+            for cells in failed:
+                cells["passed"] = cells["classification"] = None
+            notes.append(not_judged_note(model, unjudged, len(attempts), len(failed)))
+    return notes
