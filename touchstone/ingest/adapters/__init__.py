@@ -47,6 +47,7 @@ _IN_ORDER = (
     ("livecodebench", "TESTS", {"json"}),
     ("cruxeval", "ADAPTER", {"json"}),
     ("unread", "BIGCODE", {"json"}),
+    ("swebench_pro", "ADAPTER", {"json"}),
     ("swebench", "REPORT", {"json"}),
     ("swebench_logs", "ADAPTER", {"json", "folder"}),
     ("swebench", "SUBMISSION", {"json"}),

@@ -159,6 +159,8 @@ class _Reading:
 
     def table(self, figures: Figures | None) -> AdapterTable:
         named = None if self.declared.model else model_of_name(self.path, self.names[0])
+        if self.declared.model == ("@folder",):
+            named = model_of_name(self.path, "")
         records = fill_records(self.values(), self.fill_cells, {"llm_name": named.name} if named else None)
         telling = next((name for name in _TELLING if name in self.fields), None)
         if self.by_line and telling and not self.declared.attempt:
@@ -186,7 +188,9 @@ class _Reading:
         return enumerate(found, start=1)
 
     def raw(self) -> Iterator[tuple[int, object]]:
-        return ((place, found.value if isinstance(found, Found) else found) for place, found in self.values())
+        for place, found in self.values():
+            value = found.value if isinstance(found, Found) else found
+            yield place, value.value if isinstance(value, WrongKind) else value
 
     def lines(self) -> Iterator[tuple[int, Found | RefusedRecordError]]:
         document = Found(None, names=self.names)
