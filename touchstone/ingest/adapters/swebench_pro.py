@@ -43,4 +43,5 @@ ADAPTER = mapped_adapter(
     ),
     recognizes=_recognizes,
     figures=_figures,
+    marks="an object with true or false by instance, called eval_results.json or with ids that start with instance_",
 )
