@@ -95,7 +95,7 @@ def mapped_adapter(
     required = [[parse_path(text).steps for text in mark.split(" | ")] for mark in declared.marks()]
 
     def recognize(head: Head) -> bool:
-        if declared.files is not None and not fnmatchcase(uncompressed_name(head.path), declared.files):
+        if declared.files is not None and not fnmatchcase(head.name, declared.files):
             return False
         has_records = head.text[:1] in ("{", "[") and has_mark(head, [records])
         return has_records and all(has_mark(head, mark) for mark in required) and (not recognizes or recognizes(head))
@@ -105,7 +105,7 @@ def mapped_adapter(
 
     marks = marks or (f"in a file named {declared.files}" if declared.files else "")
     marks = ", ".join(declared.marks()) + (f" ({marks})" if marks else "")
-    return Adapter(declared.name, declared.title or declared.name, recognize, read, reads_compressed=True, marks=marks)
+    return Adapter(declared.name, declared.title or declared.name, recognize, read, marks=marks)
 
 
 @dataclass
