@@ -117,17 +117,17 @@ class _Reading:
     kept: Sequence[str]
 
     def __post_init__(self) -> None:
-        self.records = parse_records(self.declared.records)
+        declared = self.declared
+        self.records = parse_records(declared.records)
         self.by_line = self.records.steps[:1] == (ELEMENTS,) and has_lines(Head(self.path))
         stem = _ENDING.sub("", uncompressed_name(self.path))
         self.names = (stem, self.path.resolve().parent.name)
         self.fields = {name: _getter(paths) for name, paths in self.declared.fields().items()}
         self.others = {name: get for name, get in self.fields.items() if name not in ("oid", "llm_name")}
         self.passed = _getter(self.declared.passed)
-        listed = {"true": self.declared.pass_values, "false": self.declared.fail_values}
-        listed |= {None: self.declared.undecided_values}
-        words = {_word(word): outcome for outcome, values in listed.items() for word in values}
-        self.outcomes: Mapping[str, str | None] = words or _WORDS
+        listed = (declared.pass_values, declared.fail_values, declared.undecided_values)
+        words = zip(("true", "false", None), listed, strict=True)
+        self.outcomes = {_word(word): outcome for outcome, values in words for word in values} or _WORDS
         self.needs_object = any(
             path.steps and path.start == "record" and not path.up
             for path in paths_of((*self.declared.problem, *self.declared.passed))
