@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from touchstone.errors import InputFileError
@@ -31,17 +32,22 @@ _NOT_JUDGED = ("skipped", "disabled")
 _COUNT = re.compile(r"[0-9]{1,9}")
 _NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pending"}
 _SKIPPED_TAGS = ("skipped", "disabled", "ignored")
-_FILES = ("file", "filepath")
 _FLAKY = ("flakyFailure", "flakyError")
 
 
 @dataclass
 class _Suite:
-    """An open suite: its attributes, and how many test cases are in it and in the suites inside."""
+    """An open suite: the names from the outermost to it, what it states, and how many test cases it has."""
 
     number: int
-    attributes: dict[str, str]
+    names: tuple[str, ...]
+    file: str
+    tests: str | None
     cases: int = 0
+
+    @cached_property
+    def path(self) -> str:
+        return "/".join(filter(None, self.names))
 
 
 class _Document(XmlReport):
@@ -62,7 +68,8 @@ class _Document(XmlReport):
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "testsuite":
             self._opened += 1
-            self._suites.append(_Suite(self._opened, attributes))
+            names = (*(self._suites[-1].names if self._suites else ()), attributes.get("name", ""))
+            self._suites.append(_Suite(self._opened, names, _file_of(attributes), attributes.get("tests")))
             if len(self._suites) == 1:
                 self._add_counts(attributes)
         elif tag == "testcase":
@@ -87,37 +94,32 @@ class _Document(XmlReport):
             self.found.append(case)
         elif tag == "testsuite":
             suite = self._suites.pop()
-            if suite.attributes.get("tests") == str(suite.cases):
+            if suite.tests == str(suite.cases):
                 self.apart.add(suite.number)
+            if self._suites:
+                self._suites[-1].cases += suite.cases
 
     def _start_case(self, attributes: dict[str, str]) -> None:
         if self._case is not None:  # one result would hide the other
             raise InputFileError(f"{self.path}: a <testcase> stands inside another one")
         classname, name = attributes.get("classname", ""), attributes.get("name", "")
+        suite = self._suites[-1] if self._suites else _Suite(0, (), "", None)
+        suite.cases += 1
         # Node: the class is the same for all tests, the suites tell them apart.
-        parents = [*self._suite_names, name] if classname == "test" and self._suites else [name]
-        full = ".".join(filter(None, [classname, "/".join(parents)])) if name else ""
-        above = [attributes, *(suite.attributes for suite in self._suites[-1:])]
-        files = (each.get(key, "").removeprefix("./") for each in above for key in _FILES)
-        said = {attributes.get(key, "").lower() for key in ("status", "result")}
+        full = "/".join((*suite.names, name)) if classname == "test" else name
+        full = f"{classname}.{full}" if name and classname else name
+        said = {attributes.get("status", "").lower(), attributes.get("result", "").lower()}
         off = attributes.get("disabled", "").lower() == "true" or attributes.get("enabled", "").lower() == "false"
-        outcome: Outcome = "skipped" if off or said & _NOT_RUN else "passed"
-        case = Case(0, full, outcome, classname=classname, seconds=attributes.get("time", "").replace(",", ""))
-        case.suite, case.file = "/".join(filter(None, self._suite_names)), next(filter(None, files), "")
-        case.group = self._suites[-1].number if self._suites else 0
+        case = Case(0, full, "skipped" if off or said & _NOT_RUN else "passed", "", classname, suite.path)
+        case.file, case.seconds = _file_of(attributes) or suite.file, attributes.get("time", "").replace(",", "")
+        case.group = suite.number
         self._case, self._todo = self.begin(case), False
-        for suite in self._suites:
-            suite.cases += 1
-
-    @property
-    def _suite_names(self) -> list[str]:
-        return [suite.attributes.get("name", "") for suite in self._suites]
 
     def _result(self, outcome: Outcome, attributes: dict[str, str]) -> None:
         """A failure or an error of the open test case, or of the suite around it."""
         message = (attributes.get("message") or attributes.get("type") or outcome)[:MAX_TEXT]
         if self._case is None:
-            suite = "/".join(filter(None, self._suite_names))
+            suite = self._suites[-1].path if self._suites else ""
             name = suite or Path(uncompressed_name(self.path)).stem
             self.found.append(self.begin(Case(0, name, outcome, suite=suite, message=message, group=0, whole=True)))
             return
@@ -168,6 +170,10 @@ class _Document(XmlReport):
         missing = (self._sums.get("tests") or 0) - counts.total()
         not_judged = sum(self._sums.get(name) or 0 for name in _NOT_JUDGED) - counts["skipped"]
         return missing if 0 < missing <= not_judged else 0
+
+
+def _file_of(attributes: dict[str, str]) -> str:
+    return (attributes.get("file") or attributes.get("filepath", "")).removeprefix("./")
 
 
 def read_junit(path: Path, options: ReadOptions) -> AdapterTable:

@@ -211,7 +211,7 @@ def report_table(
         path,
         format_name,
         COLUMNS,
-        list(records()),
+        records(),
         raw,
         figures=[replace(figure, model=place.model) for figure in first.figures(counts)],
         notes=[*place.notes, *_notes(decided, seen.whole), *first.notes(counts)],
