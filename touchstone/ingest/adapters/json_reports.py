@@ -6,15 +6,21 @@ problems of their own. A test that passed in a retry passed, and is flaky.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
-from touchstone.ingest.adapters.json_files import inside, list_of, number_of, raw_values, read_document, scalar_of
+from touchstone.ingest.adapters.json_files import inside, list_of, number_of, parse_document, raw_values, scalar_of
+from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, Shape, skim
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.adapters.test_reports import Case, Outcome, Report, report_table
+from touchstone.ingest.compressed import open_input
+from touchstone.ingest.csv_rows import decoded, readable
 
 _HOOK, _AGAIN = "hook", "failed after it passed"
 _OUTCOMES: dict[str, Outcome] = {
@@ -25,7 +31,10 @@ _OUTCOMES: dict[str, Outcome] = {
 _MOCHA = ("passes", "failures", "pending")
 _LOADED = re.compile(r"while loading (?:\./)?(\S+?)\.?$", re.MULTILINE)
 _Object = Mapping[str, object]
-_Cases = Callable[[_Object], Iterator[tuple[object, Case]]]
+# The elements of the lists in a document, each with the key of its list; at last the rest of it, without a key.
+_Parts = Iterator[tuple[str | None, object]]
+_Cases = Callable[[Callable[[], _Parts]], Iterator[tuple[object, Case]]]
+_CHUNK = 1 << 20
 
 
 def _text(entry: _Object, key: str) -> str:
@@ -45,8 +54,10 @@ def _case(test: _Object, name: str, status: str, **fields: Any) -> Case:
     return case
 
 
-def _ctrf_cases(document: _Object) -> Iterator[tuple[object, Case]]:
-    for entry in list_of(inside(document, "results").get("tests")):
+def _ctrf_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
+    for key, entry in parts():
+        if key is None:
+            continue
         test = inside(entry)
         name, suite = _text(test, "name"), _texts(test.get("suite")) or _text(test, "suite")
         full = f"{suite} > {name}" if name and not name.startswith(suite) else name
@@ -55,8 +66,10 @@ def _ctrf_cases(document: _Object) -> Iterator[tuple[object, Case]]:
         yield entry, case
 
 
-def _jest_cases(document: _Object) -> Iterator[tuple[object, Case]]:
-    for entry in list_of(document.get("testResults")):
+def _jest_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
+    for key, entry in parts():
+        if key is None:
+            continue
         result = inside(entry)
         file, failed = _text(result, "name"), False
         for each in list_of(result.get("assertionResults")):
@@ -73,14 +86,14 @@ def _jest_cases(document: _Object) -> Iterator[tuple[object, Case]]:
             yield entry, Case(0, name, "error", file=file, message=_text(result, "message"), whole=True)
 
 
-def _mocha_cases(document: _Object) -> Iterator[tuple[object, Case]]:
+def _mocha_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
     def key(entry: object) -> tuple[str, str]:
         return _text(inside(entry), "fullTitle"), _text(inside(entry), "file")
 
-    tests = Counter(map(key, list_of(document.get("tests"))))
-    results = Counter(key(entry) for status in _MOCHA for entry in list_of(document.get(status)))
-    for status in _MOCHA:
-        for entry in list_of(document.get(status)):
+    tests = Counter(key(entry) for where, entry in parts() if where == "tests")
+    results = Counter(key(entry) for where, entry in parts() if where in _MOCHA)
+    for status, entry in parts():
+        if status in _MOCHA:
             test, (name, file), listed = inside(entry), key(entry), tests[key(entry)]
             # A test that calls `done` again after it passed is in two lists, and once among the tests.
             again = 0 < listed < results[name, file]
@@ -91,66 +104,88 @@ def _mocha_cases(document: _Object) -> Iterator[tuple[object, Case]]:
             yield entry, case
 
 
-def _rspec_cases(document: _Object) -> Iterator[tuple[object, Case]]:
-    for entry in list_of(document.get("examples")):
-        test = inside(entry)
-        file = _text(test, "file_path").removeprefix("./")
-        case = _case(test, _text(test, "full_description"), _text(test, "status"), file=file)
-        case.seconds = _text(test, "run_time")
-        case.message = _text(inside(test, "exception"), "message") or _text(test, "pending_message")
-        yield entry, case
-    if number_of(inside(document, "summary").get("errors_outside_of_examples_count")):
-        for entry in list_of(document.get("messages")) or [""]:
-            message = scalar_of(entry) or ""
-            loaded = _LOADED.search(message)
-            name = loaded[1] if loaded else "error outside of examples"
-            yield entry, Case(0, name, "error", message=message.strip(), whole=True)
+def _rspec_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
+    for key, entry in parts():
+        if key is not None:
+            test = inside(entry)
+            file = _text(test, "file_path").removeprefix("./")
+            case = _case(test, _text(test, "full_description"), _text(test, "status"), file=file)
+            case.seconds = _text(test, "run_time")
+            case.message = _text(inside(test, "exception"), "message") or _text(test, "pending_message")
+            yield entry, case
+        elif number_of(inside(entry, "summary").get("errors_outside_of_examples_count")):
+            for message in list_of(inside(entry).get("messages")) or [""]:
+                text = scalar_of(message) or ""
+                loaded = _LOADED.search(text)
+                name = loaded[1] if loaded else "error outside of examples"
+                yield message, Case(0, name, "error", message=text, whole=True)
+
+
+@dataclass(frozen=True)
+class _Format:
+    """Documents that have all `marks`, which are paths of keys; the figures are in the object at `summary`."""
+
+    name: str
+    title: str
+    marks: str
+    shape: Shape
+    cases: _Cases
+    summary: str
+    counted: Mapping[str, Collection[str]]
+
+    def adapter(self) -> Adapter:
+        marks = [tuple(mark.split()) for mark in self.marks.split(",")]
+        return Adapter(self.name, self.title, lambda head: all(mark in head.key_paths for mark in marks), self._read)
+
+    def _read(self, path: Path, options: ReadOptions) -> AdapterTable:
+        raw = raw_values(lambda path: ((number, entry) for number, (entry, _) in _Document(path, self).entries()))
+        return report_table(path, self.name, options, lambda: _Document(path, self), raw)
 
 
 class _Document(Report):
     """A document whose cases are numbered in their order."""
 
-    def __init__(self, path: Path, cases: _Cases, summary: str, counted: Mapping[str, Collection[str]]) -> None:
-        self.counted = counted
-        self._document, self._cases = inside(read_document(path)), cases
-        self.stated = inside(self._document, *summary.split())
+    def __init__(self, path: Path, format: _Format) -> None:
+        self._path, self._format, self.counted = path, format, format.counted
 
-    def entries(self) -> Iterator[tuple[int, object]]:
-        """The JSON of each case, by its number."""
-        return enumerate((entry for entry, _ in self._cases(self._document)), 1)
+    def entries(self) -> Iterator[tuple[int, tuple[object, Case]]]:
+        """The JSON and the case of each test, by its number."""
+        return enumerate(self._format.cases(self._parts), 1)
 
     def cases(self) -> Iterator[Case]:
-        for number, (_, case) in enumerate(self._cases(self._document), 1):
+        """Every case, as the file is read."""
+        for number, (_, case) in self.entries():
             case.number = number
             yield case
 
+    def _parts(self) -> _Parts:
+        with readable(self._path), open_input(self._path) as file:
+            if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+                file.read(len(BOM_UTF8))
+            try:
+                for key, data in skim(iter(lambda: file.read(_CHUNK), b""), self._format.shape):
+                    part = parse_document(self._path, decoded(self._path, data))
+                    if key is None:
+                        self.stated = inside(part, *self._format.summary.split())
+                    yield key, part
+            except BrokenJsonError as error:
+                raise InputFileError(f"{self._path}: broken JSON ({error})") from None
 
-def _adapter(
-    name: str, title: str, keys: str, cases: _Cases, summary: str, counted: Mapping[str, Collection[str]]
-) -> Adapter:
-    """The adapter of documents that have these paths of keys; the figures are in the object at `summary`."""
-    paths = [tuple(path.split()) for path in keys.split(",")]
 
-    def read(path: Path, options: ReadOptions) -> AdapterTable:
-        document = _Document(path, cases, summary, counted)
-        raw = raw_values(lambda again: _Document(again, cases, summary, counted).entries())
-        return report_table(path, name, options, lambda: document, raw)
-
-    return Adapter(name, title, lambda head: all(path in head.key_paths for path in paths), read)
-
-
-CTRF = _adapter(
+CTRF = _Format(
     "ctrf",
     "CTRF test results",
     "results tool,results summary,results tests",
+    {"results": {"tests": Each(Keep()), "summary": Keep()}},
     _ctrf_cases,
     "results summary",
     {"tests": ()} | {name: (name,) for name in ("passed", "failed", "skipped", "pending", "other")},
-)
-JEST = _adapter(
+).adapter()
+JEST = _Format(
     "jest",
     "jest or vitest results",
     "numTotalTests,numPendingTests,numFailedTestSuites",
+    {"testResults": Each(Keep())},
     _jest_cases,
     "",
     {
@@ -160,11 +195,12 @@ JEST = _adapter(
         "numPendingTests": ("pending", "skipped", "disabled", "focused"),
         "numTodoTests": ("todo",),
     },
-)
-MOCHA = _adapter(
+).adapter()
+MOCHA = _Format(
     "mocha",
     "mocha results",
     "stats passes,stats failures,stats pending,tests",
+    {"stats": Keep()} | dict.fromkeys(("tests", *_MOCHA), Each(Keep())),
     _mocha_cases,
     "stats",
     {
@@ -173,12 +209,13 @@ MOCHA = _adapter(
         "failures": ("failures", _HOOK, _AGAIN),
         "pending": ("pending",),
     },
-)
-RSPEC = _adapter(
+).adapter()
+RSPEC = _Format(
     "rspec",
     "RSpec results",
     "examples []",
+    {"examples": Each(Keep()), "messages": Keep(), "summary": Keep()},
     _rspec_cases,
     "summary",
     {"example_count": (), "failure_count": ("failed",), "pending_count": ("pending",)},
-)
+).adapter()
