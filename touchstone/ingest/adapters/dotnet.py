@@ -87,7 +87,7 @@ class _Trx(XmlReport):
             self.found.append(self.begin(Case(0, "the test run", "error", message=text, whole=True)))
 
     def figures(self, counts: Counter[str]) -> Iterator[ReportedFigure]:
-        """Of results inside others, as of data rows, Visual Studio counts the outer one, and `dotnet test` all."""
+        """Of results inside others, as of data rows, some versions count all, and some the outer one."""
         every, outer = super().figures(counts), super().figures(counts - self._inner)
         yield from (
             other if other.reported == other.recomputed else one for one, other in zip(every, outer, strict=True)

@@ -60,9 +60,13 @@ def _ctrf_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
             continue
         test = inside(entry)
         name, suite = _text(test, "name"), _texts(test.get("suite")) or _text(test, "suite")
-        full = f"{suite} > {name}" if name and not name.startswith(suite) else name
-        case = _case(test, full, _text(test, "status"), suite=suite, file=_text(test, "filePath"))
+        # Some reporters write the full name, others only the title.
+        is_full = not suite or any(name.startswith(title) for title in suite.split(" > "))
+        case = _case(test, name if is_full or not name else f"{suite} > {name}", _text(test, "status"), suite=suite)
+        case.file = _text(test, "filePath") or _text(test, "file_path")
         case.message, case.flaky = _text(test, "message"), test.get("flaky") is True
+        if "." in _text(test, "start"):  # pytest's reporter writes seconds
+            case.seconds = _text(test, "duration")
         yield entry, case
 
 

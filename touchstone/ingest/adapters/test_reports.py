@@ -293,7 +293,7 @@ class _Seen:
 
 def _notes(decided: pl.DataFrame, whole: int) -> Iterator[str]:
     kept, shared = decided.filter("keep"), decided["prefix"].count()
-    skipped, repeated = (kept["rank"] == WORST_FIRST.index("skipped")).sum(), (kept["results"] > 1).sum()
+    skipped, repeated = (kept["rank"] == WORST_FIRST.index("skipped")).sum(), int((kept["results"] > 1).sum())
     if skipped:
         yield f"{skipped} of {kept.height} tests were skipped or expected to fail, and are undecided"
     if whole:
@@ -317,12 +317,13 @@ def _folder(path: str) -> str:
 
 def _name(case: Case) -> str:
     file = case.file
-    return f"{file}::{case.name}" if case.name and file and _tells_apart(case.classname, file) else case.name
+    apart = case.name and file and _tells_apart(case.classname or case.name, file)
+    return f"{file}::{case.name}" if apart else case.name
 
 
 @lru_cache(maxsize=1000)
 def _tells_apart(classname: str, file: str) -> bool:
-    """Whether a file is part of a test's name: not if its class is named after it.
+    """Whether a file is part of a test's name: not if its class, or without one the name, is named after it.
 
     >>> _tells_apart("tests.test_cart.TestCart", "tests/test_cart.py"), _tells_apart("Cart", "src/cart.test.js")
     (False, True)
