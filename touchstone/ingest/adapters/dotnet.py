@@ -99,7 +99,7 @@ def read_trx(path: Path, options: ReadOptions) -> AdapterTable:
     definitions = _Trx(path)
     for _ in definitions.cases():
         pass
-    return report_table(path, "trx", options, lambda: _Trx(path, definitions.defined), raw_elements(_Trx))
+    return report_table(path, "trx", options, _Trx(path, definitions.defined), raw_elements(_Trx))
 
 
 TRX = Adapter(
@@ -172,7 +172,7 @@ def _name(attributes: Mapping[str, str]) -> str:
 
 def read_nunit(path: Path, options: ReadOptions) -> AdapterTable:
     """Read the results of one run."""
-    return report_table(path, "nunit", options, lambda: _NUnit(path), raw_elements(_NUnit))
+    return report_table(path, "nunit", options, _NUnit(path), raw_elements(_NUnit))
 
 
 NUNIT = Adapter("nunit", "NUnit XML", lambda head: root_of(head) in _NUnit.roots, read_nunit, reads_utf_16=True)

@@ -105,8 +105,7 @@ class _Events(Report):
 
 def read_go_test(path: Path, options: ReadOptions) -> AdapterTable:
     """Read the events of one run."""
-    events = _Events(path)
-    return report_table(path, "go-test", options, lambda: events, raw_lines)
+    return report_table(path, "go-test", options, _Events(path), raw_lines)
 
 
 def _recognizes(head: Head) -> bool:

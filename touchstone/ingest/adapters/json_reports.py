@@ -143,7 +143,7 @@ class _Format:
 
     def _read(self, path: Path, options: ReadOptions) -> AdapterTable:
         raw = raw_values(lambda path: ((number, entry) for number, (entry, _) in _Document(path, self).entries()))
-        return report_table(path, self.name, options, lambda: _Document(path, self), raw)
+        return report_table(path, self.name, options, _Document(path, self), raw)
 
 
 class _Document(Report):

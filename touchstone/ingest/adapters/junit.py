@@ -178,7 +178,7 @@ def _file_of(attributes: dict[str, str]) -> str:
 
 def read_junit(path: Path, options: ReadOptions) -> AdapterTable:
     """Read the test cases of one file into rows of text cells."""
-    return report_table(path, FORMAT, options, lambda: _Document(path), raw_elements(_Document))
+    return report_table(path, FORMAT, options, _Document(path), raw_elements(_Document))
 
 
 ADAPTER = Adapter(FORMAT, "JUnit XML", lambda head: root_of(head) in _Document.roots, read_junit, reads_utf_16=True)

@@ -8,27 +8,25 @@ The file that a test names is part of its name unless its class is named after i
 still have the same name get their absolute file or their suites in front, or a number. Several results of one test are
 reruns and count as the worst of them, unless all were skipped. Tests that were not judged are undecided.
 
-A format is a `Report`, which yields a `Case` per result. It is read twice, so that its cases need not be in memory:
-what becomes of those that share a name is decided in between, by digests of the names.
+A format is a `Report`, which yields a `Case` per result. Only those that share a name are in memory together.
 """
 
 import hashlib
 import re
-from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters.adapter import ReadOptions
 from touchstone.ingest.adapters.json_files import MAX_CARRIED_LENGTH, number_of
 from touchstone.ingest.adapters.table import (
+    OWN_COLUMNS,
     AdapterTable,
     Cells,
     RawReader,
@@ -39,7 +37,7 @@ from touchstone.ingest.adapters.table import (
     words,
 )
 from touchstone.ingest.compressed import uncompressed_name
-from touchstone.ingest.unchanged import ChangedWhileReadError, mark_of
+from touchstone.ingest.csv_rows import LINE
 from touchstone.names import name_of_key
 from touchstone.text import counted
 from touchstone.vocabulary import MAX_ID_LENGTH
@@ -60,10 +58,8 @@ _ROOTED = re.compile(r"(?:/|[A-Za-z]:[\\/])")
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 _HASH_BYTES = 5
-# What is kept of a case between the two passes, by the type of its column.
-_SEEN = {"name": "q", "group": "q", "file": "q", "suite": "q", "rank": "b", "status": "h", "flaky": "b"}
-# What tells tests of one name apart.
-_PREFIXES = ("file", "suite")
+# Columns that decide which results are of one test, and what the tool counts.
+_GROUP, _STATUS = "__group", "__status"
 
 
 @dataclass(frozen=True)
@@ -169,7 +165,7 @@ class Report:
     counted: Mapping[str, Collection[str]] = {}
 
     def cases(self) -> Iterator[Case]:
-        """Every result, in the order of the file."""
+        """Every result."""
         raise NotImplementedError
 
     def figures(self, counts: Counter[str]) -> Iterator[ReportedFigure]:
@@ -184,118 +180,77 @@ class Report:
         return ()
 
 
-def report_table(
-    path: Path, format_name: str, options: ReadOptions, read: Callable[[], Report], raw: RawReader
-) -> AdapterTable:
-    """The tests of one report as rows of text cells. `read` opens it, and opens it again."""
-    place, mark, first, seen = place_of(path, options.junit_pattern), mark_of(path), read(), _Seen()
-    for case in first.cases():
-        seen.add(case)
-    decided = seen.decide(first.apart)
-    if decided.is_empty():
-        raise InputFileError(f"{path}: there is no test case in the file")
-    counts = Counter[str]()
-    for code, number in decided.filter("keep")["status"].value_counts().iter_rows():
-        counts[seen.statuses[code]] += number
-    del counts[""]
+def report_table(path: Path, format_name: str, options: ReadOptions, report: Report, raw: RawReader) -> AdapterTable:
+    """The tests of one report as rows of text cells."""
+    place, folder, whole = place_of(path, options.junit_pattern), None, 0
 
     def records() -> Iterator[Record]:
-        for case, row in zip(read().cases(), decided.iter_rows(named=True), strict=False):
-            if row["keep"]:
-                case.name = seen.name_of(case, row["prefix"], row["number"])
-                yield _record(case, place, row["results"], case.flaky or row["flaky"])
-        if mark_of(path) != mark:
-            raise ChangedWhileReadError(path)
+        nonlocal folder, whole
+        for case in report.cases():
+            whole += case.whole
+            if _ROOTED.match(case.file):
+                folder = _common_folder(folder, case.file)
+            yield _record(case, place)
 
-    return table_from_records(
-        path,
-        format_name,
-        COLUMNS,
-        records(),
-        raw,
-        figures=[replace(figure, model=place.model) for figure in first.figures(counts)],
-        notes=[*place.notes, *_notes(decided, seen.whole), *first.notes(counts)],
+    table = table_from_records(path, format_name, (*COLUMNS, _GROUP, _STATUS), records(), raw)
+    with table.reading():
+        told = _tell_apart(table.rows, report.apart, folder or "")
+        rows = table.rows.join(told.lazy(), on=LINE, how="left", maintain_order="left", suffix="_told")
+        rows = rows.filter(pl.col("keep").fill_null(True)).with_columns(
+            pl.coalesce(f"{name}_told", name).alias(name) for name in ("oid", "results", "flaky")
+        )
+        words_used = rows.group_by(_STATUS).len().collect(engine="streaming")
+        outcomes = rows.select("outcome", pl.col("results") != "1").collect(engine="streaming")
+    counts = Counter({word: number for word, number in words_used.iter_rows() if word is not None})
+    notes = [*place.notes, *_notes(outcomes, whole, told["apart"].sum()), *report.notes(counts)]
+    figures = [replace(figure, model=place.model) for figure in report.figures(counts)]
+    columns = tuple(name for name in table.columns if name not in (_GROUP, _STATUS))
+    return replace(table, columns=columns, rows=rows.select(*OWN_COLUMNS, *columns)).stating(figures, notes=notes)
+
+
+def _tell_apart(rows: pl.LazyFrame, apart: Collection[int], folder: str) -> pl.DataFrame:
+    """Of the rows that share a name: whether each is kept, and the cells that change. `apart`: it has a new name."""
+    named = rows.filter(pl.col("oid").is_not_null())
+    names = named.select(LINE, pl.col("oid").hash()).collect(engine="streaming")
+    same = names.filter(pl.col("oid").is_duplicated()).select(LINE).lazy()
+    shared = named.join(same, on=LINE, how="semi").select(
+        LINE, "oid", _GROUP, "outcome", "flaky", pl.col("test_file", "test_suite").fill_null("")
+    )
+    alone = pl.col(_GROUP).is_null() | pl.col(_GROUP).is_in(list(map(str, apart)))
+    rank, test = pl.col("outcome").replace_strict(WORST_FIRST, range(4), return_dtype=pl.Int64), ("oid", _GROUP)
+    worst = rank * (1 << 40) + pl.col(LINE)
+    differ = (pl.col("outcome") == "failed").any() & (pl.col("outcome") == "passed").any()
+    found = (
+        shared.collect(engine="streaming")
+        .sort(LINE)
+        .with_columns(pl.when(alone).then(pl.format("{} alone", LINE)).otherwise(_GROUP).alias(_GROUP))
+        .with_columns(
+            keep=(worst == worst.min()).over(test),
+            results=pl.len().over(test).cast(pl.String),
+            flaky=pl.when((pl.col("flaky").is_not_null().any() | differ).over(test)).then(pl.lit("true")),
+        )
+    )
+    files, suites = (pl.col(name).n_unique().over("oid") > 1 for name in ("test_file", "test_suite"))
+    file = pl.col("test_file").str.strip_prefix(folder)
+    # Tests of one run may be in another folder in the next.
+    kept = found.filter("keep").with_columns(
+        apart=pl.len().over("oid") > 1,
+        where=pl.when(files).then(file).when(suites).then("test_suite").otherwise(pl.lit("")),
+    )
+    kept = kept.with_columns(number=pl.int_range(1, pl.len() + 1).over("oid", "where"))
+    prefix = pl.when(pl.col("where") != "").then(pl.format("{}::", "where")).otherwise(pl.lit(""))
+    suffix = pl.when(pl.col("number") > 1).then(pl.format(" #{}", "number")).otherwise(pl.lit(""))
+    kept = kept.with_columns(oid=pl.concat_str(prefix, "oid", suffix))
+    kept = kept.with_columns(pl.Series("oid", map(_shortened, kept["oid"]), pl.String))
+    return pl.concat([kept.drop("where", "number"), found.filter(~pl.col("keep"))], how="diagonal").select(
+        LINE, "keep", "oid", "results", "flaky", "apart"
     )
 
 
-class _Seen:
-    """The cases of the first pass: digests of their names, and what decides how they are told apart."""
-
-    def __init__(self) -> None:
-        self._columns = {name: array(code) for name, code in _SEEN.items()}
-        self._codes: dict[str, int] = {}
-        self._folder: str | None = None
-        self.whole = 0
-
-    @property
-    def statuses(self) -> list[str]:
-        """The tool's own words by their codes."""
-        return list(self._codes)
-
-    def add(self, case: Case) -> None:
-        """Add the next case."""
-        name, place = _name(case), len(self._columns["name"])
-        # Cases without a name are refused one by one.
-        group = -1 - place if case.group is None or not name else case.group
-        code, rank = self._codes.setdefault(case.status, len(self._codes)), WORST_FIRST.index(case.outcome)
-        values = (hash(name) if name else place, group, hash(case.file), hash(case.suite), rank, code, case.flaky)
-        for column, value in zip(self._columns.values(), values, strict=True):
-            column.append(value)
-        self.whole += case.whole
-        if _ROOTED.match(case.file):
-            folder = _folder(case.file) if self._folder is None else self._folder
-            while not case.file.startswith(folder):
-                folder = _folder(folder[:-1])
-            self._folder = folder
-
-    def decide(self, apart: Collection[int]) -> pl.DataFrame:
-        """Of each case whether it is kept, how many results it has, if they are flaky, and what its name needs."""
-        arrays = {name: np.frombuffer(column, column.typecode) for name, column in self._columns.items()}
-        seen = pl.DataFrame(arrays).with_row_index("place").with_columns(pl.col("place").cast(pl.Int64))
-        again, rank, test = pl.col("group").is_in(list(apart)), pl.col("rank"), ("name", "group")
-        failed, passed = ((rank == WORST_FIRST.index(outcome)).any() for outcome in ("failed", "passed"))
-        worst = rank.cast(pl.Int64) * (1 << 40) + pl.col("place")
-        # Nearly all names are unique: only the others cost anything.
-        shared = seen.filter(pl.col("name").is_duplicated()).with_columns(
-            group=pl.when(again).then(-1 - pl.col("place")).otherwise("group")
-        )
-        shared = shared.with_columns(
-            keep=(worst == worst.min()).over(test),
-            results=pl.len().over(test),
-            again=((pl.col("flaky").max() > 0) | (failed & passed)).over(test),
-        )
-        kept = shared.filter("keep").filter(pl.col("name").is_duplicated())
-        differ = [pl.col(name).n_unique().over("name") > 1 for name in _PREFIXES]
-        prefix = pl.when(differ[0]).then(0).when(differ[1]).then(1).otherwise(2)
-        where = pl.when(differ[0]).then(_PREFIXES[0]).when(differ[1]).then(_PREFIXES[1]).otherwise(0)
-        kept = kept.with_columns(prefix=prefix, where=where)
-        kept = kept.with_columns(number=pl.int_range(1, pl.len() + 1).over("name", "where"))
-        told = shared.select("place", "keep", "results", "again").join(
-            kept.select("place", "prefix", "number"), on="place", how="left"
-        )
-        return seen.join(told, on="place", how="left", maintain_order="left").select(
-            pl.col("keep").fill_null(True),
-            pl.col("results").fill_null(1),
-            (pl.col("flaky") > 0).or_(pl.col("again").fill_null(False)).alias("flaky"),
-            "prefix",
-            "number",
-            "status",
-            "rank",
-        )
-
-    def name_of(self, case: Case, prefix: int | None, number: int | None) -> str:
-        """The name of a case, with what tells it apart from others of that name."""
-        # Tests of one run may be in another folder in the next.
-        places = (case.file.removeprefix(self._folder or ""), case.suite, "")
-        place, name = places[2 if prefix is None else prefix], _name(case)
-        return "".join([f"{place}::" if place else "", name, f" #{number}" if number and number > 1 else ""])
-
-
-def _notes(decided: pl.DataFrame, whole: int) -> Iterator[str]:
-    kept, shared = decided.filter("keep"), decided["prefix"].count()
-    skipped, repeated = (kept["rank"] == WORST_FIRST.index("skipped")).sum(), int((kept["results"] > 1).sum())
+def _notes(outcomes: pl.DataFrame, whole: int, shared: int) -> Iterator[str]:
+    skipped, repeated = int((outcomes["outcome"] == "skipped").sum()), int(outcomes["results"].sum())
     if skipped:
-        yield f"{skipped} of {kept.height} tests were skipped or expected to fail, and are undecided"
+        yield f"{skipped} of {outcomes.height} tests were skipped or expected to fail, and are undecided"
     if whole:
         files = counted(whole, "file or suite", "files or suites")
         yield f"{files} could not be run: counted as failed, and the tests inside are missing"
@@ -306,13 +261,17 @@ def _notes(decided: pl.DataFrame, whole: int) -> Iterator[str]:
         yield f"{tests} the name of another one: the file, the suite or their order tells them apart"
 
 
-def _folder(path: str) -> str:
-    r"""The folder that a file or folder is in.
+def _common_folder(folder: str | None, file: str) -> str:
+    r"""The folder that a file is in and that is, or is around, another one.
 
-    >>> _folder("/app/src/x.js"), _folder("C:\\app\\x.cs"), _folder("x")
-    ('/app/src/', 'C:\\app\\', '')
+    >>> _common_folder(None, "/app/src/a/x.js"), _common_folder("/app/src/a/", "/app/src/b/y.js")
+    ('/app/src/a/', '/app/src/')
     """
-    return path[: max(path.rfind("/"), path.rfind("\\")) + 1]
+    found = file if folder is None else folder
+    while folder is None or not file.startswith(folder):
+        found = found.rstrip("/\\")
+        folder = found = found[: max(found.rfind("/"), found.rfind("\\")) + 1]
+    return folder
 
 
 def _name(case: Case) -> str:
@@ -333,23 +292,25 @@ def _tells_apart(classname: str, file: str) -> bool:
     return not _ROOTED.match(file) and f".{named}." not in f".{own}."
 
 
-def _record(case: Case, place: Place, results: int, flaky: bool) -> Record:
+def _record(case: Case, place: Place) -> Record:
     record = Record(case.number, {"llm_name": place.model, "iteration_id": place.attempt, "tier": place.tier})
     if case.refusal is not None or not case.name:
         record.refuse(case.refusal or RefusedRecordError("bad_id", "the test case has no name"))
         return record
     cells: Cells = {
-        "oid": _shortened(case.name),
+        "oid": _shortened(_name(case)),
         "passed": {"passed": "true", "skipped": None}.get(case.outcome, "false"),
         "classification": _CLASSIFICATION[case.outcome],
         "duration_seconds": case.seconds if case.seconds and _NUMBER.fullmatch(case.seconds) else None,
         "error": case.message.strip()[:MAX_TEXT] or None,
         "outcome": case.outcome,
-        "flaky": "true" if flaky else None,
-        "results": str(results),
+        "flaky": "true" if case.flaky else None,
+        "results": "1",
         "test_class": case.classname[:MAX_CARRIED_LENGTH] or None,
         "test_suite": case.suite[:MAX_CARRIED_LENGTH] or None,
         "test_file": case.file[:MAX_CARRIED_LENGTH] or None,
+        _GROUP: None if case.group is None else str(case.group),
+        _STATUS: case.status or None,
     }
     record.cells |= cells | case.cells
     return record
