@@ -6,21 +6,17 @@ problems of their own. A test that passed in a retry passed, and is flaky.
 """
 
 import re
-from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
-from touchstone.ingest.adapters.json_files import inside, list_of, number_of, parse_document, raw_values, scalar_of
-from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, Shape, skim
+from touchstone.ingest.adapters.json_files import inside, list_of, number_of, raw_values, scalar_of, skim_document
+from touchstone.ingest.adapters.json_stream import Each, Keep, Shape
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.adapters.test_reports import Case, Outcome, Report, report_table
-from touchstone.ingest.compressed import open_input
-from touchstone.ingest.csv_rows import decoded, readable
 
 _HOOK, _AGAIN = "hook", "failed after it passed"
 _OUTCOMES: dict[str, Outcome] = {
@@ -34,7 +30,6 @@ _Object = Mapping[str, object]
 # The elements of the lists in a document, each with the key of its list; at last the rest of it, without a key.
 _Parts = Iterator[tuple[str | None, object]]
 _Cases = Callable[[Callable[[], _Parts]], Iterator[tuple[object, Case]]]
-_CHUNK = 1 << 20
 
 
 def _text(entry: _Object, key: str) -> str:
@@ -163,17 +158,10 @@ class _Document(Report):
             yield case
 
     def _parts(self) -> _Parts:
-        with readable(self._path), open_input(self._path) as file:
-            if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
-                file.read(len(BOM_UTF8))
-            try:
-                for key, data in skim(iter(lambda: file.read(_CHUNK), b""), self._format.shape):
-                    part = parse_document(self._path, decoded(self._path, data))
-                    if key is None:
-                        self.stated = inside(part, *self._format.summary.split())
-                    yield key, part
-            except BrokenJsonError as error:
-                raise InputFileError(f"{self._path}: broken JSON ({error})") from None
+        for key, part in skim_document(self._path, self._format.shape):
+            if key is None:
+                self.stated = inside(part, *self._format.summary.split())
+            yield key, part
 
 
 CTRF = _Format(
