@@ -108,6 +108,7 @@ TRX = Adapter(
     lambda head: root_of(head) in _Trx.roots and _NAMESPACE in head.text,
     read_trx,
     reads_utf_16=True,
+    marks="(XML with TestRun of Visual Studio)",
 )
 
 
@@ -175,4 +176,11 @@ def read_nunit(path: Path, options: ReadOptions) -> AdapterTable:
     return report_table(path, "nunit", options, _NUnit(path), raw_elements(_NUnit))
 
 
-NUNIT = Adapter("nunit", "NUnit XML", lambda head: root_of(head) in _NUnit.roots, read_nunit, reads_utf_16=True)
+NUNIT = Adapter(
+    "nunit",
+    "NUnit XML",
+    lambda head: root_of(head) in _NUnit.roots and "<test-suite" in head.text,
+    read_nunit,
+    reads_utf_16=True,
+    marks="(XML with test-run or test-results, and test-suite)",
+)

@@ -113,4 +113,5 @@ def _recognizes(head: Head) -> bool:
     return event.get("Action") in tuple(_ACTIONS) and not {"Package", "ImportPath"}.isdisjoint(event)
 
 
-ADAPTER = Adapter("go-test", "events of go test -json", _recognizes, read_go_test)
+_MARKS = "[].Action, [].Package | [].ImportPath (an event per line)"
+ADAPTER = Adapter("go-test", "events of go test -json", _recognizes, read_go_test, marks=_MARKS)

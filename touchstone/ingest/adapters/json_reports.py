@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
+from touchstone.config.json_paths import parse_path
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import inside, list_of, number_of, raw_values, scalar_of, skim_document
 from touchstone.ingest.adapters.json_stream import Each, Keep, Shape
+from touchstone.ingest.adapters.marks import has_mark
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.adapters.test_reports import Case, Outcome, Report, report_table
 
@@ -122,7 +124,7 @@ def _rspec_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
 
 @dataclass(frozen=True)
 class _Format:
-    """Documents that have all `marks`, which are paths of keys; the figures are in the object at `summary`."""
+    """Documents that have all `marks`; the figures are in the object at `summary`."""
 
     name: str
     title: str
@@ -133,8 +135,12 @@ class _Format:
     counted: Mapping[str, Collection[str]]
 
     def adapter(self) -> Adapter:
-        marks = [tuple(mark.split()) for mark in self.marks.split(",")]
-        return Adapter(self.name, self.title, lambda head: all(mark in head.key_paths for mark in marks), self._read)
+        marks = [[parse_path(path).steps for path in mark.split(" | ")] for mark in self.marks.split(", ")]
+
+        def recognizes(head: Head) -> bool:
+            return all(has_mark(head, mark) for mark in marks)
+
+        return Adapter(self.name, self.title, recognizes, self._read, marks=self.marks)
 
     def _read(self, path: Path, options: ReadOptions) -> AdapterTable:
         raw = raw_values(lambda path: ((number, entry) for number, (entry, _) in _Document(path, self).entries()))
@@ -167,7 +173,7 @@ class _Document(Report):
 CTRF = _Format(
     "ctrf",
     "CTRF test results",
-    "results tool,results summary,results tests",
+    "results.tool, results.summary, results.tests[]",
     {"results": {"tests": Each(Keep()), "summary": Keep()}},
     _ctrf_cases,
     "results summary",
@@ -176,7 +182,7 @@ CTRF = _Format(
 JEST = _Format(
     "jest",
     "jest or vitest results",
-    "numTotalTests,numPendingTests,numFailedTestSuites",
+    "numTotalTests, numPendingTests, numFailedTestSuites",
     {"testResults": Each(Keep())},
     _jest_cases,
     "",
@@ -191,7 +197,7 @@ JEST = _Format(
 MOCHA = _Format(
     "mocha",
     "mocha results",
-    "stats passes,stats failures,stats pending,tests",
+    "stats.passes, stats.failures, stats.pending, tests[]",
     {"stats": Keep()} | dict.fromkeys(("tests", *_MOCHA), Each(Keep())),
     _mocha_cases,
     "stats",
@@ -205,7 +211,7 @@ MOCHA = _Format(
 RSPEC = _Format(
     "rspec",
     "RSpec results",
-    "examples []",
+    "examples[], examples[].full_description | summary_line",
     {"examples": Each(Keep()), "messages": Keep(), "summary": Keep()},
     _rspec_cases,
     "summary",
