@@ -46,6 +46,11 @@ SAMPLES = {
         "swebench/acme__fixer-large.run-2026-05.json": "harness/acme__fixer-large.run-2026-05.json",
     },
     "terminal-bench": {"terminal-bench/runs": "runs"},
+    "test-reports": {
+        "test-reports/handmade_jest.json": "reports/gpt-4o.json",
+        "test-reports/handmade_mstest.trx": "reports/qwen.trx",
+        "test-reports/handmade_go.jsonl": "reports/sonnet.json",
+    },
     "tf-repair-evaluator": {
         "seeds/tf-repair-evaluator/problems": "problems",
         "seeds/tf-repair-evaluator/gemini_synthetic_fixes.csv": "llms_fixes_results/gemini_synthetic_fixes.csv",

@@ -289,7 +289,12 @@ TARGETS = {
         Target("jsonl", partial(_read_table, name="m_fixes.jsonl"), words=_JSON),
         Target("parquet", partial(_read_table, name="m_fixes.parquet")),
         Target("eval-log", partial(_read_table, name="log.eval"), ("inspect/*.eval",)),
-        Target("junit-xml", partial(_read_table, name="report.xml"), ("junit/*.xml",), _XML),
+        Target(
+            "junit-xml",
+            partial(_read_table, name="report.xml"),
+            ("junit/*.xml", "test-reports/*.xml", "test-reports/*.trx"),
+            _XML,
+        ),
         Target("documents", _read_document, ("**/*.json", "**/*.jsonl"), _JSON),
         Target("own-format", _read_own, words=(*_JSON, b'"runs"', b'"in"', b'"id"', b'"ok"')),
         Target("failproof", _read_failproof, words=(*_JSON, *_CELLS)),
