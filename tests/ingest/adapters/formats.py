@@ -20,6 +20,7 @@ _RUN, _JOB = "terminal-bench/runs/2026-05-01__09-00-00", "harbor/jobs/2026-05-01
 _TRIAL = f"{_JOB}/fix-null__dX3q9Z/result.json"
 _TRIALS = tuple(str(file.relative_to(FILES)) for file in sorted((FILES / _JOB).glob("*/result.json")))
 _SCYLLA = "projectscylla/hello/2026-01-20T06-13-07-hello"
+_MINI, _LIVE = "mini-swe-agent/20260501_mini-v1.15.0_fixer-large/logs", "swebench-live/logs/fixer-large"
 _LM_EVAL, _TIME = "lm-eval/acme__fixer-7b", "2026-11-15T13-40-50.650094"
 
 
@@ -78,6 +79,21 @@ SAMPLES = {
         "swebench/logs/run_evaluation/run-2026-05/acme__fixer-large/acme__tool-101/report.json",
         source="swebench/logs",
     ),
+    "mini-swe-agent": Sample(
+        "swebench-logs",
+        f"{_MINI}/acme__tool-101/report.json",
+        (f"{_MINI}/acme__tool-102/report.json", f"{_MINI}/other__lib-7/report.json"),
+        _MINI,
+        MADE,
+    ),
+    "swebench-live": Sample(
+        "swebench-logs",
+        f"{_LIVE}/results.json",
+        (f"{_LIVE}/acme__tool-101/report.json", f"{_LIVE}/acme__tool-102/report.json"),
+        "swebench-live/logs",
+        MADE,
+    ),
+    "multi-swe-bench": Sample("swebench-report", "multi-swe-bench/fixer-large/final_report.json", root=MADE),
     "swebench-submission": Sample(
         "swebench-submission", "submission/acme/results/results.json", ("submission/acme/all_preds.jsonl",), root=MADE
     ),
