@@ -110,7 +110,7 @@ def identifier_of(record: Mapping[str, object], name: str) -> str:
     """The text of a required key."""
     value = record.get(name)
     if value is not None and not isinstance(value, str):
-        raise RefusedRecordError("bad_id", f"the {name} is {_described(value)} where text belongs")
+        raise RefusedRecordError("bad_id", f"the {name} is {described(value)} where text belongs")
     text = text_of(value)
     if text is None or not text.strip():
         raise RefusedRecordError("bad_id", f"the {name} is missing")
@@ -120,7 +120,7 @@ def identifier_of(record: Mapping[str, object], name: str) -> str:
 def object_of(value: object, name: str) -> dict[str, object]:
     """A value that must be an object."""
     if not isinstance(value, dict):
-        raise RefusedRecordError("ragged", f"the {name} is {_described(value)} where an object belongs")
+        raise RefusedRecordError("ragged", f"the {name} is {described(value)} where an object belongs")
     return value
 
 
@@ -130,7 +130,8 @@ def section_of(record: Mapping[str, object], name: str) -> dict[str, object] | N
     return None if value is None else object_of(value, name)
 
 
-def _described(value: object) -> str:
+def described(value: object) -> str:
+    """What kind of JSON value this is, for a message."""
     if isinstance(value, Number):
         return "a number"
     words = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
