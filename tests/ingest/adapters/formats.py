@@ -20,6 +20,8 @@ _RUN, _JOB = "terminal-bench/runs/2026-05-01__09-00-00", "harbor/jobs/2026-05-01
 _TRIAL = f"{_JOB}/fix-null__dX3q9Z/result.json"
 _TRIALS = tuple(str(file.relative_to(FILES)) for file in sorted((FILES / _JOB).glob("*/result.json")))
 _SCYLLA = "projectscylla/hello/2026-01-20T06-13-07-hello"
+_AIDER = "aider/2026-05-01-09-00-00--fixer-diff"
+_EXERCISES = [f"{name.replace(' ', '/exercises/practice/')}" for name in ("python bowling", "go bowling", "go forth")]
 _MINI, _LIVE = "mini-swe-agent/20260501_mini-v1.15.0_fixer-large/logs", "swebench-live/logs/fixer-large"
 _LM_EVAL, _TIME = "lm-eval/acme__fixer-7b", "2026-11-15T13-40-50.650094"
 
@@ -116,6 +118,18 @@ SAMPLES = {
     "terminal-bench metadata": Sample("terminal-bench", f"{_RUN}/run_metadata.json", (f"{_RUN}/results.json",), _RUN),
     "harbor": Sample("harbor", f"{_JOB}/result.json", _TRIALS, _JOB),
     "harbor trial": Sample("harbor", _TRIAL),
+    "aider": Sample(
+        "aider",
+        f"{_AIDER}/python/exercises/practice/forth/.aider.results.json",
+        tuple(f"{_AIDER}/{name}/.aider.results.json" for name in _EXERCISES),
+        "aider",
+        MADE,
+    ),
+    "tau-bench": Sample(
+        "tau-bench", "tau-bench/tool-calling-fixer-large-0.0_range_0--1_user-gpt-4o-llm_0501090000.json", root=MADE
+    ),
+    "tau2-bench": Sample("tau2-bench", "tau2-bench/fixer-large_retail_2trials.json", root=MADE),
+    "tau2-bench by simulation": Sample("tau2-bench", "tau2-bench/voice/results.json", root=MADE),
     "junit": Sample("junit", "junit/pytest.xml"),
     "junit of node": Sample("junit", "junit/node.xml"),
     "lm-eval": Sample("lm-eval", f"{_LM_EVAL}/samples_fix_gen_{_TIME}.jsonl", (f"{_LM_EVAL}/results_{_TIME}.json",)),

@@ -24,6 +24,7 @@ from touchstone.ingest.adapters import folders as folders_module
 
 GOLDEN = Path(__file__).parent / "golden"
 NOT_READ = {"bigcode", "git-lfs", "human-eval-samples", "human-eval-problems", "livecodebench-generations"}
+NOT_READ |= {"aider-leaderboard", "tau2-bench-simulation"}
 JSON_SAMPLES = [name for name, sample in SAMPLES.items() if sample.is_json]
 TEXTS = [name for name in SAMPLES if name not in ("inspect archive", "parquet", "failproof database")]
 OTHER_CONTENT = {
