@@ -20,13 +20,12 @@ from touchstone.config.json_paths import (
     VALUES,
     Found,
     JsonPath,
-    Step,
     WrongKind,
     parse_field,
     parse_path,
     parse_records,
 )
-from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import (
     Number,
     described,
@@ -40,6 +39,7 @@ from touchstone.ingest.adapters.json_files import (
     stated_settings,
     text_of,
 )
+from touchstone.ingest.adapters.marks import has_lines, has_mark
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -63,8 +63,6 @@ _ENDING = re.compile(r"\.(?:jsonl?|ndjson)$", re.IGNORECASE)
 _WORDS = dict.fromkeys((*TRUE_WORDS, *PASS_WORDS), "true") | dict.fromkeys((*FALSE_WORDS, *FAIL_WORDS), "false")
 # Equal rows without any of these may be attempts; with one, the file was appended to itself.
 _TELLING = ("fixed_code", "duration_seconds", "cost_usd", "output_tokens")
-# How deep `Head.key_paths` looks: what counts is the brackets around a key, two for the element of a list.
-_MAX_KEY_DEPTH, _MAX_LIST_DEPTH = 4, 5
 
 
 def mapped_adapter(
@@ -74,64 +72,24 @@ def mapped_adapter(
     fill: Fill | None = None,
     figures: Figures | None = None,
     recognizes: Callable[[Head], bool] | None = None,
+    marks: str = "",
 ) -> Adapter:
-    """The adapter of a declared format."""
-    marks = [_mark(paths) for paths in _required(declared)]
+    """The adapter of a declared format; `marks` says in words what else a file needs to be recognized."""
+    records = parse_records(declared.records).steps
+    required = [[parse_path(text).steps for text in mark.split(" | ")] for mark in declared.marks()]
 
     def recognize(head: Head) -> bool:
-        named = declared.files is None or fnmatchcase(uncompressed_name(head.path), declared.files)
-        return named and all(_has(head, mark) for mark in marks) and (recognizes is None or recognizes(head))
+        if declared.files is not None and not fnmatchcase(uncompressed_name(head.path), declared.files):
+            return False
+        has_records = head.text[:1] in ("{", "[") and has_mark(head, [records])
+        return has_records and all(has_mark(head, mark) for mark in required) and (not recognizes or recognizes(head))
 
     def read(path: Path, _: ReadOptions) -> AdapterTable:
         return _Reading(declared, path, judge, fill).table(figures)
 
-    return Adapter(declared.name, declared.title or declared.name, recognize, read, reads_compressed=True)
-
-
-def _required(declared: JsonFormat) -> list[list[tuple[Step, ...]]]:
-    """The steps from the document to what every file has; of several, one."""
-    records = parse_records(declared.records).steps
-    required = [[records], *([parse_path(text).steps] for text in declared.requires)]
-    for field in (declared.problem, declared.passed):
-        own = [path for path in paths_of(field) if path.start == "record" and not path.up]
-        required += [[records + path.steps for path in own]] if own else []
-    return required
-
-
-def _mark(alternatives: list[tuple[Step, ...]]) -> list[tuple[str | None, ...]]:
-    """Steps as entries of `Head.key_paths`, as deep as those go; None is any key."""
-    found = []
-    for steps in alternatives:
-        depth, names = 0, list[str | None]()
-        for step in steps:
-            is_list = step is ELEMENTS or isinstance(step, int)
-            depth += 2 if is_list else 1
-            if depth > (_MAX_LIST_DEPTH if is_list else _MAX_KEY_DEPTH):
-                break
-            names.append(LIST if is_list else None if step is VALUES else str(step))
-        found.append(tuple(names))
-    return found
-
-
-def _has(head: Head, mark: list[tuple[str | None, ...]]) -> bool:
-    return any(not names or _has_path(head, names) for names in mark)
-
-
-def _has_path(head: Head, names: tuple[str | None, ...]) -> bool:
-    if names[0] == LIST and _has_lines(head):
-        names = names[1:]
-    if None not in names:
-        return not names or names in head.key_paths
-    # An entry is a prefix of another: it suffices to look for one of this length.
-    return any(
-        len(path) == len(names) and all(name in (None, each) for name, each in zip(names, path, strict=True))
-        for path in head.key_paths
-    )
-
-
-def _has_lines(head: Head) -> bool:
-    """Whether the file has an object per line; the first may be longer than what is looked at."""
-    return head.text.startswith("{") and (bool(head.first_record) or "\n" not in head.text)
+    marks = marks or (f"in a file named {declared.files}" if declared.files else "")
+    marks = ", ".join(declared.marks()) + (f" ({marks})" if marks else "")
+    return Adapter(declared.name, declared.title or declared.name, recognize, read, reads_compressed=True, marks=marks)
 
 
 @dataclass
@@ -145,7 +103,7 @@ class _Reading:
 
     def __post_init__(self) -> None:
         self.records = parse_records(self.declared.records)
-        self.by_line = self.records.steps[:1] == (ELEMENTS,) and _has_lines(Head(self.path))
+        self.by_line = self.records.steps[:1] == (ELEMENTS,) and has_lines(Head(self.path))
         stem = _ENDING.sub("", uncompressed_name(self.path))
         self.names = (stem, self.path.resolve().parent.name)
         self.fields = {name: [parse_field(text) for text in paths] for name, paths in self.declared.fields().items()}
@@ -159,6 +117,8 @@ class _Reading:
 
     def table(self, figures: Figures | None) -> AdapterTable:
         named = None if self.declared.model else model_of_name(self.path, self.names[0])
+        if self.declared.model == ("@folder",):
+            named = model_of_name(self.path, "")
         records = fill_records(self.values(), self.fill_cells, {"llm_name": named.name} if named else None)
         telling = next((name for name in _TELLING if name in self.fields), None)
         if self.by_line and telling and not self.declared.attempt:
@@ -186,7 +146,9 @@ class _Reading:
         return enumerate(found, start=1)
 
     def raw(self) -> Iterator[tuple[int, object]]:
-        return ((place, found.value if isinstance(found, Found) else found) for place, found in self.values())
+        for place, found in self.values():
+            value = found.value if isinstance(found, Found) else found
+            yield place, value.value if isinstance(value, WrongKind) else value
 
     def lines(self) -> Iterator[tuple[int, Found | RefusedRecordError]]:
         document = Found(None, names=self.names)
