@@ -27,9 +27,10 @@ from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.folders import files_in
 from touchstone.ingest.adapters.plain import exported_table, why_not_plain
 from touchstone.ingest.adapters.swebench import PREDICTIONS_FORMAT, SUBMISSION_FORMAT
-from touchstone.ingest.attempts import fixes_columns, has_attempts, has_outcomes, require_fixes_columns
+from touchstone.ingest.attempts import fixes_columns, require_fixes_columns
 from touchstone.ingest.compressed import CSV_SUFFIXES, damage_of, data_suffix, open_input
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header, readable
+from touchstone.ingest.fix_columns import has_attempts, has_outcomes
 from touchstone.ingest.input_paths import input_paths, label_of
 from touchstone.ingest.parallel_reading import FileToRead, read_ahead
 from touchstone.ingest.problems import problem_ids
