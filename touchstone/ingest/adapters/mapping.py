@@ -4,14 +4,17 @@
 
 What a declaration cannot say is a function: `judge` decides from a record whether it passed (then the path `passed`
 only helps to recognize the file), `fill` changes the cells of a record, both may raise `RefusedRecordError`; `figures`
-has the figures that the tool states, beside the recomputed ones; `recognizes` is a further mark of a file.
+has the figures that the tool states, beside the recomputed ones; `recognizes` is a further mark of a file, and `named`
+the model by the file's name. Of the document around the records, functions see what is no object or list, and the
+paths in `kept`: a large file is read record by record.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 
 from touchstone.config.formats import JsonFormat, Word, paths_of
@@ -20,11 +23,14 @@ from touchstone.config.json_paths import (
     VALUES,
     Found,
     JsonPath,
+    Step,
     WrongKind,
+    follow,
     parse_field,
     parse_path,
     parse_records,
 )
+from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import (
     Number,
@@ -32,6 +38,7 @@ from touchstone.ingest.adapters.json_files import (
     number_of,
     numbered_lines,
     object_of,
+    parse_document,
     parse_line,
     raw_lines,
     raw_values,
@@ -39,10 +46,12 @@ from touchstone.ingest.adapters.json_files import (
     stated_settings,
     text_of,
 )
+from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, Members, Shape, skim
 from touchstone.ingest.adapters.marks import has_lines, has_mark
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
+    NamedModel,
     Record,
     RefusedRecordError,
     ReportedFigure,
@@ -52,16 +61,21 @@ from touchstone.ingest.adapters.table import (
     refuse_repetition,
     table_from_records,
 )
-from touchstone.ingest.compressed import uncompressed_name
+from touchstone.ingest.compressed import open_input, uncompressed_name
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, decoded, readable
 from touchstone.vocabulary import FAIL_WORDS, FALSE_WORDS, PASS_WORDS, TRUE_WORDS, Dimension
 
 Judge = Callable[[Found], bool | None]
 Fill = Callable[[Cells, Found], None]
-Figures = Callable[[Sequence[Record], object], Iterable[ReportedFigure]]
+# Of the records, which are read again one by one, and the document.
+Figures = Callable[[Iterable[Record], object], Iterable[ReportedFigure]]
 
 _ENDING = re.compile(r"\.(?:jsonl?|ndjson)$", re.IGNORECASE)
 _WORDS = dict.fromkeys((*TRUE_WORDS, *PASS_WORDS), "true") | dict.fromkeys((*FALSE_WORDS, *FAIL_WORDS), "false")
 # Equal rows without any of these may be attempts; with one, the file was appended to itself.
+_CHUNK = 1 << 20
+# Up to this size a document is parsed at once, whose errors say where they are.
+_AT_ONCE_BYTES = 32 << 20
 _TELLING = ("fixed_code", "duration_seconds", "cost_usd", "output_tokens")
 
 
@@ -72,6 +86,8 @@ def mapped_adapter(
     fill: Fill | None = None,
     figures: Figures | None = None,
     recognizes: Callable[[Head], bool] | None = None,
+    named: Callable[[Path], NamedModel] | None = None,
+    kept: Sequence[str] = (),
     marks: str = "",
 ) -> Adapter:
     """The adapter of a declared format; `marks` says in words what else a file needs to be recognized."""
@@ -85,7 +101,7 @@ def mapped_adapter(
         return has_records and all(has_mark(head, mark) for mark in required) and (not recognizes or recognizes(head))
 
     def read(path: Path, _: ReadOptions) -> AdapterTable:
-        return _Reading(declared, path, judge, fill).table(figures)
+        return _Reading(declared, path, judge, fill, kept).table(figures, named)
 
     marks = marks or (f"in a file named {declared.files}" if declared.files else "")
     marks = ", ".join(declared.marks()) + (f" ({marks})" if marks else "")
@@ -100,6 +116,7 @@ class _Reading:
     path: Path
     judge: Judge | None
     fill: Fill | None
+    kept: Sequence[str]
 
     def __post_init__(self) -> None:
         self.records = parse_records(self.declared.records)
@@ -115,24 +132,23 @@ class _Reading:
         self.settings: dict[tuple[str, Dimension, str], list[object]] = {}
         self.root: object = None
 
-    def table(self, figures: Figures | None) -> AdapterTable:
-        named = None if self.declared.model else model_of_name(self.path, self.names[0])
-        if self.declared.model == ("@folder",):
-            named = model_of_name(self.path, "")
+    def table(self, figures: Figures | None, named_by: Callable[[Path], NamedModel] | None) -> AdapterTable:
+        named = named_by(self.path) if named_by else None
+        if named is None and self.declared.model in ((), ("@folder",)):
+            named = model_of_name(self.path, "" if self.declared.model else self.names[0])
         records = fill_records(self.values(), self.fill_cells, {"llm_name": named.name} if named else None)
-        telling = next((name for name in _TELLING if name in self.fields), None)
-        if self.by_line and telling and not self.declared.attempt:
-            refuse_repetition(records, telling)
-        return table_from_records(
+        table = table_from_records(
             self.path,
             self.declared.name,
             ("oid", "iteration_id", "llm_name", "passed", *self.fields),
             records,
             raw_lines if self.one_per_line else raw_values(lambda _: self.raw()),
-            figures=tuple(figures(records, self.root)) if figures else (),
-            settings=self.stated_settings(),
-            notes=[named.note] if named else [],
         )
+        telling = next((name for name in _TELLING if name in self.fields), None)
+        if self.by_line and telling and not self.declared.attempt:
+            table = refuse_repetition(table, telling)
+        stated = figures(_records(table), self.root) if figures else ()
+        return table.stating(stated, self.stated_settings(), [named.note] if named else [])
 
     @property
     def one_per_line(self) -> bool:
@@ -163,8 +179,65 @@ class _Reading:
             yield from found.each(self.records.steps[1:]) if isinstance(found, Found) else [found]
 
     def found_in_document(self) -> Iterator[Found]:
-        self.root = read_document(self.path, unique_keys=VALUES in self.records.steps)
-        yield from Found(self.root, names=self.names).each(self.records.steps)
+        steps = self.records.steps
+        place = next((place for place, step in enumerate(steps) if step in (ELEMENTS, VALUES)), None)
+        with readable(self.path), open_input(self.path) as file:
+            start = file.read(_AT_ONCE_BYTES + 1)
+        if place is None or len(start) <= _AT_ONCE_BYTES:
+            document = read_document(self.path, unique_keys=VALUES in steps)
+            self.root = document if place is None else _pruned(document, self.shape(place))
+            top = Found(self.root, names=self.names)
+            for found in Found(document, names=self.names).each(steps):
+                yield found if place is None else _placed(found, top)
+            return
+        # What is around the records may come after them.
+        self.root = self.parsed(next(text for key, text in self.skimmed(place) if key is None))
+        top, wanted = Found(self.root, names=self.names), list if steps[place] is ELEMENTS else dict
+        if not isinstance(follow(self.root, steps[:place]), wanted):
+            yield from top.each(steps)
+            return
+        members = (self.parsed(text) for key, text in self.skimmed(place) if key is not None)
+        for index, (name, value) in enumerate(self.members(members, steps[place] is VALUES)):
+            yield from Found(value, name, index, top, self.names).each(steps[place + 1 :])
+
+    def members(self, parts: Iterable[object], by_key: bool) -> Iterator[tuple[str | None, object]]:
+        """The elements of a list, or the members of an object, of which each part has some."""
+        seen = set[str]()
+        for part in parts:
+            if not by_key:
+                yield None, part
+            for key, value in part.items() if by_key and isinstance(part, dict) else ():
+                if key in seen:
+                    raise InputFileError(f"{self.path}: an object has the key {key[:100]!r} twice")
+                seen.add(key)
+                yield key, value
+
+    def skimmed(self, place: int) -> Iterator[tuple[str | None, bytes]]:
+        try:
+            with readable(self.path), open_input(self.path) as file:
+                first = file.read(_CHUNK).removeprefix(b"\xef\xbb\xbf")
+                yield from skim(chain([first], iter(lambda: file.read(_CHUNK), b"")), self.shape(place))
+        except BrokenJsonError as error:
+            raise InputFileError(f"{self.path}: broken JSON ({error})") from None
+
+    def parsed(self, text: bytes) -> object:
+        return parse_document(self.path, decoded(self.path, text), unique_keys=VALUES in self.records.steps)
+
+    def shape(self, place: int) -> Shape:
+        """What is read of a document: the records one by one, and the paths around them."""
+        steps = self.records.steps
+        levels = sum(step in (ELEMENTS, VALUES) for step in steps)
+        texts = (*self.kept, *(text for texts in self.declared.settings.values() for text in texts))
+        paths = [*map(parse_path, texts), *paths_of((*self.declared.passed, *chain(*self.declared.fields().values())))]
+        around = [
+            path.steps for path in paths if path.start == "root" or (path.start == "record" and path.up >= levels)
+        ]
+        shape: Shape = Each(Keep()) if steps[place] is ELEMENTS else Members(Keep())
+        for step in reversed(steps[:place]):
+            shape = {str(step): shape}
+        for each in around:
+            shape = _with_path(shape, each)
+        return shape
 
     def fill_cells(self, cells: Cells, found: Found | RefusedRecordError) -> None:
         if isinstance(found, RefusedRecordError):
@@ -252,6 +325,47 @@ class _Reading:
             section = {name.replace(" ", "_"): values[0]} if len(values) == 1 else {}
             stated += stated_settings(model, dimension, section, " ".join(section))
         return stated
+
+
+def _with_path(shape: Shape, steps: Sequence[Step]) -> Shape:
+    """The shape with the value at a path kept, as far as keys lead to it."""
+    if not isinstance(shape, Mapping):
+        return shape
+    if not steps or not isinstance(steps[0], str):
+        return shape
+    return {**shape, steps[0]: _with_path(shape[steps[0]], steps[1:]) if steps[0] in shape else _kept(steps[1:])}
+
+
+def _kept(steps: Sequence[Step]) -> Shape:
+    return {steps[0]: _kept(steps[1:])} if steps and isinstance(steps[0], str) else Keep()
+
+
+def _pruned(value: object, shape: Shape) -> object:
+    """What `skim` leaves of a document that was parsed at once."""
+    if isinstance(shape, Keep) or not isinstance(value, list if isinstance(shape, Each) else dict):
+        return value
+    if isinstance(shape, Each | Members):
+        return type(value)()
+    assert isinstance(value, dict)
+    return {
+        key: _pruned(each, shape[key]) if key in shape else None if isinstance(each, dict | list) else each
+        for key, each in value.items()
+    }
+
+
+def _placed(found: Found, top: Found) -> Found:
+    """The value as found in what is left of the document."""
+    return top if found.around is None else replace(found, around=_placed(found.around, top))
+
+
+def _records(table: AdapterTable) -> Iterator[Record]:
+    """The records of a table without the code of fixes, read again one by one."""
+    names = [name for name in table.columns if name != "fixed_code"]
+    rows = table.rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *names)
+    with table.reading():
+        for batch in rows.collect_batches(maintain_order=True, engine="streaming"):
+            for line, kind, reason, *cells in batch.iter_rows():
+                yield Record(line, dict(zip(names, cells, strict=True)), kind, reason)
 
 
 def _word(value: Word | object) -> str:

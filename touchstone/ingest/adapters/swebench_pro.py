@@ -5,13 +5,13 @@ not start (`infra_errors.json`). The file does not name the model; its folder do
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from touchstone.config.formats import JsonFormat
 from touchstone.ingest.adapters.adapter import Head
 from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.adapters.table import Record, ReportedFigure
-from touchstone.ingest.adapters.tool_figures import counts_of_records, pass_at_k
+from touchstone.ingest.adapters.tool_figures import mean
 
 _NAME = "eval_results.json"
 _OUTCOME = r'\s*"(?:[^"\\]|\\.)*"\s*:\s*(?:true|false)\s*'
@@ -24,10 +24,11 @@ def _recognizes(head: Head) -> bool:
     return found is not None and (head.path.name.startswith(_NAME) or head.text[1:].lstrip().startswith('"instance_'))
 
 
-def _figures(records: Sequence[Record], _: object) -> list[ReportedFigure]:
+def _figures(records: Iterable[Record], _: object) -> list[ReportedFigure]:
     """The accuracy that the script prints and does not write."""
-    models = sorted({record.cells["llm_name"] or "" for record in records})
-    return [ReportedFigure(model, "accuracy", None, pass_at_k(counts_of_records(records), 1)) for model in models]
+    counted = [record.cells for record in records if record.kind is None]
+    outcomes = [float(cells["passed"] == "true") for cells in counted]
+    return [ReportedFigure(counted[0]["llm_name"] or "", "accuracy", None, mean(outcomes))] if counted else []
 
 
 ADAPTER = mapped_adapter(
