@@ -152,6 +152,7 @@ SAMPLES = {
     "forgetest": Sample("forgetest", "forgetest/report.json", root=SEEDS),
     "csv": Sample("csv", "plain/results.csv", root=MADE),
     "jsonl": Sample("jsonl", "plain/gpt_fixes.jsonl", root=MADE),
+    "json list": Sample("jsonl", "plain/runs.json", root=MADE),
     "parquet": Sample("parquet", "plain/gpt_fixes.parquet", root=MADE),
 }
 

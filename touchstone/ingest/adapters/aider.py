@@ -54,7 +54,7 @@ def read_results(path: Path) -> AdapterTable:
     """Read the results of all exercises in a folder into rows of text cells."""
     exercises = dict(enumerate(_exercises(path.absolute(), subfolders), start=1))
     carried, settings = Carried(_MAPPED, _COLUMNS), dict[StatedSetting, None]()
-    records = fill_records(exercises.items(), lambda cells, each: _fill(cells, each, carried, settings))
+    records = list(fill_records(exercises.items(), lambda cells, each: _fill(cells, each, carried, settings)))
     _name_models(records)
     number_attempts(records)
     files = {line: folder / _FILE for line, folder in exercises.items()}

@@ -210,7 +210,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def numbered_elements(path: Path) -> Iterator[tuple[int, str]]:
-    """The texts of the objects in a list, with their places; raises `InputFileError` if there is anything else in it."""
+    """The texts of the elements of a list, with their places."""
     from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, skim
 
     with readable(path), open_input(path) as file:
@@ -220,7 +220,7 @@ def numbered_elements(path: Path) -> Iterator[tuple[int, str]]:
                 if key is not None:
                     yield place, decoded(path, text)
                 elif text.strip() != b"[]":
-                    raise InputFileError(f"{path}: not a list of objects only")
+                    raise BrokenJsonError("it is not one list")
         except BrokenJsonError as error:
             raise InputFileError(f"{path}: broken JSON ({error})") from None
 

@@ -24,7 +24,7 @@ _KNOWN = {
     "cruxeval": "raw_generations | raw_scored_generations",
     "bigcode": "config.model, (a task with pass@k)",
     "swebench-report": "(lists such as resolved_ids and unresolved_ids)",
-    "swebench-logs": "*.resolved, *.patch_exists (or the folder logs/run_evaluation)",
+    "swebench-logs": "resolved | *.resolved, patch_exists | *.patch_exists | PASS_TO_PASS (or the folder of such logs)",
     "swebench-submission": "resolved[], no_generation[] | no_logs[]",
     "openhands": "[].instance_id, [].test_result",
     "openhands-index": "*.resolved, *.cost",
@@ -32,6 +32,9 @@ _KNOWN = {
     "swe-agent": "info.exit_status, trajectory (or a file that ends in .traj)",
     "terminal-bench": "trial_name | results[].trial_name, is_resolved | results[].is_resolved (or a run's folder)",
     "harbor": "n_total_trials | trial_name, stats | task_checksum (or a job's folder)",
+    "aider": "(a folder of exercises with .aider.results.json)",
+    "aider-leaderboard": "(YAML with dirname and pass_rate_1)",
+    "tau2-bench-simulation": "id, task_id, termination_reason",
     "git-lfs": "(the text of a Git LFS pointer)",
     "junit": "(XML with testsuites, testsuite or testcase)",
     "lm-eval": "[].doc_id, [].doc, [].resps | [].filtered_resps",
@@ -39,7 +42,7 @@ _KNOWN = {
     "promptfoo": "results.results[] | [].latencyMs, results.version | [].namedScores",
     "csv": "(a CSV with a problem, an outcome or a fix, and a column of models)",
     "parquet": "(a Parquet file with a problem and an outcome or a fix)",
-    "jsonl": "[].oid, [].passed (or another outcome, or a fix; an object per line)",
+    "jsonl": "[].oid | [].instance_id | [].task_id, [].passed | [].resolved | [].success (or a fix)",
     "forgetest": "results[]",
 }
 # How deep `Head.key_paths` looks: what counts is the brackets around a key, two for the element of a list.

@@ -132,11 +132,10 @@ def _json_rows(
         cells |= found
 
     found = spill_records(path, fill_records(texts(path), fill))
-    if not found.height:
-        raise InputFileError(f"{path}: the file is empty")
     if len(found.columns) == len(_OWN):
-        line, reason = found.rows().select(LINE, ROW_ERROR).head(1).collect().row(0)
-        raise InputFileError(f"{path}: no line is a record (line {line}: {reason})")
+        first = found.rows().select(LINE, ROW_ERROR).head(1).collect().rows()
+        why = f"no line is a record (line {first[0][0]}: {first[0][1]})" if first else "the file is empty"
+        raise InputFileError(f"{path}: {why}")
     return found
 
 

@@ -11,7 +11,7 @@ nowhere: the tools that the tasks call tell it. Of a tau2-bench run with a file 
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,15 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
 from touchstone.ingest.adapters.json_files import Number, inside, list_of, number_of, stated_settings
 from touchstone.ingest.adapters.mapping import mapped_adapter
-from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, RefusedRecordError, ReportedFigure
+from touchstone.ingest.adapters.table import (
+    AdapterTable,
+    Cells,
+    NamedModel,
+    Record,
+    RefusedRecordError,
+    ReportedFigure,
+    model_of_name,
+)
 from touchstone.ingest.adapters.tool_figures import count_by_problem, mean
 
 _TOLERANCE = 1e-6
@@ -45,7 +53,7 @@ def _solved(reward: object) -> bool | None:
     return None if number is None else abs(number - 1) <= _TOLERANCE
 
 
-def _figures(records: Sequence[Record], trials: Callable[[list[Cells]], int | None]) -> Iterator[ReportedFigure]:
+def _figures(records: Iterable[Record], trials: Callable[[list[Cells]], int | None]) -> Iterator[ReportedFigure]:
     counted: dict[str, list[Cells]] = {}
     for record in records:
         if record.kind is None and record.cells.get("termination_reason") not in _NOT_EVALUATED:
@@ -62,13 +70,20 @@ def _figures(records: Sequence[Record], trials: Callable[[list[Cells]], int | No
             yield ReportedFigure(model, f"pass^{k}", None, mean(rates), note=_RULE if k > 1 else first)
 
 
+def _stem(path: Path) -> str:
+    return path.name.partition(".json")[0]
+
+
+def _model(path: Path) -> NamedModel:
+    name = _NAME.fullmatch(_stem(path))
+    return model_of_name(path, name["model"] if name else _stem(path))
+
+
 def _fill_tau(cells: Cells, found: Found) -> None:
-    name = _NAME.fullmatch(found.names[0])
-    if name is not None:
-        cells |= {"llm_name": name["model"], "run_id": name["run"]}
     called = " ".join(str(inside(action).get("name")) for action in list_of(found.get("info.task.actions")))
+    name = _NAME.fullmatch(found.names[0])
     cells["suite"] = next((domain for domain, tools in _DOMAINS.items() if tools.search(called)), None)
-    cells["classification"] = "error" if cells["passed"] == "false" and cells["error"] else None
+    cells["run_id"] = name and name["run"]
 
 
 _TAU = mapped_adapter(
@@ -79,33 +94,32 @@ _TAU = mapped_adapter(
         problem="task_id",
         passed="reward",
         error="info.error",
+        # Said by the tools that are called.
+        suite="info.domain",
         columns={"reward": ("reward",), "trial": ("trial",), "user_cost": ("info.user_cost",)},
         requires=("[].traj", "[].info"),
     ),
     judge=lambda found: _solved(found.get("reward")),
     fill=_fill_tau,
+    named=_model,
     figures=lambda records, _: _figures(records, lambda attempts: len({cells["trial"] for cells in attempts})),
 )
 
 
 def _read_tau(path: Path, options: ReadOptions) -> AdapterTable:
-    table = _TAU.read(path, options)
+    table, name = _TAU.read(path, options), _NAME.fullmatch(_stem(path))
     domains = table.rows.select(pl.col("suite").drop_nulls().unique()).collect()["suite"].to_list()
-    domain = domains[0] if len(domains) == 1 else None
-    rows = table.rows.with_columns(suite=pl.lit(domain, pl.String))
-    if domain is not None:
+    if len(domains) == 1:
         # The tasks of both domains have the same numbers.
-        rows = rows.with_columns(oid=pl.format("{}/{}", pl.lit(domain), "oid"))
-    name = _NAME.fullmatch(path.stem)
+        in_domain = {"suite": pl.lit(domains[0]), "oid": pl.format("{}/{}", pl.lit(domains[0]), "oid")}
+        table = replace(table, rows=table.rows.with_columns(**in_domain))
     if name is None:
-        return replace(table, rows=rows)
-    stated = name.groupdict() | {"temperature": Number(name["temperature"])}
-    settings = [
-        *stated_settings(stated["model"], "generation", stated, "temperature"),
-        *stated_settings(stated["model"], "agent", stated, "agent_strategy"),
-        *stated_settings(stated["model"], "harness", stated, "user_model user_strategy"),
-    ]
-    return replace(table, rows=rows, settings=tuple(settings), notes=("the model is in the file's name",))
+        return table
+    model, stated = name["model"], name.groupdict() | {"temperature": Number(name["temperature"])}
+    generation = stated_settings(model, "generation", stated, "temperature")
+    agent = stated_settings(model, "agent", stated, "agent_strategy")
+    user = stated_settings(model, "harness", stated, "user_model user_strategy")
+    return replace(table, settings=(*generation, *agent, *user))
 
 
 TAU = replace(_TAU, read=_read_tau)
@@ -115,12 +129,6 @@ def _judge_tau2(found: Found) -> bool | None:
     reward = found.get("reward_info.reward")
     is_evaluated = found.get("termination_reason") not in _NOT_EVALUATED
     return _solved(found.get("reward") if reward is None else reward) if is_evaluated else None
-
-
-def _fill_tau2(cells: Cells, _: Found) -> None:
-    reason = cells["termination_reason"] or ""
-    if cells["passed"] == "false" and (reason == "timeout" or "error" in reason):
-        cells |= {"classification": "timeout" if reason == "timeout" else "error", "error": reason}
 
 
 def _tau2(records: str) -> Adapter:
@@ -146,16 +154,13 @@ def _tau2(records: str) -> Adapter:
             },
             settings={
                 "problems": ("$.info.environment_info.policy",),
-                "generation": tuple(
-                    f"$.info.agent_info.llm_args.{name}" for name in ("temperature", "reasoning_effort", "max_tokens")
-                ),
+                "generation": ("$.info.agent_info.llm_args.temperature", "$.info.agent_info.llm_args.reasoning_effort"),
                 "agent": ("$.info.agent_info.implementation",),
                 "limits": ("$.info.max_steps", "$.info.max_errors"),
                 "harness": ("$.info.git_commit", "$.info.user_info.llm", "$.info.user_info.llm_args"),
             },
         ),
         judge=_judge_tau2,
-        fill=_fill_tau2,
         figures=lambda found, _: _figures(found, lambda _: None),
     )
 
