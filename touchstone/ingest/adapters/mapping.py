@@ -4,7 +4,8 @@
 
 What a declaration cannot say is a function: `judge` decides from a record whether it passed (then the path `passed`
 only helps to recognize the file), `fill` changes the cells of a record, both may raise `RefusedRecordError`; `figures`
-has the figures that the tool states, beside the recomputed ones; `recognizes` is a further mark of a file.
+has the figures that the tool states, beside the recomputed ones; `recognizes` is a further mark of a file, and `named`
+the model by the file's name.
 """
 
 import re
@@ -43,7 +44,7 @@ from touchstone.ingest.adapters.json_files import (
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
-    Record,
+    NamedModel,
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
@@ -57,7 +58,7 @@ from touchstone.vocabulary import FAIL_WORDS, FALSE_WORDS, PASS_WORDS, TRUE_WORD
 
 Judge = Callable[[Found], bool | None]
 Fill = Callable[[Cells, Found], None]
-Figures = Callable[[Sequence[Record], object], Iterable[ReportedFigure]]
+Figures = Callable[[AdapterTable, object], Iterable[ReportedFigure]]
 
 _ENDING = re.compile(r"\.(?:jsonl?|ndjson)$", re.IGNORECASE)
 _WORDS = dict.fromkeys((*TRUE_WORDS, *PASS_WORDS), "true") | dict.fromkeys((*FALSE_WORDS, *FAIL_WORDS), "false")
@@ -74,6 +75,7 @@ def mapped_adapter(
     fill: Fill | None = None,
     figures: Figures | None = None,
     recognizes: Callable[[Head], bool] | None = None,
+    named: Callable[[Path], NamedModel] | None = None,
 ) -> Adapter:
     """The adapter of a declared format."""
     marks = [_mark(paths) for paths in _required(declared)]
@@ -83,7 +85,7 @@ def mapped_adapter(
         return named and all(_has(head, mark) for mark in marks) and (recognizes is None or recognizes(head))
 
     def read(path: Path, _: ReadOptions) -> AdapterTable:
-        return _Reading(declared, path, judge, fill).table(figures)
+        return _Reading(declared, path, judge, fill).table(figures, named(path) if named else None)
 
     return Adapter(declared.name, declared.title or declared.name, recognize, read, reads_compressed=True)
 
@@ -157,22 +159,22 @@ class _Reading:
         self.settings: dict[tuple[str, Dimension, str], list[object]] = {}
         self.root: object = None
 
-    def table(self, figures: Figures | None) -> AdapterTable:
-        named = None if self.declared.model else model_of_name(self.path, self.names[0])
+    def table(self, figures: Figures | None, named: NamedModel | None) -> AdapterTable:
+        if not self.declared.model:
+            named = named or model_of_name(self.path, self.names[0])
         records = fill_records(self.values(), self.fill_cells, {"llm_name": named.name} if named else None)
         telling = next((name for name in _TELLING if name in self.fields), None)
-        if self.by_line and telling and not self.declared.attempt:
-            refuse_repetition(records, telling)
-        return table_from_records(
+        table = table_from_records(
             self.path,
             self.declared.name,
             ("oid", "iteration_id", "llm_name", "passed", *self.fields),
             records,
             raw_lines if self.one_per_line else raw_values(lambda _: self.raw()),
-            figures=tuple(figures(records, self.root)) if figures else (),
-            settings=self.stated_settings(),
-            notes=[named.note] if named else [],
         )
+        if self.by_line and telling and not self.declared.attempt:
+            table = refuse_repetition(table, telling)
+        stated = figures(table, self.root) if figures else ()
+        return table.stating(stated, self.stated_settings(), [named.note] if named else [])
 
     @property
     def one_per_line(self) -> bool:
@@ -186,7 +188,9 @@ class _Reading:
         return enumerate(found, start=1)
 
     def raw(self) -> Iterator[tuple[int, object]]:
-        return ((place, found.value if isinstance(found, Found) else found) for place, found in self.values())
+        for place, found in self.values():
+            value = found.value if isinstance(found, Found) else found
+            yield place, value.value if isinstance(value, WrongKind) else value
 
     def lines(self) -> Iterator[tuple[int, Found | RefusedRecordError]]:
         document = Found(None, names=self.names)
