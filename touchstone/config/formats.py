@@ -1,17 +1,39 @@
-"""Formats of JSON files that are declared instead of programmed: where the records are, and what their keys mean.
+"""Formats of a user's own: JSON that is declared (`formats` in the configuration), and adapters in Python (`adapters`).
 
-The key `formats` of the configuration has those of a user; adapters of well-known tools are declared in the same way.
-Reading files belongs in `touchstone.ingest.adapters.mapping`.
+Adapters of well-known tools are declared in the same way. Reading files and loading Python belong in
+`touchstone.ingest.adapters`, in `mapping` and `own`.
 """
 
+import hashlib
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from touchstone.config.file import refuse_unknown_keys
 from touchstone.config.json_paths import JsonPath, parse_field, parse_path, parse_records
+from touchstone.config.validation import expanded
+from touchstone.errors import TouchstoneError
+from touchstone.regular_files import read_bytes
 from touchstone.vocabulary import Dimension
 
+ENTRY_POINTS = "touchstone.adapters"
+_MAX_CODE_BYTES = 10_000_000
+
 Word = str | bool | int | float | None
+# The columns of attempts, by the keys that give their paths.
+_OWN_COLUMNS = {
+    "problem": "oid",
+    "model": "llm_name",
+    "attempt": "iteration_id",
+    "suite": "suite",
+    "cost": "cost_usd",
+    "duration": "duration_seconds",
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "error": "error",
+    "fix": "fixed_code",
+}
 
 
 def _listed(value: Any) -> Any:
@@ -90,6 +112,11 @@ class JsonFormat(BaseModel):
     requires: Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_are_paths)] = ()
     """Further paths from the document that a file must have to be recognized."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_unknown_keys(cls, data: Any) -> Any:
+        return refuse_unknown_keys(data, cls.model_fields)
+
     @model_validator(mode="after")
     def _one_way_to_judge(self) -> Self:
         listed = (*self.pass_values, *self.fail_values, *self.undecided_values)
@@ -100,26 +127,77 @@ class JsonFormat(BaseModel):
         twice = next((word for word in listed if [str(each) for each in listed].count(str(word)) > 1), None)
         if twice is not None:
             raise ValueError(f"the value {twice!r} is listed twice")
+        taken = next((name for name in self.columns if name in {*_OWN_COLUMNS.values(), "passed"}), None)
+        if taken is not None:
+            raise ValueError(f"the column '{taken}' has a key of its own; give its path there")
         return self
 
     def fields(self) -> dict[str, Paths]:
         """The columns of the attempts with their paths, as far as given."""
-        own = {
-            "oid": self.problem,
-            "llm_name": self.model,
-            "iteration_id": self.attempt,
-            "suite": self.suite,
-            "cost_usd": self.cost,
-            "duration_seconds": self.duration,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "error": self.error,
-            "fixed_code": self.fix,
-            **self.columns,
-        }
-        return {name: paths for name, paths in own.items() if paths}
+        own = {column: getattr(self, key) for key, column in _OWN_COLUMNS.items()}
+        return {name: paths for name, paths in (own | self.columns).items() if paths}
+
+    def marks(self) -> list[str]:
+        """The paths from the document that every file has; alternatives are separated by ` | `."""
+        records = self.records.removeprefix("$")
+        found = [*self.requires]
+        for field in (self.problem, self.passed):
+            own = [path.text for path in paths_of(field) if path.start == "record" and not path.up and path.steps]
+            found += [" | ".join(f"{records}{'.' if records else ''}{text}" for text in own)] if own else []
+        return found
 
 
 def paths_of(fields: tuple[str, ...]) -> list[JsonPath]:
     """All paths in the alternatives of a field."""
     return [part for text in fields for part in parse_field(text) if isinstance(part, JsonPath)]
+
+
+class AdapterSource(BaseModel):
+    """Where an adapter in Python comes from: a file, or a module of an installed package."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # As in the configuration.
+    name: str
+    path: Path
+    # Of the file: what was read by other code is read again.
+    sha256: str
+    # Of an entry point: module and attribute.
+    entry: str | None = None
+
+
+def find_adapters(given: Any, base: Path) -> Any:
+    """The source that a text in the configuration names: a file `….py`, or an entry point."""
+    if not isinstance(given, str):
+        return given
+    entry = None if given.endswith(".py") else _entry_point(given)
+    path = _module_file(entry) if entry else (base / expanded(Path(given))).absolute()
+    try:
+        code = read_bytes(path, _MAX_CODE_BYTES)
+    except OSError as error:
+        raise TouchstoneError(f"{given}: cannot be read ({error.strerror or error})") from None
+    return AdapterSource(name=given, path=path, sha256=hashlib.sha256(code).hexdigest(), entry=entry)
+
+
+def _entry_point(name: str) -> str:
+    # Imported here: it looks through all installed packages.
+    from importlib.metadata import entry_points
+
+    known = {each.name: each.value for each in entry_points(group=ENTRY_POINTS)}
+    if name not in known:
+        there = f"installed are: {', '.join(sorted(known))}" if known else "none is installed"
+        raise TouchstoneError(f"'{name}' is neither a file that ends in .py nor an installed adapter ({there})")
+    return known[name]
+
+
+def _module_file(entry: str) -> Path:
+    from importlib.util import find_spec
+
+    module = entry.partition(":")[0]
+    try:
+        found = find_spec(module)
+    except ImportError:
+        found = None
+    if found is None or found.origin is None:
+        raise TouchstoneError(f"{entry}: the module '{module}' cannot be found; install its package again")
+    return Path(found.origin)

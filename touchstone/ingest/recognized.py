@@ -11,7 +11,7 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, adapter_of
 from touchstone.ingest.attempts import file_notes, open_fixes, read_attempts
 from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
-from touchstone.ingest.discovery import Discovery, NotEvaluated
+from touchstone.ingest.discovery import Discovery, NotEvaluated, read_options
 from touchstone.ingest.problems import derived_problems
 from touchstone.ingest.quarantine import rows_without_model
 from touchstone.ingest.sources import NATIVE, Source
@@ -78,7 +78,7 @@ def _recognized(name: str, sources: list[Source], discovery: Discovery, config: 
     table = discovery.adapter_tables[first.path]
     good = table.frame.lazy().filter(pl.col(ROW_ERROR).is_null())
     problems, attempts, most = _counts(good, _given(table))
-    title = adapter_of(first.format).title
+    title = adapter_of(first.format, read_options(config)).title
     return RecognizedSource(name, title, models, problems, attempts, most, (*table.notes, *file_notes(table)))
 
 

@@ -5,14 +5,16 @@
 What a declaration cannot say is a function: `judge` decides from a record whether it passed (then the path `passed`
 only helps to recognize the file), `fill` changes the cells of a record, both may raise `RefusedRecordError`; `figures`
 has the figures that the tool states, beside the recomputed ones; `recognizes` is a further mark of a file, and `named`
-the model by the file's name.
+the model by the file's name. Of the document around the records, functions see what is no object or list, and the
+paths in `kept`: a large file is read record by record.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 
 from touchstone.config.formats import JsonFormat, Word, paths_of
@@ -23,17 +25,20 @@ from touchstone.config.json_paths import (
     JsonPath,
     Step,
     WrongKind,
+    follow,
     parse_field,
     parse_path,
     parse_records,
 )
-from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import (
     Number,
     described,
     number_of,
     numbered_lines,
     object_of,
+    parse_document,
     parse_line,
     raw_lines,
     raw_values,
@@ -41,10 +46,13 @@ from touchstone.ingest.adapters.json_files import (
     stated_settings,
     text_of,
 )
+from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, Members, Shape, skim
+from touchstone.ingest.adapters.marks import has_lines, has_mark
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
     NamedModel,
+    Record,
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
@@ -53,19 +61,22 @@ from touchstone.ingest.adapters.table import (
     refuse_repetition,
     table_from_records,
 )
-from touchstone.ingest.compressed import uncompressed_name
+from touchstone.ingest.compressed import open_input, uncompressed_name
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, decoded, readable
 from touchstone.vocabulary import FAIL_WORDS, FALSE_WORDS, PASS_WORDS, TRUE_WORDS, Dimension
 
 Judge = Callable[[Found], bool | None]
 Fill = Callable[[Cells, Found], None]
-Figures = Callable[[AdapterTable, object], Iterable[ReportedFigure]]
+# Of the records, which are read again one by one, and the document.
+Figures = Callable[[Iterable[Record], object], Iterable[ReportedFigure]]
 
 _ENDING = re.compile(r"\.(?:jsonl?|ndjson)$", re.IGNORECASE)
 _WORDS = dict.fromkeys((*TRUE_WORDS, *PASS_WORDS), "true") | dict.fromkeys((*FALSE_WORDS, *FAIL_WORDS), "false")
 # Equal rows without any of these may be attempts; with one, the file was appended to itself.
+_CHUNK = 1 << 20
+# Up to this size a document is parsed at once, whose errors say where they are.
+_AT_ONCE_BYTES = 32 << 20
 _TELLING = ("fixed_code", "duration_seconds", "cost_usd", "output_tokens")
-# How deep `Head.key_paths` looks: what counts is the brackets around a key, two for the element of a list.
-_MAX_KEY_DEPTH, _MAX_LIST_DEPTH = 4, 5
 
 
 def mapped_adapter(
@@ -76,64 +87,25 @@ def mapped_adapter(
     figures: Figures | None = None,
     recognizes: Callable[[Head], bool] | None = None,
     named: Callable[[Path], NamedModel] | None = None,
+    kept: Sequence[str] = (),
+    marks: str = "",
 ) -> Adapter:
-    """The adapter of a declared format."""
-    marks = [_mark(paths) for paths in _required(declared)]
+    """The adapter of a declared format; `marks` says in words what else a file needs to be recognized."""
+    records = parse_records(declared.records).steps
+    required = [[parse_path(text).steps for text in mark.split(" | ")] for mark in declared.marks()]
 
     def recognize(head: Head) -> bool:
-        named = declared.files is None or fnmatchcase(uncompressed_name(head.path), declared.files)
-        return named and all(_has(head, mark) for mark in marks) and (recognizes is None or recognizes(head))
+        if declared.files is not None and not fnmatchcase(uncompressed_name(head.path), declared.files):
+            return False
+        has_records = head.text[:1] in ("{", "[") and has_mark(head, [records])
+        return has_records and all(has_mark(head, mark) for mark in required) and (not recognizes or recognizes(head))
 
     def read(path: Path, _: ReadOptions) -> AdapterTable:
-        return _Reading(declared, path, judge, fill).table(figures, named(path) if named else None)
+        return _Reading(declared, path, judge, fill, kept).table(figures, named)
 
-    return Adapter(declared.name, declared.title or declared.name, recognize, read, reads_compressed=True)
-
-
-def _required(declared: JsonFormat) -> list[list[tuple[Step, ...]]]:
-    """The steps from the document to what every file has; of several, one."""
-    records = parse_records(declared.records).steps
-    required = [[records], *([parse_path(text).steps] for text in declared.requires)]
-    for field in (declared.problem, declared.passed):
-        own = [path for path in paths_of(field) if path.start == "record" and not path.up]
-        required += [[records + path.steps for path in own]] if own else []
-    return required
-
-
-def _mark(alternatives: list[tuple[Step, ...]]) -> list[tuple[str | None, ...]]:
-    """Steps as entries of `Head.key_paths`, as deep as those go; None is any key."""
-    found = []
-    for steps in alternatives:
-        depth, names = 0, list[str | None]()
-        for step in steps:
-            is_list = step is ELEMENTS or isinstance(step, int)
-            depth += 2 if is_list else 1
-            if depth > (_MAX_LIST_DEPTH if is_list else _MAX_KEY_DEPTH):
-                break
-            names.append(LIST if is_list else None if step is VALUES else str(step))
-        found.append(tuple(names))
-    return found
-
-
-def _has(head: Head, mark: list[tuple[str | None, ...]]) -> bool:
-    return any(not names or _has_path(head, names) for names in mark)
-
-
-def _has_path(head: Head, names: tuple[str | None, ...]) -> bool:
-    if names[0] == LIST and _has_lines(head):
-        names = names[1:]
-    if None not in names:
-        return not names or names in head.key_paths
-    # An entry is a prefix of another: it suffices to look for one of this length.
-    return any(
-        len(path) == len(names) and all(name in (None, each) for name, each in zip(names, path, strict=True))
-        for path in head.key_paths
-    )
-
-
-def _has_lines(head: Head) -> bool:
-    """Whether the file has an object per line; the first may be longer than what is looked at."""
-    return head.text.startswith("{") and (bool(head.first_record) or "\n" not in head.text)
+    marks = marks or (f"in a file named {declared.files}" if declared.files else "")
+    marks = ", ".join(declared.marks()) + (f" ({marks})" if marks else "")
+    return Adapter(declared.name, declared.title or declared.name, recognize, read, reads_compressed=True, marks=marks)
 
 
 @dataclass
@@ -144,10 +116,11 @@ class _Reading:
     path: Path
     judge: Judge | None
     fill: Fill | None
+    kept: Sequence[str]
 
     def __post_init__(self) -> None:
         self.records = parse_records(self.declared.records)
-        self.by_line = self.records.steps[:1] == (ELEMENTS,) and _has_lines(Head(self.path))
+        self.by_line = self.records.steps[:1] == (ELEMENTS,) and has_lines(Head(self.path))
         stem = _ENDING.sub("", uncompressed_name(self.path))
         self.names = (stem, self.path.resolve().parent.name)
         self.fields = {name: [parse_field(text) for text in paths] for name, paths in self.declared.fields().items()}
@@ -159,11 +132,11 @@ class _Reading:
         self.settings: dict[tuple[str, Dimension, str], list[object]] = {}
         self.root: object = None
 
-    def table(self, figures: Figures | None, named: NamedModel | None) -> AdapterTable:
-        if not self.declared.model:
-            named = named or model_of_name(self.path, self.names[0])
+    def table(self, figures: Figures | None, named_by: Callable[[Path], NamedModel] | None) -> AdapterTable:
+        named = named_by(self.path) if named_by else None
+        if named is None and self.declared.model in ((), ("@folder",)):
+            named = model_of_name(self.path, "" if self.declared.model else self.names[0])
         records = fill_records(self.values(), self.fill_cells, {"llm_name": named.name} if named else None)
-        telling = next((name for name in _TELLING if name in self.fields), None)
         table = table_from_records(
             self.path,
             self.declared.name,
@@ -171,9 +144,10 @@ class _Reading:
             records,
             raw_lines if self.one_per_line else raw_values(lambda _: self.raw()),
         )
+        telling = next((name for name in _TELLING if name in self.fields), None)
         if self.by_line and telling and not self.declared.attempt:
             table = refuse_repetition(table, telling)
-        stated = figures(table, self.root) if figures else ()
+        stated = figures(_records(table), self.root) if figures else ()
         return table.stating(stated, self.stated_settings(), [named.note] if named else [])
 
     @property
@@ -205,8 +179,65 @@ class _Reading:
             yield from found.each(self.records.steps[1:]) if isinstance(found, Found) else [found]
 
     def found_in_document(self) -> Iterator[Found]:
-        self.root = read_document(self.path, unique_keys=VALUES in self.records.steps)
-        yield from Found(self.root, names=self.names).each(self.records.steps)
+        steps = self.records.steps
+        place = next((place for place, step in enumerate(steps) if step in (ELEMENTS, VALUES)), None)
+        with readable(self.path), open_input(self.path) as file:
+            start = file.read(_AT_ONCE_BYTES + 1)
+        if place is None or len(start) <= _AT_ONCE_BYTES:
+            document = read_document(self.path, unique_keys=VALUES in steps)
+            self.root = document if place is None else _pruned(document, self.shape(place))
+            top = Found(self.root, names=self.names)
+            for found in Found(document, names=self.names).each(steps):
+                yield found if place is None else _placed(found, top)
+            return
+        # What is around the records may come after them.
+        self.root = self.parsed(next(text for key, text in self.skimmed(place) if key is None))
+        top, wanted = Found(self.root, names=self.names), list if steps[place] is ELEMENTS else dict
+        if not isinstance(follow(self.root, steps[:place]), wanted):
+            yield from top.each(steps)
+            return
+        members = (self.parsed(text) for key, text in self.skimmed(place) if key is not None)
+        for index, (name, value) in enumerate(self.members(members, steps[place] is VALUES)):
+            yield from Found(value, name, index, top, self.names).each(steps[place + 1 :])
+
+    def members(self, parts: Iterable[object], by_key: bool) -> Iterator[tuple[str | None, object]]:
+        """The elements of a list, or the members of an object, of which each part has some."""
+        seen = set[str]()
+        for part in parts:
+            if not by_key:
+                yield None, part
+            for key, value in part.items() if by_key and isinstance(part, dict) else ():
+                if key in seen:
+                    raise InputFileError(f"{self.path}: an object has the key {key[:100]!r} twice")
+                seen.add(key)
+                yield key, value
+
+    def skimmed(self, place: int) -> Iterator[tuple[str | None, bytes]]:
+        try:
+            with readable(self.path), open_input(self.path) as file:
+                first = file.read(_CHUNK).removeprefix(b"\xef\xbb\xbf")
+                yield from skim(chain([first], iter(lambda: file.read(_CHUNK), b"")), self.shape(place))
+        except BrokenJsonError as error:
+            raise InputFileError(f"{self.path}: broken JSON ({error})") from None
+
+    def parsed(self, text: bytes) -> object:
+        return parse_document(self.path, decoded(self.path, text), unique_keys=VALUES in self.records.steps)
+
+    def shape(self, place: int) -> Shape:
+        """What is read of a document: the records one by one, and the paths around them."""
+        steps = self.records.steps
+        levels = sum(step in (ELEMENTS, VALUES) for step in steps)
+        texts = (*self.kept, *(text for texts in self.declared.settings.values() for text in texts))
+        paths = [*map(parse_path, texts), *paths_of((*self.declared.passed, *chain(*self.declared.fields().values())))]
+        around = [
+            path.steps for path in paths if path.start == "root" or (path.start == "record" and path.up >= levels)
+        ]
+        shape: Shape = Each(Keep()) if steps[place] is ELEMENTS else Members(Keep())
+        for step in reversed(steps[:place]):
+            shape = {str(step): shape}
+        for each in around:
+            shape = _with_path(shape, each)
+        return shape
 
     def fill_cells(self, cells: Cells, found: Found | RefusedRecordError) -> None:
         if isinstance(found, RefusedRecordError):
@@ -294,6 +325,47 @@ class _Reading:
             section = {name.replace(" ", "_"): values[0]} if len(values) == 1 else {}
             stated += stated_settings(model, dimension, section, " ".join(section))
         return stated
+
+
+def _with_path(shape: Shape, steps: Sequence[Step]) -> Shape:
+    """The shape with the value at a path kept, as far as keys lead to it."""
+    if not isinstance(shape, Mapping):
+        return shape
+    if not steps or not isinstance(steps[0], str):
+        return shape
+    return {**shape, steps[0]: _with_path(shape[steps[0]], steps[1:]) if steps[0] in shape else _kept(steps[1:])}
+
+
+def _kept(steps: Sequence[Step]) -> Shape:
+    return {steps[0]: _kept(steps[1:])} if steps and isinstance(steps[0], str) else Keep()
+
+
+def _pruned(value: object, shape: Shape) -> object:
+    """What `skim` leaves of a document that was parsed at once."""
+    if isinstance(shape, Keep) or not isinstance(value, list if isinstance(shape, Each) else dict):
+        return value
+    if isinstance(shape, Each | Members):
+        return type(value)()
+    assert isinstance(value, dict)
+    return {
+        key: _pruned(each, shape[key]) if key in shape else None if isinstance(each, dict | list) else each
+        for key, each in value.items()
+    }
+
+
+def _placed(found: Found, top: Found) -> Found:
+    """The value as found in what is left of the document."""
+    return top if found.around is None else replace(found, around=_placed(found.around, top))
+
+
+def _records(table: AdapterTable) -> Iterator[Record]:
+    """The records of a table without the code of fixes, read again one by one."""
+    names = [name for name in table.columns if name != "fixed_code"]
+    rows = table.rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *names)
+    with table.reading():
+        for batch in rows.collect_batches(maintain_order=True, engine="streaming"):
+            for line, kind, reason, *cells in batch.iter_rows():
+                yield Record(line, dict(zip(names, cells, strict=True)), kind, reason)
 
 
 def _word(value: Word | object) -> str:
