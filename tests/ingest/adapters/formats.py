@@ -23,6 +23,10 @@ _SCYLLA = "projectscylla/hello/2026-01-20T06-13-07-hello"
 _AIDER = "aider/2026-05-01-09-00-00--fixer-diff"
 _EXERCISES = [f"{name.replace(' ', '/exercises/practice/')}" for name in ("python bowling", "go bowling", "go forth")]
 _MINI, _LIVE = "mini-swe-agent/20260501_mini-v1.15.0_fixer-large/logs", "swebench-live/logs/fixer-large"
+_BCB = "bigcodebench/acme--fixer-7b--main--bigcodebench-hard-instruct--vllm-0.8-3-sanitized_calibrated"
+_MULTIPL_E = "multipl-e/humaneval-java-acme_fixer-0.2-reworded"
+_DETAILS = "2026-05-04T10-00-00.123456"
+_NEMO, _REPAIR = "nemo-skills/acme-fixer/eval-results/aime24", "repairbench/acme-fixer/defects4j"
 _LM_EVAL, _TIME = "lm-eval/acme__fixer-7b", "2026-11-15T13-40-50.650094"
 
 
@@ -150,6 +154,48 @@ SAMPLES = {
     "failproof list": Sample("failproof", "failproof/list.json", root=MADE),
     "failproof database": Sample("failproof", "failproof/failproof.db", root=MADE),
     "forgetest": Sample("forgetest", "forgetest/report.json", root=SEEDS),
+    "bigcodebench": Sample("bigcodebench", f"{_BCB}_eval_results.json", (f"{_BCB}_pass_at_k.json",), root=MADE),
+    "multipl-e": Sample(
+        "multipl-e",
+        f"{_MULTIPL_E}/HumanEval_53_add.results.json",
+        (f"{_MULTIPL_E}/HumanEval_2_truncate_number.results.json.gz", "multipl-e/pass_k.csv"),
+        _MULTIPL_E,
+        MADE,
+    ),
+    "multipl-e problem": Sample("multipl-e", f"{_MULTIPL_E}/HumanEval_53_add.results.json", root=MADE),
+    "deepeval": Sample("deepeval", "deepeval/test_run.json"),
+    "every-eval-ever": Sample(
+        "every-eval-ever",
+        "every-eval-ever/acme_fixer_samples.jsonl",
+        ("every-eval-ever/acme_fixer.json",),
+        root=MADE,
+    ),
+    "helm": Sample(
+        "helm",
+        "helm/mmlu-philosophy/per_instance_stats.json",
+        ("helm/mmlu-philosophy/run_spec.json", "helm/mmlu-philosophy/stats.json"),
+        "helm/mmlu-philosophy",
+        MADE,
+    ),
+    "lighteval": Sample(
+        "lighteval",
+        f"lighteval/details/acme/fixer-7b/{_DETAILS}/details_arc_easy_{_DETAILS}.parquet",
+        (f"lighteval/results/acme/fixer-7b/results_{_DETAILS}.json",),
+        root=MADE,
+    ),
+    "nemo-skills": Sample(
+        "nemo-skills",
+        f"{_NEMO}/output-rs0.jsonl",
+        (f"{_NEMO}/output-rs1.jsonl", f"{_NEMO}/metrics.json"),
+        _NEMO,
+        MADE,
+    ),
+    "repairbench": Sample(
+        "repairbench",
+        f"{_REPAIR}/evaluation_defects4j_instruct_openrouter.jsonl",
+        (f"{_REPAIR}/statistics_defects4j_instruct_openrouter.json",),
+        root=MADE,
+    ),
     "csv": Sample("csv", "plain/results.csv", root=MADE),
     "jsonl": Sample("jsonl", "plain/gpt_fixes.jsonl", root=MADE),
     "json list": Sample("jsonl", "plain/runs.json", root=MADE),

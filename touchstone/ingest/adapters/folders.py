@@ -11,6 +11,7 @@ from pathlib import Path
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.json_files import object_of, read_document
 from touchstone.ingest.adapters.table import RawReader, RefusedRecordError
+from touchstone.ingest.compressed import open_input
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
 from touchstone.regular_files import open_regular
 
@@ -90,6 +91,14 @@ def object_in(path: Path, what: str) -> dict[str, object]:
     return object_of(document, what)
 
 
+def object_beside(path: Path) -> dict[str, object]:
+    """The object in a JSON file beside the results; empty if there is none that can be read."""
+    try:
+        return object_in(path, "file") if is_file(path) else {}
+    except RefusedRecordError:
+        return {}
+
+
 def text_in(path: Path, max_bytes: int) -> str | None:
     """The text of a file beside a record, the last part of a larger one; None if there is none."""
     try:
@@ -119,7 +128,7 @@ def raw_from_files(files: Mapping[int, Path]) -> RawReader:
 
 def _start(path: Path) -> str:
     try:
-        with open_regular(path) as file:
+        with open_input(path) as file:
             return file.read(4 * MAX_RAW_LENGTH).decode("utf-8", errors="replace")
-    except OSError:
+    except (OSError, InputFileError):
         return ""
