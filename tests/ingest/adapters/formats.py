@@ -133,8 +133,13 @@ SAMPLES = {
     "tau-bench": Sample(
         "tau-bench", "tau-bench/tool-calling-fixer-large-0.0_range_0--1_user-gpt-4o-llm_0501090000.json", root=MADE
     ),
-    "tau2-bench": Sample("tau2-bench", "tau2-bench/fixer-large_retail_2trials.json", root=MADE),
-    "tau2-bench by simulation": Sample("tau2-bench", "tau2-bench/voice/results.json", root=MADE),
+    "tau2-bench": Sample(
+        "tau2-bench",
+        "tau2-bench/trajectories/fixer-large_retail_2trials.json",
+        ("tau2-bench/submission.json",),
+        root=MADE,
+    ),
+    "tau2-bench by simulation": Sample("tau2-bench", "tau2-voice/results.json", root=MADE),
     "junit": Sample("junit", "junit/pytest.xml"),
     "junit of node": Sample("junit", "junit/node.xml"),
     "lm-eval": Sample("lm-eval", f"{_LM_EVAL}/samples_fix_gen_{_TIME}.jsonl", (f"{_LM_EVAL}/results_{_TIME}.json",)),

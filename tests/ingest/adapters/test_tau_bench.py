@@ -1,7 +1,6 @@
 """Reading tau-bench and tau2-bench: rewards of 1 pass, and pass^k by the rule of each."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
 
 MADE = Path(__file__).parent / "made"
 TAU = MADE / "tau-bench" / "tool-calling-fixer-large-0.0_range_0--1_user-gpt-4o-llm_0501090000.json"
-TAU2 = MADE / "tau2-bench" / "fixer-large_retail_2trials.json"
-INDEX = MADE / "tau2-bench" / "voice" / "results.json"
+TAU2 = MADE / "tau2-bench" / "trajectories" / "fixer-large_retail_2trials.json"
+INDEX = MADE / "tau2-voice" / "results.json"
 
 
 def figures(table: AdapterTable) -> dict[str, float | None]:
@@ -91,6 +90,12 @@ def test_tau2_bench_leaves_out_what_its_infrastructure_stopped(path: Path) -> No
     assert figures(table) == {"average reward": 0.5, "pass^1": 0.5, "pass^2": pytest.approx(1 / 3)}
 
 
+def test_a_submission_of_tau2_bench_states_its_figures_in_percent() -> None:
+    table = read_adapted(TAU2)
+    assert [each.reported for each in table.figures] == [None, 0.5, pytest.approx(1 / 3)]
+    assert [file.name for file in table.files] == [TAU2.name, "submission.json"]
+
+
 def test_tau2_bench_counts_a_trial_without_a_reward_as_failed(tmp_path: Path) -> None:
     content = json.loads(TAU2.read_text())
     content["simulations"] = content["simulations"][:2]
@@ -102,7 +107,7 @@ def test_tau2_bench_counts_a_trial_without_a_reward_as_failed(tmp_path: Path) ->
     assert table.figures[1].note == "counts 1 without a reward as failed; Touchstone leaves them out"
 
 
-def test_a_single_simulation_says_where_its_run_is(tmp_path: Path) -> None:
-    path = shutil.copy(next((INDEX.parent / "simulations").iterdir()), tmp_path)
-    with pytest.raises(InputFileError, match=r"results\.json beside its folder has the attempts"):
-        read_adapted(Path(path))
+@pytest.mark.parametrize("path", [*INDEX.parent.glob("simulations/*"), TAU2.parents[1] / "submission.json"])
+def test_a_part_of_a_run_says_where_its_attempts_are(path: Path) -> None:
+    with pytest.raises(InputFileError, match="the results of the run have its attempts"):
+        read_adapted(path)

@@ -67,7 +67,7 @@ _IN_ORDER = (
     ("aider", "LEADERBOARD", {"other"}),
     ("tau_bench", "TAU", {"json"}),
     ("tau_bench", "TAU2", {"json"}),
-    ("tau_bench", "SIMULATION", {"json"}),
+    ("tau_bench", "PARTS", {"json"}),
     ("unread", "GIT_LFS", {"other"}),
     ("junit", "ADAPTER", {"other"}),
     ("every_eval_ever", "ADAPTER", {"json"}),

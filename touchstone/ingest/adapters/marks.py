@@ -34,7 +34,7 @@ _KNOWN = {
     "harbor": "n_total_trials | trial_name, stats | task_checksum (or a job's folder)",
     "aider": "(a folder of exercises with .aider.results.json)",
     "aider-leaderboard": "(YAML with dirname and pass_rate_1)",
-    "tau2-bench-simulation": "id, task_id, termination_reason",
+    "tau2-bench-parts": "task_id | model_name, termination_reason | methodology",
     "git-lfs": "(the text of a Git LFS pointer)",
     "junit": "(XML with testsuites, testsuite or testcase)",
     "lm-eval": "[].doc_id, [].doc, [].resps | [].filtered_resps",

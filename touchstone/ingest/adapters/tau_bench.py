@@ -2,7 +2,8 @@
 
 A trial passes if its reward is 1, within a millionth. tau-bench gives a trial that ends in an error the reward 0, so it
 has failed; tau2-bench leaves trials that its infrastructure or the context window stopped out of its figures, so they
-are undecided. Both state no figure; by their rule pass^k is the mean over tasks of C(c, k) / C(n, k), the chance
+are undecided. They state no figure, except in `submission.json` above the folder of tau2-bench's files, in percent. By
+their rule pass^k is the mean over tasks of C(c, k) / C(n, k), the chance
 that all of k trials pass. In tau-bench every task counts as many trials as the file has, also those that are missing.
 
 Trials are attempts in their order. tau-bench names model, agent and user only in the file's name, and the domain
@@ -21,6 +22,7 @@ from touchstone.config.formats import JsonFormat
 from touchstone.config.json_paths import Found
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
+from touchstone.ingest.adapters.folders import as_given, bounded_document, is_file
 from touchstone.ingest.adapters.json_files import Number, inside, list_of, number_of, stated_settings
 from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.adapters.table import (
@@ -170,9 +172,17 @@ _SIMULATIONS, _INDEX = _tau2("simulations[]"), _tau2("simulation_index[]")
 
 def _read_tau2(path: Path, options: ReadOptions) -> AdapterTable:
     try:
-        return _SIMULATIONS.read(path, options)
+        table = _SIMULATIONS.read(path, options)
     except InputFileError:
-        return _INDEX.read(path, options)
+        table = _INDEX.read(path, options)
+    submission = path.absolute().parents[1] / "submission.json"
+    if not is_file(submission):
+        return table
+    stated = inside(bounded_document(submission), "results", str(table.rows.select("suite").first().collect().item()))
+    percent = {name.replace("_", "^"): number_of(value) for name, value in stated.items()}
+    shares = {name: None if rate is None else rate / 100 for name, rate in percent.items()}
+    figures = tuple(replace(each, reported=shares.get(each.name)) for each in table.figures)
+    return replace(table, figures=figures, files=(path, *as_given(path, [submission])))
 
 
 def _recognizes_tau2(head: Head) -> bool:
@@ -181,10 +191,10 @@ def _recognizes_tau2(head: Head) -> bool:
 
 
 TAU2 = replace(_SIMULATIONS, recognizes=_recognizes_tau2, read=_read_tau2)
-SIMULATION = not_evaluated(
-    "tau2-bench-simulation",
-    "a simulation of tau2-bench",
-    lambda head: head.has_keys("id", "task_id", "termination_reason"),
-    "one simulation of tau2-bench; results.json beside its folder has the attempts of the run",
+PARTS = not_evaluated(
+    "tau2-bench-parts",
+    "a simulation or the figures of tau2-bench",
+    lambda head: head.has_keys("id", "task_id", "termination_reason") or head.has_keys("model_name", "methodology"),
+    "a single simulation of tau2-bench, or its figures alone; the results of the run have its attempts",
     "ignored",
 )
