@@ -16,11 +16,13 @@ from tests.conftest import PROJECT, call_here, nightly_but
 
 PAGES = PROJECT / "docs" / "tools"
 FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
+MADE = FILES.with_name("made")
 # Files of the systems that Touchstone replaces, made from their documents.
 SEEDS = PROJECT / "tests" / "seeds"
 COLUMNS = 130
 # The files of each page: where they are in the folder in which its commands are run.
 SAMPLES = {
+    "aider": {"made/aider": "tmp.benchmarks"},
     "cruxeval": {"cruxeval/handmade_scored_acme_temp0.8_output.json": "scored_acme_temp0.8_output.json"},
     "evalplus": {"evalplus": "."},
     "failproof": {"seeds/failproof": "."},
@@ -44,7 +46,9 @@ SAMPLES = {
     "swebench": {
         "swebench/logs": "harness/logs",
         "swebench/acme__fixer-large.run-2026-05.json": "harness/acme__fixer-large.run-2026-05.json",
+        "made/mini-swe-agent": "mini",
     },
+    "tau-bench": {"made/tau2-bench": "submission", "made/tau-bench": "results"},
     "terminal-bench": {"terminal-bench/runs": "runs"},
     "tf-repair-evaluator": {
         "seeds/tf-repair-evaluator/problems": "problems",
@@ -70,7 +74,8 @@ def pattern_of(printed: list[str]) -> str:
 def prepare(name: str, folder: Path) -> None:
     for source, target in SAMPLES[name].items():
         place = folder / target
-        origin = SEEDS / source.removeprefix("seeds/") if source.startswith("seeds/") else FILES / source
+        kind, _, rest = source.partition("/")
+        origin = {"seeds": SEEDS, "made": MADE}[kind] / rest if kind in ("seeds", "made") else FILES / source
         if origin.is_dir():
             shutil.copytree(origin, place, dirs_exist_ok=True)
         else:

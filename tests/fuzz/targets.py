@@ -273,7 +273,9 @@ TARGETS = {
         Target("junit-xml", partial(_read_table, name="report.xml"), ("junit/*.xml",), _XML),
         Target("documents", _read_document, ("**/*.json", "**/*.jsonl"), _JSON),
         Target("failproof", _read_failproof, words=(*_JSON, *_CELLS)),
-        Target("folders", _read_folder, words=(*_JSON, b"\n=== ", b"result.json", b"report.json")),
+        Target(
+            "folders", _read_folder, words=(*_JSON, b"\n=== ", b"result.json", b"report.json", b".aider.results.json")
+        ),
         Target("config", _read_config, words=_JSON),
         *(
             Target(f"report-{name}", partial(_read_report, name=name), words=_XML if name == "junit" else _JSON)

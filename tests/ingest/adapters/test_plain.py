@@ -245,6 +245,13 @@ def test_an_outcome_or_a_fix_of_ours_comes_first(tmp_path: Path, row: dict[str, 
     assert "success" not in " ".join(table.notes)
 
 
+@pytest.mark.parametrize(("column", "several"), [("model_name", True), ("llm_name", False)])
+def test_models_in_a_file_that_is_named_like_one(tmp_path: Path, column: str, several: bool) -> None:
+    path = tmp_path / "m_fixes.csv"
+    path.write_text(f"oid,{column},passed\na,x,1\na,y,0\n")
+    assert has_several_models(path) is several
+
+
 def test_two_possible_outcomes_are_none(tmp_path: Path) -> None:
     assert detect_format(write_foreign(tmp_path, [{"task_id": "a", "resolved": 1, "success": 0}], "json")) is None
 

@@ -205,7 +205,7 @@ def has_several_models(path: Path, options: ReadOptions | None = None) -> bool:
         return False
     try:
         columns = read_header(path, _renames(head.options), _csv_columns())
-        named = [name for name in _MODEL_COLUMNS if name == "model" or not is_named_fixes(path)]
+        named = [name for name in _MODEL_COLUMNS if name != NAME_COLUMN or not is_named_fixes(path)]
         column = next((name for name in named if name in columns), None)
         if column is None or not _is_table(head, columns):
             return False

@@ -37,7 +37,7 @@ from touchstone.ingest.adapters.table import (
 from touchstone.ingest.adapters.tool_figures import count_by_problem, mean
 
 _TOLERANCE = 1e-6
-_RULE = "pass^k is the chance that all of k trials pass, C(c, k) / C(n, k); Touchstone's pass@k that one of them does"
+_RULE = "the chance that all of k trials pass, C(c, k) / C(n, k); pass@k: that one does"
 _MAX_K = 100
 # Left out of tau2-bench's own figures.
 _NOT_EVALUATED = ("infrastructure_error", "context_window_exceeded")
@@ -195,6 +195,6 @@ PARTS = not_evaluated(
     "tau2-bench-parts",
     "a simulation or the figures of tau2-bench",
     lambda head: head.has_keys("id", "task_id", "termination_reason") or head.has_keys("model_name", "methodology"),
-    "a single simulation of tau2-bench, or its figures alone; the results of the run have its attempts",
+    "figures or a single simulation of tau2-bench; the results of the run have its attempts",
     "ignored",
 )
