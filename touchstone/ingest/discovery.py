@@ -276,7 +276,7 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
     if path.is_dir():
         kind = detect_format(path, read_options(config))
         return _Classified("ignored", "a folder: files inside it are not read") if kind is None else _results(kind)
-    if path.name.startswith("."):
+    if path.name.startswith(".") and label_of(path, config.fixes_dir) not in config.inputs:
         return _Classified("ignored", "a hidden file")
     if path.exists() and not path.is_file():
         return _Classified("ignored", "not a regular file")
