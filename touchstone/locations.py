@@ -18,7 +18,7 @@ import re
 import stat
 from pathlib import Path
 
-from touchstone.errors import SCHEMES, WORKING_COPY, TouchstoneError, objects_root, shown
+from touchstone.errors import SCHEMES, UNPACKED, WORKING_COPY, TouchstoneError, objects_root, shown
 
 # What decides which server a bucket name belongs to.
 _SITE_VARIABLES = {
@@ -104,6 +104,11 @@ def address_of(path: Path) -> str | None:
         return None
     found = shown(text)
     return None if found == text else found
+
+
+def archive_of(path: Path) -> Path | None:
+    """The archive that a file was unpacked from; None for any other file."""
+    return next((UNPACKED[each] for each in (path, *path.parents) if each in UNPACKED), None) if UNPACKED else None
 
 
 def objects_folder() -> Path:

@@ -271,7 +271,9 @@ TARGETS = {
         Target("parquet", partial(_read_table, name="m_fixes.parquet")),
         Target("eval-log", partial(_read_table, name="log.eval"), ("inspect/*.eval",)),
         Target("junit-xml", partial(_read_table, name="report.xml"), ("junit/*.xml",), _XML),
-        Target("documents", _read_document, ("**/*.json", "**/*.jsonl"), _JSON),
+        Target(
+            "documents", _read_document, ("**/*.json", "**/*.jsonl", "../made/**/*.json", "../made/**/*.jsonl"), _JSON
+        ),
         Target("failproof", _read_failproof, words=(*_JSON, *_CELLS)),
         Target(
             "folders", _read_folder, words=(*_JSON, b"\n=== ", b"result.json", b"report.json", b".aider.results.json")

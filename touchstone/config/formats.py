@@ -62,7 +62,7 @@ Paths = Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_are
 
 
 class JsonFormat(BaseModel):
-    """A format: JSON documents or JSON Lines. See `touchstone.config.json_paths` for paths."""
+    """A format of JSON documents or JSON Lines: where the attempts are, and paths to what they say."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -165,6 +165,9 @@ class Found:
 
     def each(self, steps: tuple[Step, ...]) -> "Iterator[Found]":
         """Everything that the steps lead to from here; a list or object that is none is itself one, to be refused."""
+        if not steps:
+            yield self
+            return
         place = next((place for place, step in enumerate(steps) if isinstance(step, _Every)), len(steps))
         value = follow(self.value, steps[:place])
         if place == len(steps):

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.config import EvaluationConfig
-from touchstone.errors import InputFileError
+from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters import AdapterTable, adapter_of
 from touchstone.ingest.attempts import file_notes, open_fixes, read_attempts
 from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
@@ -66,7 +66,7 @@ def _readable(
         found = _recognized(name, sources, discovery, config)
         return found if scratch is None else _without_refused(found, sources, discovery, config, scratch)
     except InputFileError as error:
-        reason = str(error).removeprefix(f"{sources[0].path}: ")
+        reason = reason_of(error, sources[0].path)
         return RecognizedSource(name, "", (), 0, 0, 0, unreadable=reason)
 
 

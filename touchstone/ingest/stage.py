@@ -257,7 +257,7 @@ class IngestStage:
             self.store.remove("quarantine", model)
         made_from = {model: batch[model].fingerprint for model in rows}
         sources = [
-            evaluated_row(source, batch[model].contents[source.name], count, count, notes[model])
+            evaluated_row(source, str(batch[model].hashes[source.path]), count, count, notes[model])
             for model, count in rows.items()
             for source in batch[model].sources
         ]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from touchstone.config.audit import AuditRule
-from touchstone.errors import InputFileError
+from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, adapter_of
 from touchstone.ingest.adapters.steps import Step
 from touchstone.ingest.adapters.table import RefusedRecordError, encodable
@@ -47,7 +47,7 @@ def read_transcript_flags(
             if line in oids:
                 flags[line] = json.dumps(transcript_flags(steps, rules, oids[line] or ""))
     except (InputFileError, RefusedRecordError, RecursionError, OSError) as error:
-        said = str(getattr(error, "reason", error)).removeprefix(f"{table.path}: ")
+        said = reason_of(getattr(error, "reason", error), table.path)
         return flags, f"transcripts were not audited to the end: {encodable(said)}"
     return flags, None
 

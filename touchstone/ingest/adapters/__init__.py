@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.errors import InputFileError, TouchstoneError, reason_of
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import read_document
 from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError
@@ -30,7 +30,6 @@ __all__ = [
     "read_as",
     "why_not",
     "why_unknown",
-    "why_unpack",
 ]
 
 # The first that recognizes a file reads it, so formats with more particular marks come first. Each is imported when its
@@ -40,6 +39,7 @@ _IN_ORDER = (
     ("scylla", "ADAPTER", {"other"}),
     ("scylla", "RAW", {"json", "folder"}),
     ("failproof", "ADAPTER", {"json", "other"}),
+    ("nemo_skills", "ADAPTER", {"json", "folder"}),
     ("human_eval", "ADAPTER", {"json"}),
     ("human_eval", "SAMPLES", {"json"}),
     ("human_eval", "PROBLEMS", {"json"}),
@@ -75,7 +75,6 @@ _IN_ORDER = (
     ("helm", "ADAPTER", {"json", "folder"}),
     ("lighteval", "ADAPTER", {"other"}),
     ("lighteval", "RESULTS", {"json"}),
-    ("nemo_skills", "ADAPTER", {"json", "folder"}),
     ("repairbench", "ADAPTER", {"json"}),
     ("repairbench", "CANDIDATES", {"json"}),
     ("lm_eval", "ADAPTER", {"json"}),
@@ -133,8 +132,7 @@ def _load(module: str, name: str) -> Adapter:
 def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
     """The format of a file or folder, detected from its content; None for a native CSV and anything else."""
     head = Head(path, options)
-    asked = (each for each in _may_recognize(head) if each.reads_compressed or not head.is_compressed)
-    return next((adapter.format for adapter in asked if adapter.recognizes(head)), None)
+    return next((adapter.format for adapter in _may_recognize(head) if adapter.recognizes(head)), None)
 
 
 def _may_recognize(head: Head) -> Iterator[Adapter]:
@@ -154,8 +152,6 @@ def why_not(path: Path, options: ReadOptions | None = None) -> list[tuple[Adapte
             reason = "recognizes the file"
         elif found is not None and adapter.recognizes(head):
             reason = "would recognize it, but is asked later"
-        elif head.is_compressed and not adapter.reads_compressed:
-            reason = "does not read compressed files"
         else:
             reason = lacking(adapter, head)
         said.append((adapter, reason))
@@ -182,25 +178,18 @@ def read_as(name: str, path: Path, options: ReadOptions | None = None) -> Adapte
         raise InputFileError(f"{path}: {refusal.reason}") from None
 
 
-def why_unpack(path: Path) -> str:
-    """As what a compressed file could be read if it were unpacked; empty if as nothing, or if it is not compressed."""
-    head = Head(path)
-    found = next((each for each in _may_recognize(head) if each.recognizes(head)), None) if head.is_compressed else None
-    return f"{found.title}: not read while compressed; unpack the file" if found else ""
-
-
 def why_unknown(path: Path) -> str:
     """Why no adapter recognizes a file: it cannot be read, is empty or broken, or has another format."""
     head = Head(path)
     if head.text.startswith("<") and not _PROLOG.sub("", head.text).strip():
         return "the XML has no element"
-    if is_utf_16(head.data) and not head.is_compressed:
+    if is_utf_16(head.data):
         return UTF_16
     try:
         if head.text[:1] in ("{", "[", ""):
             read_document(path)
     except InputFileError as error:
-        reason = str(error).removeprefix(f"{path}: ")
+        reason = reason_of(error, path)
         # The first line may be a record of a file with one record a line.
         return reason if head.first_line is None else NOT_KNOWN
     return NOT_KNOWN

@@ -171,8 +171,8 @@ def _fill(cells: Cells, problem: str, value: object, carried: Carried) -> None:
 
 def _figures(model: str, run: Mapping[str, object], cases: Sequence[object]) -> list[ReportedFigure]:
     """The share of test cases that passed, and the mean score of each metric."""
-    passed, failed = number_of(run.get("testPassed")), number_of(run.get("testFailed"))
-    stated = passed / (passed + failed) if passed is not None and failed else passed and 1.0
+    passed, failed = (number_of(run.get(name)) or 0 for name in ("testPassed", "testFailed"))
+    stated = passed / (passed + failed) if passed + failed else None
     verdicts = [float(success) for case in cases if isinstance(success := inside(case).get("success"), bool)]
     figures = [ReportedFigure(model, "pass rate", stated, mean(verdicts))]
     judged = [each for each in _metrics(*cases) if each.get("success") is not None]

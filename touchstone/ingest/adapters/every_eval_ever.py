@@ -1,9 +1,9 @@
 """Adapter for instances of Every Eval Ever (schemas 0.2 and 0.3): a JSON object per line, one for each sample.
 
-`is_correct` decides; a sample that has only a score is undecided. Samples are problems of their `evaluation_name`, and
-those with the same id are attempts in their order. What `touchstone export` wrote comes back as it was: attempt, tier,
-suite and class are in `metadata`. The aggregate file beside the samples states the figures: `<name>.json` of
-`<name>_samples.jsonl` or `<name>.jsonl`.
+`is_correct` decides; a sample that has only a score is undecided. Samples are problems of their `evaluation_name`, of
+several metrics also of the `evaluation_result_id`; those with the same id are attempts in their order. What `touchstone
+export` wrote comes back as it was: attempt, tier, suite and class are in `metadata`. The aggregate file beside the
+samples states the figures: `<name>.json` of `<name>_samples.jsonl` or `<name>.jsonl`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,10 +24,10 @@ _SAMPLES = JsonFormat(
     name="every-eval-ever",
     title="Every Eval Ever samples",
     records="[]",
-    problem="={evaluation_name}/{sample_id}",
+    problem=("={evaluation_name}/{evaluation_result_id}/{sample_id}", "={evaluation_name}/{sample_id}"),
     model="model_id",
     passed="evaluation.is_correct",
-    suite="evaluation_name",
+    suite=("={evaluation_name}/{evaluation_result_id}", "evaluation_name"),
     input_tokens="token_usage.input_tokens",
     output_tokens="token_usage.output_tokens",
     error="error",
@@ -91,6 +91,7 @@ def _figures(model: str, results: Sequence[dict[str, object]], own: list[Record]
         k = number_of(inside(metric, "metric_parameters").get("k"))
         is_pass_at_k = metric.get("metric_id") == "pass_at_k" and k is not None and k < 10_000
         samples = [each for each in own if identifier and each.cells["evaluation_result_id"] == identifier]
+        suite = f"{name}/{identifier}" if samples else name
         if not samples and (is_pass_at_k or names.count(name) == 1):
             samples = [each for each in own if each.cells["evaluation_name"] == name]
         scores = [_score(each.cells) for each in samples]
@@ -98,7 +99,7 @@ def _figures(model: str, results: Sequence[dict[str, object]], own: list[Record]
         if not is_pass_at_k and None not in scores and number_of(metric.get("max_score")) == 1:
             recomputed = mean([score for score in scores if score is not None])
         label = text_of(metric.get("metric_name") or metric.get("metric_id")) or "score"
-        yield ReportedFigure(model, label, number_of(inside(result, "score_details").get("score")), recomputed, name)
+        yield ReportedFigure(model, label, number_of(inside(result, "score_details").get("score")), recomputed, suite)
 
 
 def _score(cells: Cells) -> float | None:

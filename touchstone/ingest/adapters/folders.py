@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_files import object_of, read_document
+from touchstone.errors import InputFileError, reason_of
+from touchstone.ingest.adapters.json_files import object_of, parse_document, read_text
 from touchstone.ingest.adapters.table import RawReader, RefusedRecordError
-from touchstone.ingest.compressed import open_input
-from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
+from touchstone.ingest.compressed import ENDINGS, open_input
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 from touchstone.regular_files import open_regular
 
 # A run of 2,000 problems with 50 attempts each; a larger folder is not a run of one harness.
@@ -64,6 +64,12 @@ def is_file(path: Path | os.DirEntry[str]) -> bool:
         return False
 
 
+def beside(path: Path, name: str) -> Path:
+    """The file of this name in the folder of another, or its compressed form if only that is there."""
+    forms = [path.with_name(name + ending) for ending in ("", *ENDINGS)]
+    return next((form for form in forms if is_file(form)), forms[0])
+
+
 def is_folder(path: Path | os.DirEntry[str]) -> bool:
     """Whether this is a folder; see `is_file`."""
     try:
@@ -74,11 +80,7 @@ def is_folder(path: Path | os.DirEntry[str]) -> bool:
 
 def bounded_document(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> object:
     """The value of a JSON file that is not too large to be held in memory."""
-    with readable(path):
-        size = path.stat().st_size
-    if size > max_bytes:
-        raise InputFileError(f"{path}: has {size:,} bytes; at most {max_bytes:,} are read")
-    return read_document(path)
+    return parse_document(path, read_text(path, max_bytes))
 
 
 def object_in(path: Path, what: str) -> dict[str, object]:
@@ -86,7 +88,7 @@ def object_in(path: Path, what: str) -> dict[str, object]:
     try:
         document = bounded_document(path)
     except InputFileError as error:
-        reason = str(error).removeprefix(f"{path}: ")
+        reason = reason_of(error, path)
         raise RefusedRecordError("ragged", f"{path.parent.name}/{path.name}: {reason}") from None
     return object_of(document, what)
 

@@ -139,10 +139,13 @@ def described(value: object) -> str:
     return words.get(type(value), "null")
 
 
-def read_text(path: Path) -> str:
-    """The text of a file that is not empty."""
+def read_text(path: Path, max_bytes: int | None = None) -> str:
+    """The text of a file that is not empty and has at most this many bytes."""
     with readable(path), open_input(path) as file:
-        text = decoded(path, file.read())
+        data = file.read(None if max_bytes is None else max_bytes + 1)
+    if max_bytes is not None and len(data) > max_bytes:
+        raise InputFileError(f"{path}: has more than {max_bytes:,} bytes, the most that are read")
+    text = decoded(path, data)
     if not text.strip():
         raise InputFileError(f"{path}: the file is empty")
     return text

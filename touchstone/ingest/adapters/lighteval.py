@@ -7,15 +7,15 @@ figures; without it the model is what the folders are called.
 
 import ast
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-
-import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
 from touchstone.ingest.adapters.folders import as_given, is_file, object_beside
 from touchstone.ingest.adapters.json_files import (
+    DECODER,
     GENERATION,
     digest_of,
     inside,
@@ -24,20 +24,19 @@ from touchstone.ingest.adapters.json_files import (
     stated_settings,
     text_of,
 )
-from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, schema_names
+from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
 from touchstone.ingest.adapters.scored_samples import Sample, scored_table
-from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, first_line
+from touchstone.ingest.adapters.table import AdapterTable, Cells, Record
 
 FORMAT = "lighteval"
 # Of today, and until 2025.
 _COLUMNS = ({"doc", "metric", "model_response"}, {"full_prompt", "metrics", "predictions"})
 _NAME = re.compile(r"details_(?P<task>.+?)_(?P<time>\d{4}-\d\d-\d\dT[\d.-]+)\.parquet")
-_MAX_METRICS = 10_000
+_MAX_TEXT = 10_000
 
 
 def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
     """Read the details of one task into rows of text cells."""
-    schema_names(path)
     found = _NAME.fullmatch(path.name)
     task, time = (found["task"], found["time"]) if found else (path.stem.removeprefix("details_"), None)
     folders = path.absolute().parent.parts[: -1 if path.absolute().parent.name == time else None]
@@ -84,22 +83,24 @@ RESULTS = not_evaluated(
 )
 
 
-def _rows(path: Path) -> list[dict[str, object]]:
-    wanted = [name for name in schema_names(path) if name in ("doc", "metric", "full_prompt", "metrics")]
-    try:
-        return pl.read_parquet(path, columns=wanted, glob=False).to_dicts()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise InputFileError(f"{path}: broken Parquet ({first_line(error)})") from None
+def _rows(path: Path) -> Iterator[dict[str, object]]:
+    names = schema_names(path)
+    known = [name for name in names if name in ("doc", "metric", "full_prompt", "metrics")]
+    return scan_parquet_text(path, names).select(known).collect().iter_rows(named=True)
+
+
+def _parsed(value: object) -> dict[str, object]:
+    """A nested value of a row, which some versions wrote as Python prints it."""
+    text = str(value)
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        return inside(DECODER.decode(text) if text.startswith('{"') else ast.literal_eval(text[:_MAX_TEXT]))
+    return {}
 
 
 def _sample(line: int, row: dict[str, object], model: str, task: str) -> Sample:
-    doc, metrics = inside(row, "doc"), row.get("metric") or row.get("metrics")
-    if isinstance(metrics, str):
-        # Some versions wrote what Python prints.
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            metrics = ast.literal_eval(metrics[:_MAX_METRICS])
+    doc, metrics = _parsed(row.get("doc")), _parsed(row.get("metric") or row.get("metrics"))
     asked = text_of(doc.get("query") or row.get("full_prompt"))
-    cells: Cells = {"oid": f"{task}/{doc.get('id') or line - 1}", "iteration_id": "1", "llm_name": model, "suite": task}
-    cells["asked_sha"] = digest_of(asked) if asked else None
-    pairs = ((str(name), float(value) if isinstance(value, bool) else value) for name, value in inside(metrics).items())
+    cells: Cells = {"oid": f"{task}/{text_of(doc.get('id')) or line - 1}", "iteration_id": "1", "llm_name": model}
+    cells |= {"suite": task, "asked_sha": digest_of(asked) if asked else None}
+    pairs = ((str(name), float(value) if isinstance(value, bool) else value) for name, value in metrics.items())
     return Sample(Record(line, cells), {name: number_of(value) for name, value in pairs})

@@ -71,7 +71,9 @@ Fill = Callable[[Cells, Found], None]
 Figures = Callable[[Iterable[Record], object], Iterable[ReportedFigure]]
 
 _ENDING = re.compile(r"\.(?:jsonl?|ndjson)$", re.IGNORECASE)
-_WORDS = dict.fromkeys((*TRUE_WORDS, *PASS_WORDS), "true") | dict.fromkeys((*FALSE_WORDS, *FAIL_WORDS), "false")
+_WORDS: Mapping[str, str | None] = dict.fromkeys((*TRUE_WORDS, *PASS_WORDS), "true") | dict.fromkeys(
+    (*FALSE_WORDS, *FAIL_WORDS), "false"
+)
 # Equal rows without any of these may be attempts; with one, the file was appended to itself.
 _CHUNK = 1 << 20
 # Up to this size a document is parsed at once, whose errors say where they are.
@@ -95,7 +97,7 @@ def mapped_adapter(
     required = [[parse_path(text).steps for text in mark.split(" | ")] for mark in declared.marks()]
 
     def recognize(head: Head) -> bool:
-        if declared.files is not None and not fnmatchcase(uncompressed_name(head.path), declared.files):
+        if declared.files is not None and not fnmatchcase(head.name, declared.files):
             return False
         has_records = head.text[:1] in ("{", "[") and has_mark(head, [records])
         return has_records and all(has_mark(head, mark) for mark in required) and (not recognizes or recognizes(head))
@@ -105,7 +107,7 @@ def mapped_adapter(
 
     marks = marks or (f"in a file named {declared.files}" if declared.files else "")
     marks = ", ".join(declared.marks()) + (f" ({marks})" if marks else "")
-    return Adapter(declared.name, declared.title or declared.name, recognize, read, reads_compressed=True, marks=marks)
+    return Adapter(declared.name, declared.title or declared.name, recognize, read, marks=marks)
 
 
 @dataclass
@@ -120,10 +122,20 @@ class _Reading:
 
     def __post_init__(self) -> None:
         self.records = parse_records(self.declared.records)
+        steps = self.records.steps
+        place = next((place for place, step in enumerate(steps) if step in (ELEMENTS, VALUES)), len(steps))
+        # The keys to the first list or object that is read part by part, and the steps within a part.
+        self.before, self.after = steps[:place], steps[place + 1 :]
         self.by_line = self.records.steps[:1] == (ELEMENTS,) and has_lines(Head(self.path))
         stem = _ENDING.sub("", uncompressed_name(self.path))
         self.names = (stem, self.path.resolve().parent.name)
-        self.fields = {name: [parse_field(text) for text in paths] for name, paths in self.declared.fields().items()}
+        self.fields = {name: _getter(paths) for name, paths in self.declared.fields().items()}
+        self.others = {name: get for name, get in self.fields.items() if name not in ("oid", "llm_name")}
+        self.passed = _getter(self.declared.passed)
+        listed = {"true": self.declared.pass_values, "false": self.declared.fail_values}
+        listed |= {None: self.declared.undecided_values}
+        words = {_word(word): outcome for outcome, values in listed.items() for word in values}
+        self.outcomes: Mapping[str, str | None] = words or _WORDS
         self.needs_object = any(
             path.steps and path.start == "record" and not path.up
             for path in paths_of((*self.declared.problem, *self.declared.passed))
@@ -179,64 +191,64 @@ class _Reading:
             yield from found.each(self.records.steps[1:]) if isinstance(found, Found) else [found]
 
     def found_in_document(self) -> Iterator[Found]:
-        steps = self.records.steps
-        place = next((place for place, step in enumerate(steps) if step in (ELEMENTS, VALUES)), None)
+        before, each, after = self.before, self.records.steps[len(self.before) :][:1], self.after
         with readable(self.path), open_input(self.path) as file:
-            start = file.read(_AT_ONCE_BYTES + 1)
-        if place is None or len(start) <= _AT_ONCE_BYTES:
-            document = read_document(self.path, unique_keys=VALUES in steps)
-            self.root = document if place is None else _pruned(document, self.shape(place))
+            is_small = len(file.read(_AT_ONCE_BYTES + 1)) <= _AT_ONCE_BYTES
+        if is_small or not each:
+            document = read_document(self.path, unique_keys=VALUES in self.records.steps)
+            self.root = _pruned(document, self.around()) if each and before else None if each else document
             top = Found(self.root, names=self.names)
-            for found in Found(document, names=self.names).each(steps):
-                yield found if place is None else _placed(found, top)
+            for found in Found(document, names=self.names).each(self.records.steps):
+                yield _placed(found, top)
             return
-        # What is around the records may come after them.
-        self.root = self.parsed(next(text for key, text in self.skimmed(place) if key is None))
-        top, wanted = Found(self.root, names=self.names), list if steps[place] is ELEMENTS else dict
-        if not isinstance(follow(self.root, steps[:place]), wanted):
-            yield from top.each(steps)
-            return
-        members = (self.parsed(text) for key, text in self.skimmed(place) if key is not None)
-        for index, (name, value) in enumerate(self.members(members, steps[place] is VALUES)):
-            yield from Found(value, name, index, top, self.names).each(steps[place + 1 :])
+        # What is around the records may come after them, so it is read first.
+        self.root = self.parsed(next(text for _, text in self.skimmed(self.around()))) if before else None
+        top = Found(self.root, names=self.names)
+        for index, (key, value) in enumerate(self.members(by_key=each == (VALUES,))):
+            found = Found(value, key, index, top, self.names)
+            yield from [found] if isinstance(value, WrongKind) else found.each(after)
 
-    def members(self, parts: Iterable[object], by_key: bool) -> Iterator[tuple[str | None, object]]:
-        """The elements of a list, or the members of an object, of which each part has some."""
+    def members(self, *, by_key: bool) -> Iterator[tuple[str | None, object]]:
+        """The elements of the list, or the members of the object, that has the records; else what is there instead."""
+        shape: Shape = Members(Keep()) if by_key else Each(Keep())
+        for step in reversed(self.before):
+            shape = {str(step): shape}
         seen = set[str]()
-        for part in parts:
-            if not by_key:
+        for name, text in self.skimmed(shape):
+            part = self.parsed(text)
+            if name is None:
+                value = follow(part, self.before)
+                if value is not None and not isinstance(value, dict if by_key else list):
+                    yield None, WrongKind(value, "an object" if by_key else "a list")
+            elif not by_key:
                 yield None, part
-            for key, value in part.items() if by_key and isinstance(part, dict) else ():
-                if key in seen:
-                    raise InputFileError(f"{self.path}: an object has the key {key[:100]!r} twice")
-                seen.add(key)
-                yield key, value
+            else:
+                for key, value in part.items() if isinstance(part, dict) else ():
+                    if key in seen:
+                        raise InputFileError(f"{self.path}: an object has the key {key[:100]!r} twice")
+                    seen.add(key)
+                    yield key, value
 
-    def skimmed(self, place: int) -> Iterator[tuple[str | None, bytes]]:
+    def skimmed(self, shape: Shape) -> Iterator[tuple[str | None, bytes]]:
         try:
             with readable(self.path), open_input(self.path) as file:
                 first = file.read(_CHUNK).removeprefix(b"\xef\xbb\xbf")
-                yield from skim(chain([first], iter(lambda: file.read(_CHUNK), b"")), self.shape(place))
+                yield from skim(chain([first], iter(lambda: file.read(_CHUNK), b"")), shape)
         except BrokenJsonError as error:
             raise InputFileError(f"{self.path}: broken JSON ({error})") from None
 
     def parsed(self, text: bytes) -> object:
         return parse_document(self.path, decoded(self.path, text), unique_keys=VALUES in self.records.steps)
 
-    def shape(self, place: int) -> Shape:
-        """What is read of a document: the records one by one, and the paths around them."""
-        steps = self.records.steps
-        levels = sum(step in (ELEMENTS, VALUES) for step in steps)
+    def around(self) -> Shape:
+        """What is kept of the document around the records."""
+        levels = sum(step in (ELEMENTS, VALUES) for step in self.records.steps)
         texts = (*self.kept, *(text for texts in self.declared.settings.values() for text in texts))
         paths = [*map(parse_path, texts), *paths_of((*self.declared.passed, *chain(*self.declared.fields().values())))]
-        around = [
-            path.steps for path in paths if path.start == "root" or (path.start == "record" and path.up >= levels)
-        ]
-        shape: Shape = Each(Keep()) if steps[place] is ELEMENTS else Members(Keep())
-        for step in reversed(steps[:place]):
-            shape = {str(step): shape}
-        for each in around:
-            shape = _with_path(shape, each)
+        shape: Shape = {}
+        for path in paths:
+            if path.start == "root" or (path.start == "record" and path.up >= levels):
+                shape = _with_path(shape, path.steps)
         return shape
 
     def fill_cells(self, cells: Cells, found: Found | RefusedRecordError) -> None:
@@ -249,7 +261,7 @@ class _Reading:
             cells["llm_name"] = self.identifier(found, "llm_name", "model")
         if self.needs_object:
             object_of(found.value, "record")
-        cells |= {name: self.text(found, name) for name in self.fields if name not in ("oid", "llm_name")}
+        cells |= {name: text_of(get(found)) for name, get in self.others.items()}
         cells["oid"] = self.identifier(found, "oid", "problem")
         if not self.declared.attempt:
             # A refused record keeps its number, so that those after it keep theirs.
@@ -261,50 +273,34 @@ class _Reading:
             self.fill(cells, found)
         self.note_settings(cells["llm_name"] or "", found)
 
-    def value(self, found: Found, parts: tuple[str | JsonPath, ...]) -> object:
-        if len(parts) == 1:
-            return found.at(parts[0]) if isinstance(parts[0], JsonPath) else parts[0]
-        texts = [part if isinstance(part, str) else text_of(found.at(part)) for part in parts]
-        return None if None in texts else "".join(text or "" for text in texts)
-
-    def first(self, found: Found, fields: Sequence[tuple[str | JsonPath, ...]]) -> object:
-        values = (self.value(found, parts) for parts in fields)
-        return next((value for value in values if value is not None), None)
-
-    def text(self, found: Found, name: str) -> str | None:
-        return text_of(self.first(found, self.fields[name]))
-
     def identifier(self, found: Found, name: str, key: str) -> str:
-        value, paths = self.first(found, self.fields[name]), " or ".join(getattr(self.declared, key))
-        if isinstance(value, dict | list):
-            raise RefusedRecordError("bad_id", f"the {key} ({paths}) is {described(value)} where text belongs")
-        text = text_of(value)
-        if text is None or not text.strip():
-            raise RefusedRecordError("bad_id", f"the {key} is missing ({paths})")
+        value = self.fields[name](found)
+        text = None if isinstance(value, dict | list) else text_of(value)
+        if text is None or text.isspace():
+            paths = " or ".join(getattr(self.declared, key))
+            is_text = value is None or isinstance(value, str)
+            why = f"is missing ({paths})" if is_text else f"({paths}) is {described(value)} where text belongs"
+            raise RefusedRecordError("bad_id", f"the {key} {why}")
         return text
 
     def outcome(self, found: Found) -> str | None:
         if self.judge:
             passed = self.judge(found)
             return None if passed is None else text_of(passed)
-        value = self.first(found, [parse_field(text) for text in self.declared.passed])
-        if value is None and None not in (*self.declared.pass_values, *self.declared.fail_values):
-            return None
+        value = self.passed(found)
+        if value is None:
+            return self.outcomes.get(_word(None))
         if self.declared.at_least is not None:
             number = float(value) if isinstance(value, bool) else number_of(value)
             if number is None:
                 raise self.unknown_outcome(value, "a number")
             return "true" if number >= self.declared.at_least else "false"
-        word = _word(value)
-        if not self.declared.pass_values:
-            outcome = _WORDS.get(word.lower())
-            if outcome is None:
-                raise self.unknown_outcome(value, "true/false, 1/0, yes/no or pass/fail; name others in pass_values")
-            return outcome
-        for outcome, listed in (("true", "pass_values"), ("false", "fail_values"), (None, "undecided_values")):
-            if word in map(_word, getattr(self.declared, listed)):
-                return outcome
-        raise self.unknown_outcome(value, "in pass_values, fail_values or undecided_values")
+        word, usual = _word(value), self.outcomes is _WORDS
+        word = word.lower() if usual else word
+        if word not in self.outcomes:
+            known = "true/false, 1/0, yes/no or pass/fail; name others in pass_values"
+            raise self.unknown_outcome(value, known if usual else "in pass_values, fail_values or undecided_values")
+        return self.outcomes[word]
 
     def unknown_outcome(self, value: object, wanted: str) -> RefusedRecordError:
         paths = " or ".join(self.declared.passed)
@@ -327,26 +323,40 @@ class _Reading:
         return stated
 
 
+def _getter(fields: Sequence[str]) -> Callable[[Found], object]:
+    """What finds the first of these fields that a record has."""
+    parsed = [parse_field(text) for text in fields]
+    if len(parsed) == 1 and len(parsed[0]) == 1:
+        (only,) = parsed[0]
+        if isinstance(only, str):
+            return lambda _: only
+        if only.start == "record" and not only.up:
+            return lambda found: follow(found.value, only.steps)
+        return lambda found: found.at(only)
+
+    def value(found: Found, parts: tuple[str | JsonPath, ...]) -> object:
+        if len(parts) == 1 and isinstance(parts[0], JsonPath):
+            return found.at(parts[0])
+        texts = [part if isinstance(part, str) else text_of(found.at(part)) for part in parts]
+        return None if None in texts else "".join(text or "" for text in texts)
+
+    def first(found: Found) -> object:
+        return next((each for parts in parsed if (each := value(found, parts)) is not None), None)
+
+    return first
+
+
 def _with_path(shape: Shape, steps: Sequence[Step]) -> Shape:
     """The shape with the value at a path kept, as far as keys lead to it."""
-    if not isinstance(shape, Mapping):
-        return shape
-    if not steps or not isinstance(steps[0], str):
-        return shape
-    return {**shape, steps[0]: _with_path(shape[steps[0]], steps[1:]) if steps[0] in shape else _kept(steps[1:])}
-
-
-def _kept(steps: Sequence[Step]) -> Shape:
-    return {steps[0]: _kept(steps[1:])} if steps and isinstance(steps[0], str) else Keep()
+    if not steps or not isinstance(steps[0], str) or not isinstance(shape, Mapping):
+        return Keep()
+    return {**shape, steps[0]: _with_path(shape.get(steps[0], {}), steps[1:])}
 
 
 def _pruned(value: object, shape: Shape) -> object:
     """What `skim` leaves of a document that was parsed at once."""
-    if isinstance(shape, Keep) or not isinstance(value, list if isinstance(shape, Each) else dict):
+    if not isinstance(shape, Mapping) or not isinstance(value, dict):
         return value
-    if isinstance(shape, Each | Members):
-        return type(value)()
-    assert isinstance(value, dict)
     return {
         key: _pruned(each, shape[key]) if key in shape else None if isinstance(each, dict | list) else each
         for key, each in value.items()

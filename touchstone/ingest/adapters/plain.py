@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.errors import InputFileError
+from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import (
     LINES_SUFFIXES,
@@ -156,7 +156,7 @@ def why_not_plain(path: Path, options: ReadOptions) -> str:
         if names:
             _require(path, rename_columns(names, _named(options, names)[0]))
     except InputFileError as error:
-        return str(error).removeprefix(f"{path}: ")
+        return reason_of(error, path)
     return ""
 
 
@@ -221,10 +221,9 @@ CSV = Adapter(
     "a CSV table of attempts of several models",
     lambda head: has_several_models(head.path, head.options),
     read_csv,
-    True,
 )
 PARQUET = Adapter("parquet", "a Parquet table of attempts", _recognizes_parquet, read_parquet)
-JSON_LINES = Adapter("jsonl", "a JSON table of attempts", _recognizes_json, read_json, True)
+JSON_LINES = Adapter("jsonl", "a JSON table of attempts", _recognizes_json, read_json)
 
 
 def _require(path: Path, columns: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
+from touchstone.ingest.adapters.folders import bounded_document
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
     Number,
@@ -35,7 +36,6 @@ from touchstone.ingest.adapters.json_files import (
     parse_line,
     raw_lines,
     raw_values,
-    read_document,
     scalar_of,
     section_of,
     stated_settings,
@@ -310,10 +310,7 @@ def _is_lines(path: Path) -> bool:
 
 
 def _document(path: Path) -> dict[str, object]:
-    size = path.stat().st_size
-    if size > _MAX_BYTES:
-        raise InputFileError(f"{path}: {size:,} bytes are too many (at most {_MAX_BYTES:,}); write JSON Lines instead")
-    value = read_document(path)
+    value = bounded_document(path, _MAX_BYTES)
     document = inside(value)
     results = inside(document, "results")
     if not isinstance(results.get("results"), list):

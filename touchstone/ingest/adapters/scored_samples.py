@@ -4,6 +4,7 @@ A metric decides if all its values are 0 or 1: by default the first of those tha
 user may name another (`score`). One with other values decides nothing: the samples are undecided and have it as score.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,9 @@ from touchstone.ingest.adapters.tool_figures import mean
 from touchstone.text import some_of
 
 COLUMNS = words("oid iteration_id llm_name suite passed weighted_score metric input_tokens output_tokens")
+
+# Of several generations, such as `pass@1:16` and `exact_match@5`.
+_SEVERAL = re.compile(r".*@.*([2-9]|\d\d)")
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def scored_table(
 
 
 def _decides(samples: Sequence[Sample], name: str) -> bool:
-    return all(each.values.get(name) in (None, 0.0, 1.0) for each in samples)
+    return not _SEVERAL.match(name) and all(each.values.get(name) in (None, 0.0, 1.0) for each in samples)
 
 
 def _verdict(values: Mapping[str, float | None], chosen: str, *, decides: bool) -> Cells:

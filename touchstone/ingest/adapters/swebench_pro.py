@@ -21,7 +21,7 @@ _FIRST = re.compile(r"\{" + _OUTCOME + r"(?:," + _OUTCOME + r"){0,20}[,}]")
 
 def _recognizes(head: Head) -> bool:
     found = _FIRST.match(head.text)
-    return found is not None and (head.path.name.startswith(_NAME) or head.text[1:].lstrip().startswith('"instance_'))
+    return found is not None and (head.name == _NAME or head.text[1:].lstrip().startswith('"instance_'))
 
 
 def _figures(records: Iterable[Record], _: object) -> list[ReportedFigure]:
