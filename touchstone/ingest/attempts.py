@@ -4,7 +4,7 @@ Validating a fix that has no outcome belongs in `validation`.
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from touchstone.ingest.fix_columns import (
     SHARE_COLUMN,
     TIME_COLUMNS,
     TOKEN_COLUMNS,
+    has_attempts,
     outcome_columns,
 )
 from touchstone.ingest.quarantine import Refusal, quarantine_frame
@@ -83,17 +84,6 @@ def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") 
             f"the columns {', '.join(IMPLIED_OUTCOME_COLUMNS)}, or a fix in {' or '.join(FIX_COLUMNS)} "
             f"{found_columns(columns)}"
         )
-
-
-def has_attempts(columns: Collection[str]) -> bool:
-    """Whether rows with these columns have an outcome or a fix."""
-    return has_outcomes(columns) or not set(FIX_COLUMNS).isdisjoint(columns)
-
-
-def has_outcomes(columns: Collection[str]) -> bool:
-    """Whether rows with these columns state or imply an outcome."""
-    states = outcome_columns(columns) or CLASS_COLUMN in columns
-    return bool(states) or set(IMPLIED_OUTCOME_COLUMNS).issubset(columns)
 
 
 def rules_for(table: InputTable, key: str = "oid") -> list[cells.Rule]:

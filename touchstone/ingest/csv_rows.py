@@ -32,6 +32,7 @@ from touchstone.ingest.dialect import (
     is_utf_16,
     separator_of,
     usual_names,
+    usual_notes,
 )
 from touchstone.ingest.limits import MAX_COLUMNS, TOO_LARGE, limits, too_long
 from touchstone.regular_files import require_regular
@@ -169,9 +170,7 @@ def _read_header(path: Path, renames: Mapping[str, str] | None, known: Collectio
         raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
     named = rename_columns(columns, renames or {})
     usual = usual_names(named, known)
-    read_as = ", ".join(f"'{theirs}' as {ours}" for theirs, ours in usual.items())
-    notes = (f"columns are read by their meaning: {read_as}",) if read_as else ()
-    return _Header(tuple(usual.get(name, name) for name in named), separator, notes)
+    return _Header(tuple(usual.get(name, name) for name in named), separator, usual_notes(usual))
 
 
 def rename_columns(columns: Sequence[str], renames: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ chosen. Reading the rows belongs in `csv_rows`.
 
 import codecs
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.compressed import STILL_WRITTEN, data_suffix, open_input
+from touchstone.ingest.fix_columns import has_attempts
 
 UTF8 = "utf-8-sig"
 WINDOWS = "cp1252"
@@ -19,6 +20,8 @@ COMMA = ","
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "'|'"}
 # Names that other tools give to the problem; read as its id if a file has just one of them and no id.
 ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id")
+# Names that other tools give to the outcome; read as such if a file has just one of them, and no outcome and no fix.
+_OUTCOME_NAMES = ("resolved", "success")
 
 _CHUNK = 1 << 20
 _UTF8_CHARACTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
@@ -88,12 +91,22 @@ def usual_names(columns: Sequence[str], known: Collection[str]) -> dict[str, str
     ({}, {})
     >>> usual_names(["Task ID", "passed"], ["oid", "passed"]), usual_names(["task_id", "case_id"], ["oid"])
     ({'Task ID': 'oid'}, {})
+    >>> usual_names(["oid", "resolved"], ["oid", "passed"]), usual_names(["success", "fixed_code"], ["passed"])
+    ({'resolved': 'passed'}, {})
     """
     others = [name for name in columns if name not in known]
     names = _matches(others, {_letters(name): name for name in known if name not in columns})
     if "oid" in known and "oid" not in (*columns, *names.values()):
         names |= _matches(others, dict.fromkeys(map(_letters, ID_NAMES), "oid"))
+    if "passed" in known and not has_attempts((*columns, *names.values())):
+        names |= _matches(others, dict.fromkeys(_OUTCOME_NAMES, "passed"))
     return names
+
+
+def usual_notes(names: Mapping[str, str]) -> tuple[str, ...]:
+    """Notes on columns that are read under another name."""
+    read_as = ", ".join(f"'{theirs}' as {ours}" for theirs, ours in names.items())
+    return (f"columns are read by their meaning: {read_as}",) if read_as else ()
 
 
 def _matches(columns: Sequence[str], wanted: dict[str, str]) -> dict[str, str]:

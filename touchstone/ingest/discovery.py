@@ -28,9 +28,10 @@ from touchstone.ingest.adapters.plain import exported_table, why_not_plain
 from touchstone.ingest.adapters.swebench import PREDICTIONS_FORMAT, SUBMISSION_FORMAT
 from touchstone.ingest.adapters.table import encodable
 from touchstone.ingest.archives import is_archive, unpack
-from touchstone.ingest.attempts import fixes_columns, has_attempts, has_outcomes, require_fixes_columns
+from touchstone.ingest.attempts import fixes_columns, require_fixes_columns
 from touchstone.ingest.compressed import CSV_SUFFIXES, damage_of, data_suffix, open_input
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header, readable
+from touchstone.ingest.fix_columns import has_attempts, has_outcomes
 from touchstone.ingest.input_paths import files_below, input_paths, label_of
 from touchstone.ingest.parallel_reading import FileToRead, read_ahead
 from touchstone.ingest.problems import problem_ids
@@ -298,7 +299,7 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
     if path.is_dir():
         kind = detect_format(path, read_options(config))
         return _Classified("ignored", "a folder: files inside it are not read") if kind is None else _results(kind)
-    if path.name.startswith("."):
+    if path.name.startswith(".") and label_of(path, config.fixes_dir) not in config.inputs:
         return _Classified("ignored", "a hidden file")
     if path.exists() and not path.is_file():
         return _Classified("ignored", "not a regular file")

@@ -37,6 +37,17 @@ def outcome_columns(columns: Collection[str]) -> list[str]:
     return stated or [name for name in (LAST_OUTCOME_COLUMN,) if name in columns]
 
 
+def has_attempts(columns: Collection[str]) -> bool:
+    """Whether rows with these columns have an outcome or a fix."""
+    return has_outcomes(columns) or not set(FIX_COLUMNS).isdisjoint(columns)
+
+
+def has_outcomes(columns: Collection[str]) -> bool:
+    """Whether rows with these columns state or imply an outcome."""
+    states = outcome_columns(columns) or CLASS_COLUMN in columns
+    return bool(states) or set(IMPLIED_OUTCOME_COLUMNS).issubset(columns)
+
+
 # Names that an unrelated key of another tool must not fill.
 NATIVE_COLUMNS = (
     "oid",

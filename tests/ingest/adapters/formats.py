@@ -20,6 +20,13 @@ _RUN, _JOB = "terminal-bench/runs/2026-05-01__09-00-00", "harbor/jobs/2026-05-01
 _TRIAL = f"{_JOB}/fix-null__dX3q9Z/result.json"
 _TRIALS = tuple(str(file.relative_to(FILES)) for file in sorted((FILES / _JOB).glob("*/result.json")))
 _SCYLLA = "projectscylla/hello/2026-01-20T06-13-07-hello"
+_AIDER = "aider/2026-05-01-09-00-00--fixer-diff"
+_EXERCISES = [f"{name.replace(' ', '/exercises/practice/')}" for name in ("python bowling", "go bowling", "go forth")]
+_MINI, _LIVE = "mini-swe-agent/20260501_mini-v1.15.0_fixer-large/logs", "swebench-live/logs/fixer-large"
+_BCB = "bigcodebench/acme--fixer-7b--main--bigcodebench-hard-instruct--vllm-0.8-3-sanitized_calibrated"
+_MULTIPL_E = "multipl-e/humaneval-java-acme_fixer-0.2-reworded"
+_DETAILS = "2026-05-04T10-00-00.123456"
+_NEMO, _REPAIR = "nemo-skills/acme-fixer/eval-results/aime24", "repairbench/acme-fixer/defects4j"
 _LM_EVAL, _TIME = "lm-eval/acme__fixer-7b", "2026-11-15T13-40-50.650094"
 
 
@@ -78,6 +85,21 @@ SAMPLES = {
         "swebench/logs/run_evaluation/run-2026-05/acme__fixer-large/acme__tool-101/report.json",
         source="swebench/logs",
     ),
+    "mini-swe-agent": Sample(
+        "swebench-logs",
+        f"{_MINI}/acme__tool-101/report.json",
+        (f"{_MINI}/acme__tool-102/report.json", f"{_MINI}/other__lib-7/report.json"),
+        _MINI,
+        MADE,
+    ),
+    "swebench-live": Sample(
+        "swebench-logs",
+        f"{_LIVE}/results.json",
+        (f"{_LIVE}/acme__tool-101/report.json", f"{_LIVE}/acme__tool-102/report.json"),
+        "swebench-live/logs",
+        MADE,
+    ),
+    "multi-swe-bench": Sample("swebench-report", "multi-swe-bench/fixer-large/final_report.json", root=MADE),
     "swebench-submission": Sample(
         "swebench-submission", "submission/acme/results/results.json", ("submission/acme/all_preds.jsonl",), root=MADE
     ),
@@ -101,6 +123,23 @@ SAMPLES = {
     "terminal-bench metadata": Sample("terminal-bench", f"{_RUN}/run_metadata.json", (f"{_RUN}/results.json",), _RUN),
     "harbor": Sample("harbor", f"{_JOB}/result.json", _TRIALS, _JOB),
     "harbor trial": Sample("harbor", _TRIAL),
+    "aider": Sample(
+        "aider",
+        f"{_AIDER}/python/exercises/practice/forth/.aider.results.json",
+        tuple(f"{_AIDER}/{name}/.aider.results.json" for name in _EXERCISES),
+        "aider",
+        MADE,
+    ),
+    "tau-bench": Sample(
+        "tau-bench", "tau-bench/tool-calling-fixer-large-0.0_range_0--1_user-gpt-4o-llm_0501090000.json", root=MADE
+    ),
+    "tau2-bench": Sample(
+        "tau2-bench",
+        "tau2-bench/trajectories/fixer-large_retail_2trials.json",
+        ("tau2-bench/submission.json",),
+        root=MADE,
+    ),
+    "tau2-bench by simulation": Sample("tau2-bench", "tau2-voice/results.json", root=MADE),
     "junit": Sample("junit", "junit/pytest.xml"),
     "junit of node": Sample("junit", "junit/node.xml"),
     "trx": Sample("trx", "test-reports/handmade_mstest.trx"),
@@ -128,8 +167,51 @@ SAMPLES = {
     "failproof list": Sample("failproof", "failproof/list.json", root=MADE),
     "failproof database": Sample("failproof", "failproof/failproof.db", root=MADE),
     "forgetest": Sample("forgetest", "forgetest/report.json", root=SEEDS),
+    "bigcodebench": Sample("bigcodebench", f"{_BCB}_eval_results.json", (f"{_BCB}_pass_at_k.json",), root=MADE),
+    "multipl-e": Sample(
+        "multipl-e",
+        f"{_MULTIPL_E}/HumanEval_53_add.results.json",
+        (f"{_MULTIPL_E}/HumanEval_2_truncate_number.results.json.gz", "multipl-e/pass_k.csv"),
+        _MULTIPL_E,
+        MADE,
+    ),
+    "multipl-e problem": Sample("multipl-e", f"{_MULTIPL_E}/HumanEval_53_add.results.json", root=MADE),
+    "deepeval": Sample("deepeval", "deepeval/test_run.json"),
+    "every-eval-ever": Sample(
+        "every-eval-ever",
+        "every-eval-ever/acme_fixer_samples.jsonl",
+        ("every-eval-ever/acme_fixer.json",),
+        root=MADE,
+    ),
+    "helm": Sample(
+        "helm",
+        "helm/mmlu-philosophy/per_instance_stats.json",
+        ("helm/mmlu-philosophy/run_spec.json", "helm/mmlu-philosophy/stats.json"),
+        "helm/mmlu-philosophy",
+        MADE,
+    ),
+    "lighteval": Sample(
+        "lighteval",
+        f"lighteval/details/acme/fixer-7b/{_DETAILS}/details_arc_easy_{_DETAILS}.parquet",
+        (f"lighteval/results/acme/fixer-7b/results_{_DETAILS}.json",),
+        root=MADE,
+    ),
+    "nemo-skills": Sample(
+        "nemo-skills",
+        f"{_NEMO}/output-rs0.jsonl",
+        (f"{_NEMO}/output-rs1.jsonl", f"{_NEMO}/metrics.json"),
+        _NEMO,
+        MADE,
+    ),
+    "repairbench": Sample(
+        "repairbench",
+        f"{_REPAIR}/evaluation_defects4j_instruct_openrouter.jsonl",
+        (f"{_REPAIR}/statistics_defects4j_instruct_openrouter.json",),
+        root=MADE,
+    ),
     "csv": Sample("csv", "plain/results.csv", root=MADE),
     "jsonl": Sample("jsonl", "plain/gpt_fixes.jsonl", root=MADE),
+    "json list": Sample("jsonl", "plain/runs.json", root=MADE),
     "parquet": Sample("parquet", "plain/gpt_fixes.parquet", root=MADE),
 }
 

@@ -24,8 +24,11 @@ from touchstone.ingest.adapters import folders as folders_module
 
 GOLDEN = Path(__file__).parent / "golden"
 NOT_READ = {"bigcode", "git-lfs", "human-eval-samples", "human-eval-problems", "livecodebench-generations"}
+NOT_READ |= {"aider-leaderboard", "tau2-bench-parts"}
+NOT_READ |= {"bigcodebench-figures", "multipl-e-figures", "every-eval-ever-aggregates", "lighteval-results"}
+NOT_READ |= {"repairbench-candidates"}
 JSON_SAMPLES = [name for name, sample in SAMPLES.items() if sample.is_json]
-TEXTS = [name for name in SAMPLES if name not in ("inspect archive", "parquet", "failproof database")]
+TEXTS = [name for name in SAMPLES if name not in ("inspect archive", "parquet", "lighteval", "failproof database")]
 OTHER_CONTENT = {
     "empty": b"",
     "blank": b"\n",
@@ -157,9 +160,11 @@ def test_hostile_names(tmp_path: Path, name: str, stem: str) -> None:
 
 
 # Logs of Inspect are streamed, with limits of their own; of several documents the one is refused alone.
+OWN_LIMITS = ("inspect", "swe-agent", "multipl-e")
+
+
 @pytest.mark.parametrize(
-    "name",
-    [name for name in TEXTS if SAMPLES[name].source is None and not name.startswith(("inspect", "swe-agent"))],
+    "name", [name for name in TEXTS if SAMPLES[name].source is None and not name.startswith(OWN_LIMITS)]
 )
 def test_files_that_are_too_large(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sample = SAMPLES[name]

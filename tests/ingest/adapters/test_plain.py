@@ -100,12 +100,12 @@ def test_records_may_have_different_keys_and_bad_lines_are_refused(tmp_path: Pat
 RENAMES = {"task": "oid", "trial": "iteration_id", "ok": "passed", "absent": "tier"}
 
 
-def attempts_of(config: Path) -> pl.DataFrame:
-    """The table of attempts, without the rest of a run."""
+def attempts_of(config: Path | dict[str, Any], model: str = "m") -> pl.DataFrame:
+    """The attempts of a model, without the rest of a run."""
     evaluation = Evaluation(load_config(config))
     for table in ("problems", "attempts"):
         evaluation.materialize(table)
-    return evaluation.store.scan_with_extras("attempts", "m").collect()
+    return evaluation.store.scan_with_extras("attempts", model).collect()
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv"])
@@ -200,3 +200,73 @@ def test_a_csv_may_hold_several_models(tmp_path: Path, name: str, header: str, s
     assert has_several_models(path) is several
     if several:
         assert read_adapted(path).models() == ["x", "y"]
+
+
+def write_foreign(folder: Path, rows: list[dict[str, Any]], kind: str) -> Path:
+    """Rows under the names of another tool: as CSV, JSON Lines, a JSON list or Parquet."""
+    if kind == "json":
+        path = folder / "runs.json"
+        path.write_text(json.dumps(rows))
+        return path
+    if kind == "csv":
+        path = folder / "runs.csv"
+        pl.DataFrame(rows).write_csv(path)
+        return path
+    return write(folder, rows, kind, "runs")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "json", "parquet"])
+@pytest.mark.parametrize(("problem", "outcome"), [("instance_id", "resolved"), ("task_id", "success")])
+def test_problems_and_outcomes_under_other_names(tmp_path: Path, kind: str, problem: str, outcome: str) -> None:
+    """Without a column of attempts, they are those of a model at a problem in their order."""
+    found = [("a", "m", True), ("b", "m", False), ("a", "n", False), ("a", "m", False), ("a", "n", None)]
+    rows = [{problem: oid, "model_name": model, outcome: passed} for oid, model, passed in found]
+    path = write_foreign(tmp_path, rows, kind)
+    table = read_adapted(path)
+    assert table.notes == (f"columns are read by their meaning: '{problem}' as oid, '{outcome}' as passed",)
+    config = {"fixes_dir": tmp_path, "output_dir": tmp_path / "out"}
+    keys = ["oid", "iteration_id", "passed"]
+    assert attempts_of(config).select(keys).rows() == [("a", "1", True), ("a", "2", False), ("b", "1", False)]
+    assert attempts_of(config, "n").select(keys).rows() == [("a", "1", False), ("a", "2", None)]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"task_id": "a", "success": True, "fixed_code": "x"},
+        {"task_id": "a", "passed": False, "success": True},
+        {"task_id": "a", "resolved": True, "success": True, "is_fixed": True},
+    ],
+)
+def test_an_outcome_or_a_fix_of_ours_comes_first(tmp_path: Path, row: dict[str, Any]) -> None:
+    """Success may mean that the model answered."""
+    table = read_adapted(write_foreign(tmp_path, [row], "json"))
+    assert table.frame["success"].to_list() == ["true"]
+    assert "success" not in " ".join(table.notes)
+
+
+@pytest.mark.parametrize(("column", "several"), [("model_name", True), ("llm_name", False)])
+def test_models_in_a_file_that_is_named_like_one(tmp_path: Path, column: str, several: bool) -> None:
+    path = tmp_path / "m_fixes.csv"
+    path.write_text(f"oid,{column},passed\na,x,1\na,y,0\n")
+    assert has_several_models(path) is several
+
+
+def test_two_possible_outcomes_are_none(tmp_path: Path) -> None:
+    assert detect_format(write_foreign(tmp_path, [{"task_id": "a", "resolved": 1, "success": 0}], "json")) is None
+
+
+@pytest.mark.parametrize("end", ["", "]]", "] {}", ", "])
+def test_a_list_that_does_not_end_is_refused(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "runs.json"
+    path.write_text('[{"oid": "a", "passed": true}' + end)
+    with pytest.raises(InputFileError, match="broken JSON"):
+        read_adapted(path)
+
+
+def test_elements_of_a_list_that_are_no_records_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.json"
+    path.write_text('[{"oid": "a", "passed": true}, 3, {"oid": "b", "passed": false}, [4]]')
+    table = read_adapted(path)
+    assert table.frame["__kind"].to_list() == [None, "ragged", None, "ragged"]
+    assert table.raw({2, 4}) == {2: "3", 4: "[4]"}

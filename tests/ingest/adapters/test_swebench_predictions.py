@@ -123,9 +123,13 @@ def outcomes(table: AdapterTable) -> dict[str, str | None]:
     return dict(table.frame.select("oid", "passed").iter_rows())
 
 
-def test_a_submission_never_looks_like_one_without_failures(tmp_path: Path) -> None:
-    path = submission(tmp_path)
-    with pytest.raises(InputFileError, match="lists 2 resolved problems but not the failed ones; put the submission's"):
+@pytest.mark.parametrize(
+    ("folder", "known"),
+    [("mine", "2 resolved, 1 no_generation"), ("verified", r"2 resolved of 500 \(0.4% of SWE-bench verified\), 1 no_")],
+)
+def test_a_submission_never_looks_like_one_without_failures(tmp_path: Path, folder: str, known: str) -> None:
+    path = submission(tmp_path / folder)
+    with pytest.raises(InputFileError, match=f"it says {known}.*, 1 no_logs, but not which problems failed; put the"):
         read_adapted(path)
 
 

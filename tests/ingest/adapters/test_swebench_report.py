@@ -180,3 +180,24 @@ def test_a_report_in_an_evaluation(tmp_path: Path) -> None:
     rows = results["pass_at_k"].select("k", "pass_at_k", "problems", "eligible").sort("k").rows()
     # Of four attempts with a verdict one passed; 105 and 106 have none.
     assert rows == [(1, pytest.approx(1 / 4), 6, 4), (2, None, 6, 0)]
+
+
+def test_multi_swe_bench_lists_its_errors_as_incomplete_too() -> None:
+    table = read_adapted(FILES.parents[1] / "made" / "multi-swe-bench" / "fixer-large" / "final_report.json")
+    assert table.frame["oid", "cluster", "passed"].rows()[1:] == [
+        ("acme/tool:pr-102", "acme/tool", "true"),
+        ("acme/tool:pr-103", "acme/tool", "false"),
+        ("other/lib:pr-7", "other/lib", None),
+    ]
+    assert [(each.reported, each.recomputed) for each in table.figures] == [(2, 2), (0.5, 0.5)]
+    assert not any("never submitted" in text for text in (*table.notes, table.figures[1].note or ""))
+
+
+def test_a_submission_to_multi_swe_bench(tmp_path: Path) -> None:
+    """Its report has the key `resolved`, and is in the folder `results` of the submission."""
+    (tmp_path / "20240825_fixer" / "results").mkdir(parents=True)
+    table = read(
+        tmp_path / "20240825_fixer" / "results", "results.json", resolved=GOOD["resolved_ids"], resolved_ids="absent"
+    )
+    assert outcomes(table) == outcomes(read_adapted(REPORT))
+    assert table.frame["llm_name"].unique().to_list() == ["20240825_fixer"]

@@ -93,6 +93,14 @@ def object_in(path: Path, what: str) -> dict[str, object]:
     return object_of(document, what)
 
 
+def object_beside(path: Path) -> dict[str, object]:
+    """The object in a JSON file beside the results; empty if there is none that can be read."""
+    try:
+        return object_in(path, "file") if is_file(path) else {}
+    except RefusedRecordError:
+        return {}
+
+
 def text_in(path: Path, max_bytes: int) -> str | None:
     """The text of a file beside a record, the last part of a larger one; None if there is none."""
     try:

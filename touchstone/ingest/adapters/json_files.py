@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from array import array
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, count
@@ -250,6 +251,22 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             offset += length
             if text:
                 yield number, text
+
+
+def numbered_elements(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts of the elements of a list, with their places."""
+    from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, skim
+
+    with readable(path), open_input(path) as file:
+        chunks = chain([file.read(_CHUNK).removeprefix(BOM_UTF8)], iter(lambda: file.read(_CHUNK), b""))
+        try:
+            for place, (key, text) in enumerate(skim(chunks, Each(Keep())), start=1):
+                if key is not None:
+                    yield place, decoded(path, text)
+                elif text.strip() != b"[]":
+                    raise BrokenJsonError("it is not one list")
+        except BrokenJsonError as error:
+            raise InputFileError(f"{path}: broken JSON ({error})") from None
 
 
 def unended_line(path: Path) -> int | None:

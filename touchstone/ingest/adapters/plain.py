@@ -1,4 +1,4 @@
-"""Plain tables with the columns of the native fixes CSV: JSON Lines, Parquet, and CSV files of several models.
+"""Plain tables with the columns of the native fixes CSV: JSON (lines or a list), Parquet, CSVs of several models.
 
 Values become the text cells that a CSV would have: numbers of JSON as they were written and those of Parquet in their
 shortest form, booleans as words, nested values as JSON; empty texts and NaN are null. The model is the file's name, as
@@ -8,15 +8,22 @@ read as a fixes CSV, and one that is named like a fixes CSV keeps its `llm_name`
 """
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from touchstone.errors import InputFileError, reason_of
-from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
-from touchstone.ingest.adapters.json_files import LINES_SUFFIXES, line_records, raw_lines, text_of
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.json_files import (
+    LINES_SUFFIXES,
+    numbered_elements,
+    numbered_lines,
+    parse_line,
+    raw_lines,
+    text_of,
+)
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
 from touchstone.ingest.adapters.spilled_rows import SpilledRows
 from touchstone.ingest.adapters.table import (
@@ -26,11 +33,13 @@ from touchstone.ingest.adapters.table import (
     RawReader,
     RefusedRecordError,
     adapter_table,
+    fill_records,
     spill_records,
 )
 from touchstone.ingest.compressed import CSV_SUFFIXES, data_suffix
 from touchstone.ingest.csv_rows import (
     LINE,
+    MAX_RAW_LENGTH,
     ROW_ERROR,
     ROW_ERROR_KIND,
     TextTable,
@@ -40,28 +49,37 @@ from touchstone.ingest.csv_rows import (
     read_rows,
     rename_columns,
 )
+from touchstone.ingest.dialect import usual_names, usual_notes
 from touchstone.ingest.limits import MAX_KEYS, TOO_LARGE, limits, too_long
 from touchstone.ingest.sources import is_named_fixes, model_of
 from touchstone.ingest.unchanged import mark_of
 
 _OID = "oid"
-_MODEL_COLUMNS = (NAME_COLUMN, "model")
+_MODEL_COLUMNS = (NAME_COLUMN, "model", "model_name", "model_name_or_path")
 # Records with the same keys in the same order share their column names.
 _MAX_SHAPES = 10_000
 _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
 
 
-def read_json_lines(path: Path, options: ReadOptions | None = None) -> AdapterTable:
-    """Read one record per line into rows of text cells."""
-    kept = _json_rows(path, _renames(options or ReadOptions()))
-    return replace(_table(path, "jsonl", kept.rows(), kept.columns[len(_OWN) :], raw_lines), kept=kept)
+def read_json(path: Path, options: ReadOptions | None = None) -> AdapterTable:
+    """Read a record per line, or a list of them, into rows of text cells."""
+    head = Head(path)
+    texts = numbered_elements if head.text.startswith("[") else numbered_lines
+    renames, notes = _named(options or ReadOptions(), _keys(head))
+    kept = _json_rows(path, renames, texts)
+
+    def raw(path: Path, places: set[int]) -> dict[int, str]:
+        return {place: text[:MAX_RAW_LENGTH] for place, text in texts(path) if place in places}
+
+    return replace(_table(path, "jsonl", kept.rows(), kept.columns[len(_OWN) :], raw), kept=kept, notes=notes)
 
 
 def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Scan a Parquet file as rows of text cells; it may be larger than memory."""
     mark = mark_of(path)
-    rows, names = _parquet_rows(path, _renames(options or ReadOptions()))
-    return replace(_table(path, "parquet", rows, names, raw_parquet), scanned=mark)
+    renames, notes = _named(options or ReadOptions(), schema_names(path))
+    rows, names = _parquet_rows(path, renames)
+    return replace(_table(path, "parquet", rows, names, raw_parquet), scanned=mark, notes=notes)
 
 
 def read_csv(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -96,25 +114,28 @@ def read_problem_table(path: Path, renames: Mapping[str, str]) -> AdapterTable |
         rows, names = _parquet_rows(path, renames)
         return AdapterTable(path, "parquet", tuple(names), rows, raw_parquet, scanned=mark)
     if suffix in LINES_SUFFIXES:
-        kept = _json_rows(path, renames)
+        kept = _json_rows(path, renames, numbered_lines)
         return AdapterTable(path, "jsonl", tuple(kept.columns[len(_OWN) :]), kept.rows(), raw_lines, kept=kept)
     return None
 
 
-def _json_rows(path: Path, renames: Mapping[str, str]) -> SpilledRows:
+def _json_rows(
+    path: Path, renames: Mapping[str, str], texts: Callable[[Path], Iterator[tuple[int, str]]]
+) -> SpilledRows:
     shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
     most = limits().cell_bytes
 
-    def fill(cells: Cells, record: dict[str, object]) -> None:
-        found = _cells(record, renames, shapes)
+    def fill(cells: Cells, text: str) -> None:
+        found = _cells(parse_line(text, "record"), renames, shapes)
         if any(cell and len(cell) > most // 4 and len(cell.encode()) > most for cell in found.values()):
             raise RefusedRecordError(TOO_LARGE, too_long("a cell", limits().cell_mb, "cell_mb"))
         cells |= found
 
-    found = spill_records(path, line_records(path, "record", fill))
+    found = spill_records(path, fill_records(texts(path), fill))
     if len(found.columns) == len(_OWN):
-        line, reason = found.rows().select(LINE, ROW_ERROR).head(1).collect().row(0)
-        raise InputFileError(f"{path}: no line is a record (line {line}: {reason})")
+        first = found.rows().select(LINE, ROW_ERROR).head(1).collect().rows()
+        why = f"no line is a record (line {first[0][0]}: {first[0][1]})" if first else "the file is empty"
+        raise InputFileError(f"{path}: {why}")
     return found
 
 
@@ -133,7 +154,7 @@ def why_not_plain(path: Path, options: ReadOptions) -> str:
         if table is not None:
             return f"an export of the table {table}, which is never read back"
         if names:
-            _require(path, rename_columns(names, _renames(options)))
+            _require(path, rename_columns(names, _named(options, names)[0]))
     except InputFileError as error:
         return reason_of(error, path)
     return ""
@@ -152,7 +173,7 @@ def _is_table(head: Head, names: Sequence[str]) -> bool:
     if exported_table(names) is not None:
         return False
     try:
-        _require(head.path, rename_columns(names, _renames(head.options)))
+        _require(head.path, rename_columns(names, _named(head.options, names)[0]))
     except InputFileError:
         return False
     return True
@@ -168,8 +189,13 @@ def _recognizes_parquet(head: Head) -> bool:
         return True
 
 
-def _recognizes_lines(head: Head) -> bool:
-    return bool(head.first_record) and _is_table(head, list(head.first_record))
+def _recognizes_json(head: Head) -> bool:
+    return bool(keys := _keys(head)) and _is_table(head, keys)
+
+
+def _keys(head: Head) -> list[str]:
+    """The keys of the record on the first line, or of the records in a list."""
+    return list(head.first_record) or sorted(path[1] for path in head.key_paths if len(path) == 2 and path[0] == LIST)
 
 
 def has_several_models(path: Path, options: ReadOptions | None = None) -> bool:
@@ -179,7 +205,7 @@ def has_several_models(path: Path, options: ReadOptions | None = None) -> bool:
         return False
     try:
         columns = read_header(path, _renames(head.options), _csv_columns())
-        named = [name for name in _MODEL_COLUMNS if name == "model" or not is_named_fixes(path)]
+        named = [name for name in _MODEL_COLUMNS if name != NAME_COLUMN or not is_named_fixes(path)]
         column = next((name for name in named if name in columns), None)
         if column is None or not _is_table(head, columns):
             return False
@@ -197,7 +223,7 @@ CSV = Adapter(
     read_csv,
 )
 PARQUET = Adapter("parquet", "a Parquet table of attempts", _recognizes_parquet, read_parquet)
-JSON_LINES = Adapter("jsonl", "a JSON Lines table of attempts", _recognizes_lines, read_json_lines)
+JSON_LINES = Adapter("jsonl", "a JSON table of attempts", _recognizes_json, read_json)
 
 
 def _require(path: Path, columns: Sequence[str]) -> None:
@@ -214,6 +240,13 @@ def _renames(options: ReadOptions) -> dict[str, str]:
         return dict(options.columns)
     renames = {theirs: _OID if ours == key else ours for theirs, ours in options.columns.items() if ours != _OID}
     return renames if _OID in renames.values() else renames | {key: _OID}
+
+
+def _named(options: ReadOptions, columns: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The renamed columns, with those of these columns that other tools call otherwise, and a note on them."""
+    renames = _renames(options)
+    usual = usual_names(rename_columns(columns, renames), _csv_columns())
+    return renames | usual, usual_notes(usual)
 
 
 def _cells(

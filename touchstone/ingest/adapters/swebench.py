@@ -6,7 +6,8 @@ failures. An empty patch is the model's failure, in the class `wrong_format`. Fr
 failures of the infrastructure, and leaves them among the unresolved. They are undecided here, except `out_of_memory`,
 which a fix can cause. A failure that it calls ambiguous stays a failure.
 
-A run report, `<model>.<run>.json`, has the ids of one run by their outcome. The model and the run are only in the
+A run report, `<model>.<run>.json`, has the ids of one run by their outcome; Multi-SWE-bench (`final_report.json`) and
+SWE-bench-Live (`results.json`) write the same under some other keys. The model and the run are only in the
 file's name, joined with a dot. Both may contain dots; the logs beside the report tell where to cut, else it is the last
 dot that is not part of a version such as `4.5`. Each submitted id is one attempt. Ids in `incomplete_ids` were never
 submitted: they are not attempts, though the harness divides by them, as it does by problems outside a subset, which it
@@ -19,7 +20,8 @@ are judged: alone, it would make a figure of 0 of what nobody has judged.
 
 `results.json` of a submission to the leaderboard lists the ids that were resolved, not judged (`no_logs`) or never
 generated (`no_generation`). Failures are the rest of the benchmark's problems, so the file is read only where these are
-known: from the caller, or from the submission's predictions beside it. The submission's folder is the model.
+known: from the caller, or from the submission's predictions beside it. Otherwise its counts are said, and no attempt is
+made of it. The submission's folder is the model.
 """
 
 import re
@@ -102,7 +104,7 @@ _OUTCOMES: dict[str, tuple[str | None, str | None]] = {
 # What is known without running a patch.
 _UNJUDGED = frozenset({NOT_RUN, EMPTY_PATCH, TIMEOUT, INFRA_FAILURE})
 _TIMED_OUT = "tests_timed_out"
-_ISSUE_ID = re.compile(r"(.+)-\d+")
+_ISSUE_ID = re.compile(r"(.+?)(?::pr)?-\d+")
 
 RUNS = Path("logs", "run_evaluation")
 LOG, TEST_OUTPUT = "run_instance.log", "test_output.txt"
@@ -123,6 +125,15 @@ _REPORT_LISTS = {
 _OTHER_LISTS = ("completed_ids", "submitted_ids", "incomplete_ids", "infra_failure_ids")
 # Names that other programs give to a copy of the report, without the model.
 _UNNAMED = ("report", "output.report", "results")
+# Keys of SWE-bench-Live, and of old submissions to Multi-SWE-bench (`resolved`).
+_LIVE = ("submitted_ids", "success_ids", "failure_ids")
+_OTHER_KEYS = {
+    "success_ids": "resolved_ids",
+    "resolved": "resolved_ids",
+    "failure_ids": "unresolved_ids",
+    "success": "resolved_instances",
+    "submitted": "total_instances",
+}
 # A dot before a longer number is followed by a date or another name of a run.
 _VERSION_DOT = re.compile(r"(?<=\d)\.(?=\d{1,2}(?!\d))")
 # The ids of each list in order, each once.
@@ -135,6 +146,8 @@ _TAKEN = (*COLUMNS, *NATIVE_COLUMNS)
 _LEFT_OUT = ("full_output", "text", "text_inputs", "messages", "trajectory", "traj", "history", "reasoning_trace")
 
 SUBMISSION_FORMAT = "swebench-submission"
+# How many problems the parts of the leaderboard have, by the folder of their submissions.
+_PARTS = {"test": 2294, "verified": 500, "lite": 300, "bash-only": 500, "multimodal": 517}
 _PREDICTIONS_FILES = ("all_preds.jsonl", "preds.json", "preds.jsonl", "all_preds.json")
 # The first list that has an id decides. Keys of old files overlap: `applied` is part of `with_logs`, and so on.
 _STATUSES = {
@@ -262,8 +275,8 @@ class RunReport:
 
 
 def is_run_report(head: Head) -> bool:
-    """Whether a file has the counts at the start of a run report."""
-    return head.has_keys(*_COUNTS)
+    """Whether a file has the counts at the start of a run report, or the lists of SWE-bench-Live."""
+    return head.has_keys(*_COUNTS) or head.has_keys(*_LIVE)
 
 
 def read_report(path: Path) -> AdapterTable:
@@ -303,8 +316,9 @@ def _raw_ids(ids: Sequence[object]) -> RawReader:
 
 def parse_report(path: Path) -> RunReport:
     """The content of a run report."""
-    document = bounded_document(path)
-    if not isinstance(document, dict) or not isinstance(document.get("resolved_ids"), list):
+    stated = bounded_document(path)
+    document = {_OTHER_KEYS.get(key, key): value for key, value in inside(stated).items()} | inside(stated)
+    if not isinstance(document.get("resolved_ids"), list):
         raise InputFileError(f"{path}: a SWE-bench run report has a list resolved_ids; this one has none")
     model, run, name_notes = _model_and_run(path)
     ids, refused = _listed_ids(document)
@@ -326,7 +340,7 @@ def parse_report(path: Path) -> RunReport:
 def _model_and_run(path: Path) -> tuple[str, str | None, list[str]]:
     stem = uncompressed_name(path).removesuffix(".json")
     if "." not in stem or stem in _UNNAMED:
-        folder = path.absolute().parent.name
+        folder = _submission_of(path).name
         return (
             folder,
             None,
@@ -340,6 +354,12 @@ def _model_and_run(path: Path) -> tuple[str, str | None, list[str]]:
     versions = {match.start() for match in _VERSION_DOT.finditer(stem)}
     place = max((place for place, mark in enumerate(stem) if mark == "." and place not in versions), default=len(stem))
     return model_of_folder(stem[:place]) or stem, stem[place + 1 :] or None, []
+
+
+def _submission_of(path: Path) -> Path:
+    """The folder of a results file, which submissions put into `results`."""
+    folder = path.absolute().parent
+    return folder.parent if folder.name == "results" else folder
 
 
 def _listed_ids(document: Mapping[str, object]) -> tuple[Ids, list[tuple[object, RefusedRecordError]]]:
@@ -393,6 +413,11 @@ def _unlisted(document: Mapping[str, object], ids: Ids, attempts: Collection[str
     return int(total) - len(listed) if len(listed) < total <= MAX_COUNT else 0
 
 
+def _never_submitted(ids: Ids, attempts: Collection[str]) -> int:
+    """How many ids are only incomplete; Multi-SWE-bench lists its errors there, too."""
+    return sum(oid not in attempts for oid in ids["incomplete_ids"])
+
+
 def _report_notes(
     document: Mapping[str, object], ids: Ids, attempts: Mapping[str, tuple[str, str | None]]
 ) -> list[str]:
@@ -401,9 +426,10 @@ def _report_notes(
     if errors:
         which = counted(errors, "attempt", "attempts")
         notes.append(f"{which} undecided after an error; without its log, that may be a patch that does not apply")
-    if ids["incomplete_ids"]:
-        never = counted(len(ids["incomplete_ids"]), "problem was", "problems were")
-        notes.append(f"{never} never submitted and no attempt (incomplete_ids)")
+    if never := _never_submitted(ids, attempts):
+        notes.append(
+            f"{counted(never, 'problem was', 'problems were')} never submitted and no attempt (incomplete_ids)"
+        )
     if unlisted := _unlisted(document, ids, attempts):
         parts = f"{counted(unlisted, 'problem')} of the {text_of(document['total_instances'])} that the report counts"
         notes.append(f"{parts} {'is' if unlisted == 1 else 'are'} not in it: the run was on a part of them")
@@ -422,16 +448,18 @@ def _report_figures(
     stated = number_of(document.get("resolved_instances"))
     total = number_of(document.get("total_instances"))
     unlisted = _unlisted(document, ids, attempts)
-    count = len(attempts) + len([oid for oid in ids["incomplete_ids"] if oid not in attempts]) + unlisted
+    absent = _never_submitted(ids, attempts) + unlisted
+    count = len(attempts) + absent
     undecided = sum(outcome_of(status) is None for status, _ in attempts.values())
+    of_live = "success" if "success_ids" in document else None
     return [
-        ReportedFigure(model, "resolved_instances", stated, float(resolved)),
+        ReportedFigure(model, of_live or "resolved_instances", stated, float(resolved)),
         ReportedFigure(
             model,
-            "resolved_instances / total_instances",
+            f"{of_live} / submitted" if of_live else "resolved_instances / total_instances",
             stated / total if stated is not None and total else None,
             resolved / count if count else None,
-            note=_rate_note(len(ids["incomplete_ids"]) + unlisted, undecided),
+            note=_rate_note(absent, undecided),
         ),
     ]
 
@@ -516,8 +544,7 @@ def read_submission(path: Path, options: ReadOptions) -> AdapterTable:
     lists = _lists(document)
     if "resolved" not in lists:
         raise InputFileError(f"{path}: the results of a SWE-bench submission have a list 'resolved'; these have none")
-    folder = path.absolute().parent
-    folder = folder.parent if folder.name == "results" else folder
+    folder = _submission_of(path)
     problems, known_from, files = _problems(path, folder, lists, options)
     statuses = {oid: status for name, status in reversed(_STATUSES.items()) for oid in lists.get(name, ())}
     attempts = [(oid, statuses.get(oid, UNRESOLVED)) for oid in sorted({*problems, *statuses})]
@@ -572,6 +599,14 @@ def _problems(
         oids = read_predictions(predictions).frame["oid"].drop_nulls()
         return set(oids), predictions.name, [predictions]
     raise InputFileError(
-        f"{path}: it lists {counted(len(lists['resolved']), 'resolved problem')} but not the failed ones; "
+        f"{path}: {_known_counts(folder, lists)}, but not which problems failed; "
         f"put the submission's {_PREDICTIONS_FILES[0]} into {folder}, or give the list of problems"
     )
+
+
+def _known_counts(folder: Path, lists: Mapping[str, set[str]]) -> str:
+    """What a submission's results say without the list of problems."""
+    resolved, size = len(lists["resolved"]), _PARTS.get(folder.parent.name)
+    rate = f" of {size:,} ({resolved / size:.1%} of SWE-bench {folder.parent.name})" if size else ""
+    others = [f"{len(lists[name]):,} {name}" for name in ("no_generation", "no_logs") if lists.get(name)]
+    return f"it says {', '.join([f'{resolved:,} resolved{rate}', *others])}"

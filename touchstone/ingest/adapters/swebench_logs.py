@@ -3,7 +3,8 @@
 Any folder from `logs` (or the one that holds it) down to one instance is read as one source, and so is a single
 `report.json` in its place: model and run are only in the names of the folders. Several runs of a model are several
 attempts, `<run>:1` each. In a submission the instances are directly in `<submission>/logs`, which is then the model.
-Run reports beside `logs` add the attempts that left no logs, such as empty patches.
+Run reports beside `logs` add the attempts that left no logs, such as empty patches. mini-swe-agent and SWE-bench-Live
+write reports without the instance around them; the folder's name has to be an instance, or the `instance_id`.
 
 An instance without `report.json` has no verdict, unless its log says that the patch did not apply or the tests timed
 out. `patch.diff` is the fix. Lists of tests become counts: passed are those that had to pass and did.
@@ -43,6 +44,7 @@ from touchstone.ingest.adapters.swebench import (
     is_run_report,
     model_of_folder,
     parse_report,
+    repository_of,
     status_of_failure,
 )
 from touchstone.ingest.adapters.table import (
@@ -97,7 +99,9 @@ def read_instances(path: Path) -> AdapterTable:
     instances = [_instance(each) for each in _folders_at(logs) if _is_instance(each)]
     records = list(fill_records(enumerate(instances, start=1), _fill))
     files = {line: instance.folder / _REPORT for line, instance in enumerate(instances, start=1)}
-    reports = _run_reports(folder) if logs.root != folder and logs.depth == 3 else {}
+    above = {instance.folder.parent for instance in instances} if logs.depth else set()
+    places = {folder} if logs.root != folder and logs.depth == 3 else above
+    reports = {file: report for place in sorted(places) for file, report in _run_reports(place).items()}
     for file, report in reports.items():
         _merge(records, files, file, report)
     _number_runs(records)
@@ -118,6 +122,8 @@ def _recognizes(head: Head) -> bool:
     if head.is_folder:
         return _find_logs(head.path.absolute()) is not None
     paths = head.key_paths
+    if head.has_keys("resolved") and not paths.isdisjoint((("patch_exists",), ("PASS_TO_PASS",))):
+        return True
     return any(len(path) == 2 and path[1] == "resolved" and (path[0], "patch_exists") in paths for path in paths)
 
 
@@ -148,13 +154,19 @@ def _is_instance(folder: Path) -> bool:
 def _require_place(path: Path) -> None:
     """A single report must be where the harness put it."""
     try:
-        known = path.absolute().parent.name in object_in(path, "report")
+        known = _is_about(object_in(path, "report"), path.absolute().parent.name)
     except RefusedRecordError as refusal:
         raise InputFileError(f"{path}: {refusal.reason}") from None
     if not known:
         raise InputFileError(
             f"{path}: the model is only in the names of the harness's folders; keep the file in <model>/<instance>/"
         )
+
+
+def _is_about(document: Mapping[str, object], oid: str) -> bool:
+    """Whether a report is about an instance: under its id, by its `instance_id`, or by the name of its folder."""
+    is_named = "__" in oid and repository_of(oid) is not None
+    return oid in document or ("resolved" in document and document.get("instance_id", oid if is_named else None) == oid)
 
 
 def _folders_at(logs: _Logs) -> Iterator[Path]:
@@ -171,7 +183,9 @@ def _instance(folder: Path) -> _Instance:
     above = folder.parent
     if above.name == RUNS.parent.name:
         return _Instance(folder, above.parent.name, None)
-    return _Instance(folder, model_of_folder(above.name), above.parent.name)
+    # SWE-bench-Live writes to any folder, which its users call logs/<name>.
+    run = None if above.parent.name == RUNS.parent.name else above.parent.name
+    return _Instance(folder, model_of_folder(above.name), run)
 
 
 def _fill(cells: Cells, instance: _Instance) -> None:
@@ -189,13 +203,13 @@ def _verdict(instance: _Instance) -> tuple[str, str | None, Cells]:
         status, error = cause_of_error(instance.folder)
         return status, error, {}
     document = object_in(file, "report")
-    if instance.oid not in document:
+    if not _is_about(document, instance.oid):
         raise RefusedRecordError("bad_id", f"{instance.oid}/{_REPORT}: it is about another instance")
-    report = object_of(document[instance.oid], "report")
+    report = object_of(document.get(instance.oid, document), "report")
     resolved = report.get("resolved")
     if not isinstance(resolved, bool):
         raise RefusedRecordError("bad_boolean", f"{instance.oid}/{_REPORT}: resolved is not true or false")
-    details = _test_counts(section_of(report, "tests_status") or {})
+    details = _test_counts(section_of(report, "tests_status") or report)
     details["patch_successfully_applied"] = text_of(report.get("patch_successfully_applied"))
     if resolved:
         return RESOLVED, None, details
@@ -219,7 +233,7 @@ def _test_counts(tests: Mapping[str, object]) -> Cells:
 
 
 def _run_reports(folder: Path) -> dict[Path, RunReport]:
-    """The run reports beside `logs`, which the harness writes into its working folder."""
+    """The run reports in a folder: the harness writes them beside `logs`, SWE-bench-Live beside the instances."""
     return {file: parse_report(file) for file in files_in(folder, ".json") if is_run_report(Head(file))}
 
 

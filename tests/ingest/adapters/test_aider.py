@@ -1,0 +1,80 @@
+"""Reading aider's benchmark: one attempt per exercise and run, with aider's pass rates."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
+
+MADE = Path(__file__).parent / "made"
+RUN = MADE / "aider" / "2026-05-01-09-00-00--fixer-diff"
+
+
+def read(path: Path) -> AdapterTable:
+    assert detect_format(path) == "aider"
+    return read_adapted(path)
+
+
+@pytest.mark.parametrize("path", [RUN.parent, RUN], ids=["runs", "run"])
+def test_a_second_try_is_the_same_attempt(path: Path) -> None:
+    table = read(path)
+    assert table.frame["oid", "suite", "llm_name", "passed", "tries"].rows() == [
+        ("go/bowling", "go", "acme/fixer-large", "false", "2"),
+        ("go/forth", "go", "acme/fixer-large", "false", "0"),
+        ("python/bowling", "python", "acme/fixer-large", "true", "1"),
+        ("python/forth", "python", "acme/fixer-large", "true", "2"),
+    ]
+    assert [(each.name, each.recomputed) for each in table.figures] == [
+        (f"{RUN.name} pass_rate_1", 25),
+        (f"{RUN.name} pass_rate_2", 50),
+    ]
+
+
+def test_an_exception_is_a_failure_of_the_model_of_its_run() -> None:
+    row = read(RUN).frame.row(1, named=True)
+    assert (row["llm_name"], row["classification"]) == ("acme/fixer-large", "error")
+    assert row["error"] == "litellm.APIError: the provider did not answer"
+
+
+@pytest.mark.parametrize(("level", "oids"), [("go", ["go/bowling", "go/forth"]), (".", ["bowling"])])
+def test_a_part_of_a_run_and_an_old_run(tmp_path: Path, level: str, oids: list[str]) -> None:
+    practice = RUN / "go" / "exercises" / "practice"
+    shutil.copytree(RUN / "go" if level == "go" else practice / "bowling", tmp_path / "run" / (oids[0].split("/")[0]))
+    table = read(tmp_path / "run" / level)
+    assert table.frame["oid"].to_list() == oids
+    assert table.frame["run_id"].unique().to_list() == ["run"]
+
+
+def test_another_run_has_further_attempts(tmp_path: Path) -> None:
+    for name in ("2026-05-01--one", "2026-05-02--two"):
+        shutil.copytree(RUN, tmp_path / name)
+    table = read(tmp_path)
+    assert table.frame.filter(table.frame["oid"] == "go/forth")["run_id", "iteration_id"].rows() == [
+        ("2026-05-01--one", "1"),
+        ("2026-05-02--two", "2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("result", "passed", "kind"),
+    [
+        ({"model": "m", "tests_outcomes": []}, None, None),
+        ({"model": "m", "tests_outcomes": [True, False]}, "false", None),
+        ({"model": "m", "tests_outcomes": [1]}, None, "bad_boolean"),
+        ({"model": "m"}, None, "bad_boolean"),
+        ({}, None, "bad_id"),
+        ({"exception": "Traceback\nValueError: x"}, "false", "bad_id"),
+    ],
+)
+def test_what_the_last_try_says(tmp_path: Path, result: object, passed: str | None, kind: str | None) -> None:
+    (tmp_path / "forth").mkdir()
+    (tmp_path / "forth" / ".aider.results.json").write_text(json.dumps(result))
+    assert read(tmp_path).frame["passed", "__kind"].row(0) == (passed, kind)
+
+
+def test_a_leaderboard_has_no_attempts() -> None:
+    with pytest.raises(InputFileError, match="pass rates of runs, without attempts"):
+        read_adapted(MADE / "aider-leaderboard" / "polyglot_leaderboard.yml")

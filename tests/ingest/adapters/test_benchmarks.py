@@ -1,0 +1,216 @@
+"""The rules of benchmarks and evaluation frameworks; that their sample files are read is in `test_every_format`."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ingest.adapters.code_generation import figures, refused, rows
+from tests.ingest.adapters.formats import FILES, MADE
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
+
+HELM, NEMO = MADE / "helm" / "mmlu-philosophy", MADE / "nemo-skills" / "acme-fixer" / "eval-results" / "aime24"
+MULTIPL_E = MADE / "multipl-e" / "humaneval-java-acme_fixer-0.2-reworded"
+TIME = "2026-05-04T10-00-00.123456"
+
+
+def written(path: Path, content: Any, score: str | None = None) -> AdapterTable:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(each) for each in content] if path.suffix == ".jsonl" else [json.dumps(content)]
+    path.write_text("\n".join(lines) + "\n")
+    return read_adapted(path, ReadOptions(score))
+
+
+def bigcodebench(path: Path, *statuses: list[str | None]) -> AdapterTable:
+    tasks = {f"BigCodeBench/{task}": own for task, own in enumerate(statuses)}
+    samples = {task: [{"task_id": task, "status": each} for each in own] for task, own in tasks.items()}
+    return written(path, {"date": "2026-05-04 06:41", "eval": samples})
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "suite"),
+    [
+        ("a--b--main--bigcodebench-complete--vllm-0-1-sanitized_calibrated", "a/b", "complete"),
+        ("gpt-4o--bigcodebench-hard-instruct--openai-0.8-5-sanitized-calibrated", "gpt-4o", "hard-instruct"),
+        ("a--b--v2--bigcodebench-instruct--hf-inference-0-1-sanitized", "a/b/v2-sanitized", "instruct"),
+        ("mine", "mine", None),
+    ],
+)
+def test_the_names_of_bigcodebench(tmp_path: Path, name: str, model: str, suite: str | None) -> None:
+    table = bigcodebench(tmp_path / f"{name}_eval_results.json", ["pass"])
+    task = "BigCodeBench/0"
+    assert rows(table, "llm_name", "suite", "oid") == [(model, suite, f"{suite}/{task}" if suite else task)]
+
+
+def test_the_suite_of_bigcodebench_beside_a_name_without_it_and_odd_statuses(tmp_path: Path) -> None:
+    figure = {"pass@1": 0.5, "model": "x", "split": "instruct", "subset": "full", "calibrated": False}
+    (tmp_path / "pass_at_k.json").write_text(json.dumps(figure))
+    table = bigcodebench(tmp_path / "eval_results.json", ["pass", "fail"], [None, "crashed"])
+    assert rows(table, "suite", "passed")[:3] == [("instruct", "true"), ("instruct", "false"), ("instruct", None)]
+    assert [reason for *_, reason in refused(table)] == [
+        "status: 'crashed' is not in pass_values, fail_values or undecided_values"
+    ]
+    assert table.models() == [tmp_path.name]
+
+
+@given(st.lists(st.lists(st.sampled_from(["pass", "fail", "timeout"]), min_size=1, max_size=6), min_size=1, max_size=5))
+def test_pass_at_1_is_the_mean_of_the_shares(
+    tmp_path_factory: pytest.TempPathFactory, statuses: list[list[str | None]]
+) -> None:
+    table = bigcodebench(tmp_path_factory.getbasetemp() / "bcb" / "x_eval_results.json", *statuses)
+    shares = [own.count("pass") / len(own) for own in statuses]
+    assert figures(table)[None, "pass@1"] == (None, round(sum(shares) / len(shares), 4))
+
+
+def test_a_broken_problem_of_multipl_e_is_refused_alone_and_other_results_are_not_its(tmp_path: Path) -> None:
+    folder = shutil.copytree(MULTIPL_E, tmp_path / MULTIPL_E.name)
+    (folder / "HumanEval_9.results.json").write_text('{"name": "HumanEval_9", "language"')
+    (tmp_path / "pass_k.csv").write_text((MULTIPL_E.parent / "pass_k.csv").read_text().replace("java", "lua"))
+    table = read_adapted(folder)
+    assert [(line, kind) for line, kind, _ in refused(table)] == [(7, "ragged")]
+    assert figures(table) == {("HumanEval-java", "pass@1"): (None, 0.3333)}
+    (tmp_path / "aider").mkdir()
+    (tmp_path / "aider" / ".aider.results.json").write_bytes((folder / "HumanEval_53_add.results.json").read_bytes())
+    assert detect_format(tmp_path / "aider") is None
+
+
+def deepeval(path: Path, *cases: dict[str, Any], wrapped: bool = False, **run: Any) -> AdapterTable:
+    own = {"testCases": [{"metricsData": [], **case} for case in cases], "metricsScores": [], **run}
+    return written(path, {"testRunData": own} if wrapped else own)
+
+
+def test_repetitions_of_deepeval_are_attempts_and_parameters_are_not(tmp_path: Path) -> None:
+    names = ["t[a-1-2]", "t[a-2-2]", "u[1-2]", "u[2-2]", "v[1-2]", "w[1-3]", "w[2-3]"]
+    inputs = ["i", "i", "i", "j", "i", "i", "i"]
+    cases = [{"name": name, "input": asked, "success": True} for name, asked in zip(names, inputs, strict=True)]
+    table = deepeval(tmp_path / "run.json", *cases)
+    assert rows(table, "oid", "iteration_id") == [
+        ("t[a]", "1"),
+        ("t[a]", "2"),
+        *((name, "1") for name in ("u[1-2]", "u[2-2]", "v[1-2]", "w[1-3]", "w[2-3]")),
+    ]
+
+
+def test_verdicts_of_deepeval(tmp_path: Path) -> None:
+    metric = {"name": "M", "success": False, "error": "no answer"}
+    turns = {"name": "c", "turns": [{"role": "user"}], "success": False, "metricsData": [{**metric, "error": None}]}
+    cases = [{"name": "a", "success": False, "metricsData": [metric]}, {"name": "b"}, {"name": "d", "success": "yes"}]
+    file = tmp_path / "shop" / ".deepeval" / ".latest_test_run.json"
+    kept = {"testPassed": 0, "testFailed": 2, "conversationalTestCases": [turns]}
+    table = deepeval(file, *cases, wrapped=True, **kept)
+    assert table.models() == ["shop"]
+    assert rows(table, "oid", "passed", "classification") == [
+        ("a", "false", "error"),
+        ("b", None, None),
+        (None, None, None),
+        ("c", "false", "fail"),
+    ]
+    assert [reason for *_, reason in refused(table)] == ["success: 'yes' is not true or false"]
+    assert figures(table) == {(None, "pass rate"): (0.0, 0.0)}
+    assert detect_format(file.parent) == "deepeval"
+    assert rows(read_adapted(file.parent), "oid") == rows(table, "oid")
+
+
+def test_a_loop_in_a_test_of_deepeval_has_a_problem_for_each_input() -> None:
+    table = read_adapted(FILES / "deepeval" / "test_run.json")
+    looped = [oid for (oid,) in rows(table, "oid") if oid.startswith("test_all")]
+    assert len(looped) == 4 and looped[:2] == looped[2:] and looped[0] != looped[1]
+
+
+def test_train_trials_of_helm_are_attempts_and_a_score_that_is_no_verdict_decides_nothing(tmp_path: Path) -> None:
+    def stat(name: str, value: float) -> dict[str, Any]:
+        return {"name": {"name": name, "split": "test"}, "count": 1, "mean": value}
+
+    values = [(0, 1.0, 0.5), (1, 0.0, 0.25)]
+    entries = [
+        {
+            "instance_id": "id1",
+            "train_trial_index": trial,
+            "stats": [stat("num_bytes", 1), stat("f1", f1), stat("em", em)],
+        }
+        for trial, em, f1 in values
+    ]
+    path = tmp_path / "qa:model=acme_fixer" / "per_instance_stats.json"
+    table = written(path, [*entries, {"instance_id": "id2", "stats": []}])
+    assert rows(table, "oid", "iteration_id", "llm_name", "passed")[:2] == [
+        ("qa/test/id1", "1", "acme_fixer", "true"),
+        ("qa/test/id1", "2", "acme_fixer", "false"),
+    ]
+    assert [kind for _, kind, _ in refused(table)] == ["bad_id"]
+    shares = read_adapted(path, ReadOptions("f1"))
+    assert rows(shares, "passed", "weighted_score")[:2] == [(None, "0.5"), (None, "0.25")]
+    with pytest.raises(InputFileError, match="no score 'bleu'; there are: f1, em"):
+        read_adapted(path, ReadOptions("bleu"))
+
+
+def test_every_metric_of_every_eval_ever_has_its_own_suite(tmp_path: Path) -> None:
+    shared = {"evaluation_id": "e", "model_id": "m", "evaluation_name": "mmlu", "interaction_type": "single_turn"}
+    judged = [
+        ("1", "exact_match:test", True),
+        ("1", "f1:test", None),
+        ("2", "exact_match:test", False),
+        ("2", None, True),
+    ]
+    samples = [
+        {**shared, "sample_id": own, "evaluation_result_id": result, "evaluation": {"score": 0.5, "is_correct": passed}}
+        for own, result, passed in judged
+    ]
+    metric = {"metric_name": "exact_match", "max_score": 1}
+    result = {"evaluation_name": "mmlu", "evaluation_result_id": "exact_match:test", "metric_config": metric}
+    aggregates = {"model_info": {"id": "m"}, "evaluation_results": [{**result, "score_details": {"score": 0.5}}]}
+    (tmp_path / "x.json").write_text(json.dumps(aggregates))
+    table = written(tmp_path / "x_samples.jsonl", samples)
+    assert rows(table, "oid", "iteration_id", "passed", "weighted_score") == [
+        ("mmlu/exact_match:test/1", "1", "true", "0.5"),
+        ("mmlu/f1:test/1", "1", None, "0.5"),
+        ("mmlu/exact_match:test/2", "1", "false", "0.5"),
+        ("mmlu/2", "1", "true", "0.5"),
+    ]
+    assert figures(table) == {("mmlu/exact_match:test", "exact_match"): (0.5, 0.5)}
+
+
+@pytest.mark.parametrize(
+    "metrics", [[{"pass@1:16": 1, "acc": 1}, {"pass@1:16": 0, "acc": 0}], ["{'acc': True}", "{'acc': False}"]]
+)
+def test_details_of_lighteval_from_before_2025_and_as_the_hub_has_them(tmp_path: Path, metrics: list[Any]) -> None:
+    folder = tmp_path / "details_acme__fixer" / TIME
+    folder.mkdir(parents=True)
+    columns = {"full_prompt": ["a", "b"], "metrics": metrics, "predictions": [["A"], ["B"]]}
+    pl.DataFrame(columns).write_parquet(folder / f"details_lighteval|arc:easy|0_{TIME}.parquet")
+    results = {"config_general": {"model_name": "acme/fixer"}, "results": {"lighteval|arc:easy|0": {"acc": 0.5}}}
+    config = {"lighteval|arc:easy|0": {"metrics": [{"metric_name": "acc", "corpus_level_fn": "mean"}]}}
+    (folder.parent / f"results_{TIME}.json").write_text(json.dumps({**results, "config_tasks": config}))
+    table = read_adapted(folder / f"details_lighteval|arc:easy|0_{TIME}.parquet")
+    task = "lighteval|arc:easy|0"
+    assert rows(table, "llm_name", "oid", "passed") == [
+        ("acme/fixer", f"{task}/0", "true"),
+        ("acme/fixer", f"{task}/1", "false"),
+    ]
+    assert figures(table) == {(task, "acc"): (0.5, 0.5)}
+
+
+def test_the_judge_of_nemo_skills(tmp_path: Path) -> None:
+    said = ["Judgement: Yes.", "Judgement: No\nJudgement: yes", "It is correct.", "Judgement: No"]
+    outputs = [{"problem": "p", "generation": "g", "judgement": each} for each in said]
+    table = written(tmp_path / "aime" / "output.jsonl", [*outputs, {"generation": "g", "is_correct": "maybe"}])
+    assert rows(table, "oid", "passed")[:4] == [
+        ("aime/1", "true"),
+        ("aime/2", "true"),
+        ("aime/3", "false"),
+        ("aime/4", "false"),
+    ]
+    assert [kind for _, kind, _ in refused(table)] == ["bad_boolean"]
+    judged = read_adapted(NEMO, ReadOptions("judge_correct"))
+    assert [passed for (passed,) in rows(judged, "passed")] == ["true", "false", "true", "true", "true", "false"]
+
+
+def test_candidates_of_repairbench_without_verdicts(tmp_path: Path) -> None:
+    bug = {"identifier": "Chart-1", "buggy_code": "a", "fixed_code": "b", "generation": ["c"]}
+    with pytest.raises(InputFileError, match=r"without verdicts; RepairBench's evaluate_patches\.py"):
+        written(tmp_path / "candidates_defects4j_instruct_x.jsonl", [bug])

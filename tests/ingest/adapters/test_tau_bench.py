@@ -1,0 +1,113 @@
+"""Reading tau-bench and tau2-bench: rewards of 1 pass, and pass^k by the rule of each."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
+
+MADE = Path(__file__).parent / "made"
+TAU = MADE / "tau-bench" / "tool-calling-fixer-large-0.0_range_0--1_user-gpt-4o-llm_0501090000.json"
+TAU2 = MADE / "tau2-bench" / "trajectories" / "fixer-large_retail_2trials.json"
+INDEX = MADE / "tau2-voice" / "results.json"
+
+
+def figures(table: AdapterTable) -> dict[str, float | None]:
+    return {each.name: each.recomputed for each in table.figures}
+
+
+def trial(task: int, number: int, reward: Any) -> dict[str, Any]:
+    return {"task_id": task, "trial": number, "reward": reward, "info": {}, "traj": []}
+
+
+def read_tau(folder: Path, trials: list[dict[str, Any]]) -> AdapterTable:
+    path = folder / "results.json"
+    path.write_text(json.dumps(trials))
+    assert detect_format(path) == "tau-bench"
+    return read_adapted(path)
+
+
+def test_the_name_of_a_tau_bench_file_has_model_user_and_temperature() -> None:
+    table = read_adapted(TAU)
+    assert table.frame["llm_name", "run_id"].unique().rows() == [("fixer-large", "0501090000")]
+    assert {(each.dimension, each.name, each.value) for each in table.settings} == {
+        ("generation", "temperature", "0"),
+        ("agent", "agent_strategy", "tool-calling"),
+        ("harness", "user_model", "gpt-4o"),
+        ("harness", "user_strategy", "llm"),
+    }
+
+
+def test_the_tools_of_the_tasks_tell_the_domain_of_all_of_them(tmp_path: Path) -> None:
+    assert read_adapted(TAU).frame["suite"].unique().to_list() == ["airline"]
+    assert read_adapted(TAU).frame["oid"].to_list() == [f"airline/{task}" for task in (0, 1, 2, 0, 1, 2)]
+    table = read_tau(tmp_path, [trial(0, 0, 1.0)])
+    assert table.frame["oid", "suite"].rows() == [("0", None)]
+
+
+def test_an_error_of_tau_bench_is_a_failure_with_its_message() -> None:
+    assert read_adapted(TAU).frame["passed", "error"].row(5) == ("false", "EOF when reading a line")
+
+
+@pytest.mark.parametrize(
+    ("reward", "passed"), [(1, "true"), (0.9999995, "true"), (0.999, "false"), (1.5, "false"), (None, None)]
+)
+def test_a_reward_of_one_passes(tmp_path: Path, reward: float | None, passed: str | None) -> None:
+    assert read_tau(tmp_path, [trial(0, 0, reward)]).frame["passed"].to_list() == [passed]
+
+
+def test_a_reward_that_is_not_a_number_is_refused(tmp_path: Path) -> None:
+    assert read_tau(tmp_path, [trial(0, 0, "high")]).frame["__kind"].to_list() == ["bad_number"]
+
+
+def test_pass_hat_k_of_tau_bench_counts_missing_trials_as_failed(tmp_path: Path) -> None:
+    table = read_tau(tmp_path, [trial(0, 0, 1.0), trial(0, 1, 1.0), trial(1, 0, 1.0)])
+    assert figures(table) == {"average reward": 1, "pass^1": 0.75, "pass^2": 0.5}
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=6))
+def test_pass_hat_k_falls_to_the_tasks_that_always_pass(
+    tmp_path_factory: pytest.TempPathFactory, tasks: list[list[bool]]
+) -> None:
+    trials = [trial(task, number, float(ok)) for task, row in enumerate(tasks) for number, ok in enumerate(row)]
+    found = figures(read_tau(tmp_path_factory.getbasetemp(), trials))
+    rates = [found[f"pass^{k}"] or 0.0 for k in (1, 2, 3)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[2] == pytest.approx(sum(map(all, tasks)) / len(tasks))
+    assert found["average reward"] == pytest.approx(rates[0])
+
+
+@pytest.mark.parametrize("path", [TAU2, INDEX], ids=["one file", "a file per simulation"])
+def test_tau2_bench_leaves_out_what_its_infrastructure_stopped(path: Path) -> None:
+    table = read_adapted(path)
+    assert table.frame["oid", "suite", "llm_name"].row(0) == ("retail/0", "retail", "acme/fixer-large")
+    assert table.frame["passed"].to_list() == ["true", "true", "false", "true", "false", "false", None]
+    assert figures(table) == {"average reward": 0.5, "pass^1": 0.5, "pass^2": pytest.approx(1 / 3)}
+
+
+def test_a_submission_of_tau2_bench_states_its_figures_in_percent() -> None:
+    table = read_adapted(TAU2)
+    assert [each.reported for each in table.figures] == [None, 0.5, pytest.approx(1 / 3)]
+    assert [file.name for file in table.files] == [TAU2.name, "submission.json"]
+
+
+def test_tau2_bench_counts_a_trial_without_a_reward_as_failed(tmp_path: Path) -> None:
+    content = json.loads(TAU2.read_text())
+    content["simulations"] = content["simulations"][:2]
+    content["simulations"][1]["reward_info"] = None
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    table = read_adapted(tmp_path / "run.json")
+    assert table.frame["passed"].to_list() == ["true", None]
+    assert figures(table) == {"average reward": 1, "pass^1": 0.5}
+    assert table.figures[1].note == "counts 1 without a reward as failed; Touchstone leaves them out"
+
+
+@pytest.mark.parametrize("path", [*INDEX.parent.glob("simulations/*"), TAU2.parents[1] / "submission.json"])
+def test_a_part_of_a_run_says_where_its_attempts_are(path: Path) -> None:
+    with pytest.raises(InputFileError, match="the results of the run have its attempts"):
+        read_adapted(path)

@@ -1,0 +1,114 @@
+"""Adapter for runs of HELM: a folder with `run_spec.json`, `per_instance_stats.json` and `stats.json`.
+
+An instance is a problem of the suite `<run without the model>/<split>`, a perturbed one of `…/<perturbation>`; each
+train trial is an attempt. The metric that decides is the first that `run_spec.json` names and that is 0 or 1, such as
+`exact_match`; HELM chooses its main metric per scenario outside of these files.
+"""
+
+import re
+from pathlib import Path
+
+from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.folders import is_file, object_beside
+from touchstone.ingest.adapters.json_files import (
+    inside,
+    list_of,
+    number_of,
+    raw_values,
+    read_document,
+    stated_settings,
+    text_of,
+)
+from touchstone.ingest.adapters.scored_samples import Sample, scored_table
+from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError
+
+FORMAT = "helm"
+_SPEC, _INSTANCES, _STATS = "run_spec.json", "per_instance_stats.json", "stats.json"
+_MODEL = re.compile(r"(?<=[:,])model=(?P<model>[^,]+),?")
+# About the request, not about the answer.
+_REQUESTS = re.compile(
+    r"(num|training|inference|finish_reason|batch)_.*|prompt_truncated|max_prob|logprob|runtime|predicted_index"
+)
+_COUNTS = {
+    "input_tokens": "num_prompt_tokens",
+    "output_tokens": "num_output_tokens",
+    "duration_seconds": "inference_runtime",
+}
+
+
+def read_helm(path: Path, options: ReadOptions) -> AdapterTable:
+    """Read the instances of one run into rows of text cells."""
+    folder = path if path.is_dir() else path.parent
+    spec, instances = object_beside(folder / _SPEC), folder / _INSTANCES
+    name, adapter = text_of(spec.get("name")) or folder.name, inside(spec, "adapter_spec")
+    named = _MODEL.search(name)
+    model = text_of(adapter.get("model")) or (named["model"] if named else "unnamed")
+    scenario = _MODEL.sub("", name).rstrip(",:")
+    samples: dict[tuple[str, ...], Sample] = {}
+    for line, entry in _entries(instances):
+        _add(samples, line, entry, model, scenario)
+    stated: dict[tuple[str | None, str], float | None] = {}
+    for stat in map(inside, list_of(_document(folder / _STATS))):
+        about = inside(stat, "name")
+        metric = text_of(about.get("name")) or ""
+        if about.keys() == {"name", "split"} and not _REQUESTS.fullmatch(metric):
+            stated[f"{scenario}/{text_of(about['split'])}", metric] = number_of(stat.get("mean"))
+    names = (list_of(inside(each, "args").get("names")) for each in list_of(spec.get("metric_specs")))
+    return scored_table(
+        path,
+        FORMAT,
+        [*samples.values()],
+        raw_values(lambda _: _entries(instances)),
+        options.score,
+        preferred=[text for each in names for text in map(text_of, each) if text],
+        stated=stated,
+        settings=[
+            *stated_settings(model, "generation", adapter, "temperature max_tokens num_outputs top_p top_k_per_token"),
+            *stated_settings(model, "problems", adapter, "instructions max_train_instances method"),
+        ],
+        files=[each for each in (instances, folder / _SPEC, folder / _STATS) if is_file(each)],
+    )
+
+
+def _recognizes(head: Head) -> bool:
+    if head.is_folder:
+        return _INSTANCES in head.names and Head(head.path / _INSTANCES).text[:1] == "["
+    paths = head.key_paths
+    return ("[]", "instance_id") in paths and ("[]", "stats") in paths
+
+
+ADAPTER = Adapter(FORMAT, "a run of HELM", _recognizes, read_helm)
+
+
+def _document(path: Path) -> object:
+    return read_document(path) if is_file(path) else None
+
+
+def _entries(path: Path) -> list[tuple[int, object]]:
+    document = _document(path)
+    if not isinstance(document, list):
+        raise InputFileError(f"{path}: a run of HELM needs a list of instances")
+    return list(enumerate(document, start=1))
+
+
+def _add(samples: dict[tuple[str, ...], Sample], line: int, entry: object, model: str, scenario: str) -> None:
+    """Add an entry, of which each metric of a run may have written one per instance."""
+    instance, trial = text_of(inside(entry).get("instance_id")), text_of(inside(entry).get("train_trial_index")) or "0"
+    changed = text_of(inside(entry, "perturbation").get("name")) or ""
+    stats = {
+        text_of(inside(each, "name").get("name")) or "": inside(each) for each in list_of(inside(entry).get("stats"))
+    }
+    splits = {text_of(inside(each, "name").get("split")) for each in stats.values()}
+    record = Record(line, {"llm_name": model})
+    if instance is None or not trial.isdecimal() or len(splits) != 1:
+        record.refuse(RefusedRecordError("bad_id", "the instance_id, the train_trial_index or the split is missing"))
+        samples[str(line),] = Sample(record, {})
+        return
+    suite = "/".join(part for part in (scenario, next(iter(splits)), changed) if part)
+    record.cells |= {"oid": f"{suite}/{instance}", "suite": suite, "iteration_id": str(int(trial) + 1)}
+    sample = samples.setdefault((suite, instance, trial), Sample(record, {}))
+    values = {name: number_of(each.get("mean")) for name, each in stats.items()}
+    known = {ours: values[theirs] for ours, theirs in _COUNTS.items() if values.get(theirs) is not None}
+    sample.record.cells.update({name: f"{value:.12g}" for name, value in known.items()})
+    sample.values.update({name: value for name, value in values.items() if not _REQUESTS.fullmatch(name)})

@@ -1,0 +1,111 @@
+"""Adapter for NeMo-Skills: a folder `eval-results/<benchmark>` with `output-rs<seed>.jsonl` files, or one such file.
+
+Each seed is an attempt at every problem. A problem is called by its id, else by its place, which is the same for all
+seeds. The scores are those of the tool: `symbolic_correct` (once `is_correct`), `judge_correct` by the last
+`Judgement:` of the judge, where anything but yes is wrong, and the base and plus tests of code. The files do not name
+the model: the folder above `eval-results` does. `metrics.json` states the figures, in percent.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.folders import as_given, files_in, object_beside
+from touchstone.ingest.adapters.json_files import (
+    inside,
+    number_of,
+    numbered_lines,
+    parse_line,
+    raw_lines,
+    scalar_of,
+    text_of,
+)
+from touchstone.ingest.adapters.scored_samples import Sample, scored_table
+from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError
+
+FORMAT = "nemo-skills"
+_FILE = re.compile(r"output(?:-rs(?P<seed>\d+))?\.jsonl")
+_VERDICTS = {
+    "symbolic_correct": "symbolic_correct",
+    "is_correct": "symbolic_correct",
+    "is_correct-plus": "passing_plus_tests",
+    "passing_base_tests": "passing_base_tests",
+    "passing_plus_tests": "passing_plus_tests",
+}
+_IDS = ("id", "task_id", "problem_id", "question_id", "unique_id")
+_TOKENS = {"input_tokens": "num_input_tokens", "output_tokens": "num_generated_tokens"}
+
+
+def read_nemo_skills(path: Path, options: ReadOptions) -> AdapterTable:
+    """Read the outputs of all seeds into rows of text cells."""
+    folder = path.absolute() if path.is_dir() else path.absolute().parent
+    files = _outputs(folder) if path.is_dir() else [path]
+    model = folder.parents[1].name if folder.parent.name == "eval-results" else folder.parent.name
+    places: dict[int, tuple[Path, int]] = {}
+    samples = list(_samples(files, places, model or "unnamed", folder.name))
+    metrics, seeds = folder / "metrics.json", len(files)
+    figures = inside(object_beside(metrics), folder.name) if path.is_dir() else {}
+    modes = (f"pass@1[avg-of-{seeds}]", f"pass@1[{seeds}]", *(("pass@1", "greedy") if seeds == 1 else ()))
+    mode = next((each for each in modes if each in figures), "")
+    numbers = {name: number_of(value) for name, value in inside(figures, mode).items()}
+
+    def raw(_: Path, lines: set[int]) -> dict[int, str]:
+        return {line: raw_lines(places[line][0], {places[line][1]})[places[line][1]] for line in lines}
+
+    return scored_table(
+        path,
+        FORMAT,
+        samples,
+        raw,
+        options.score,
+        stated={(folder.name, name): value / 100 for name, value in numbers.items() if value is not None},
+        notes=[f"the files do not name the model; '{model}' is the name of a folder"],
+        files=as_given(path, [*files, *([metrics] if figures else [])]),
+    )
+
+
+def _outputs(folder: Path) -> list[Path]:
+    named = [file for file in files_in(folder, ".jsonl") if _FILE.fullmatch(file.name)]
+    return sorted(named, key=lambda file: (len(file.name), file.name))
+
+
+def _recognizes(head: Head) -> bool:
+    if head.is_folder:
+        named = sorted(name for name in head.names if name.startswith("output-rs"))[:3]
+        return any(_recognizes(Head(head.path / name)) for name in named)
+    return "generation" in head.first_record and not {*_VERDICTS, "judgement"}.isdisjoint(head.first_record)
+
+
+ADAPTER = Adapter(FORMAT, "outputs of NeMo-Skills", _recognizes, read_nemo_skills)
+
+
+def _samples(files: list[Path], places: dict[int, tuple[Path, int]], model: str, suite: str) -> Iterator[Sample]:
+    for file in files:
+        named = _FILE.fullmatch(file.name)
+        seed = f"rs{named['seed']}" if named and named["seed"] else "1"
+        for place, (line, text) in enumerate(numbered_lines(file), start=1):
+            places[len(places) + 1] = (file, line)
+            record = Record(len(places), {"llm_name": model, "suite": suite, "iteration_id": seed})
+            values: dict[str, float | None] = {}
+            try:
+                output = parse_line(text, "output")
+                own = next((found for name in _IDS if (found := scalar_of(output.get(name)))), str(place))
+                record.cells |= {"oid": f"{suite}/{own}", "answer": text_of(output.get("predicted_answer"))}
+                record.cells |= {ours: scalar_of(output.get(theirs)) for ours, theirs in _TOKENS.items()}
+                values = _values(output)
+            except RefusedRecordError as refusal:
+                record.refuse(refusal)
+            yield Sample(record, values)
+
+
+def _values(output: Mapping[str, object]) -> dict[str, float | None]:
+    verdicts = {ours: output[theirs] for theirs, ours in _VERDICTS.items() if theirs in output}
+    if "is_correct-plus" in output:
+        verdicts["passing_base_tests"] = verdicts.pop("symbolic_correct", None)
+    if isinstance(judged := output.get("judgement"), str):
+        verdicts["judge_correct"] = judged.rpartition("Judgement:")[2].strip().lower().startswith("yes")
+    unknown = next((name for name, value in verdicts.items() if not isinstance(value, bool | None)), None)
+    if unknown is not None:
+        raise RefusedRecordError("bad_boolean", f"{unknown}: {text_of(verdicts[unknown])!r} is not true or false")
+    return {name: None if value is None else float(value is True) for name, value in verdicts.items()}
