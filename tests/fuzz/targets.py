@@ -263,7 +263,33 @@ _HUNK = (
     b"GIT binary patch\n",
     b"new file mode ",
 )
-_EDITS = (b"        Target(
+_EDITS = (b"<<<<<<< SEARCH\n", b"=======\n", b">>>>>>> REPLACE\n", b"main.py\n")
+_HCL = (b"resource ", b"${", b"%{ for ", b"<<EOT\n", b"dynamic ", b"for_each = ", b"local.", b"[*]", b"/*", b"\n=== \n")
+_SQL = (
+    b"SELECT ",
+    b" FROM attempts",
+    b"; ",
+    b"WITH a AS (",
+    b"EXPLAIN ANALYZE ",
+    b"COPY ",
+    b"query(",
+    b"PIVOT ",
+    b"--",
+    b"/*",
+)
+_CELLS = (b",", b"\n", b'"', b'""', b"\r\n", b"\xef\xbb\xbf", b"\x00", b"oid", b"__line", b"true", b"1e308", b"\xff")
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("csv", partial(_read_table, name="m_fixes.csv"), words=_CELLS),
+        Target("compressed", partial(_read_table, name="m_fixes.csv.gz")),
+        Target("problems", _read_problems, words=_CELLS),
+        Target("problems-jsonl", partial(_read_problems, name="problems.jsonl"), words=_JSON),
+        Target("jsonl", partial(_read_table, name="m_fixes.jsonl"), words=_JSON),
+        Target("parquet", partial(_read_table, name="m_fixes.parquet")),
+        Target("eval-log", partial(_read_table, name="log.eval"), ("inspect/*.eval",)),
+        Target(
             "junit-xml",
             partial(_read_table, name="report.xml"),
             ("junit/*.xml", "test-reports/*.xml", "test-reports/*.trx"),
@@ -272,6 +298,8 @@ _EDITS = (b"        Target(
         Target(
             "documents", _read_document, ("**/*.json", "**/*.jsonl", "../made/**/*.json", "../made/**/*.jsonl"), _JSON
         ),
+        Target("junit-xml", partial(_read_table, name="report.xml"), ("junit/*.xml",), _XML),
+        Target("documents", _read_document, ("**/*.json", "**/*.jsonl"), _JSON),
         Target("own-format", _read_own, words=(*_JSON, b'"runs"', b'"in"', b'"id"', b'"ok"')),
         Target("failproof", _read_failproof, words=(*_JSON, *_CELLS)),
         Target(
