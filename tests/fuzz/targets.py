@@ -298,8 +298,6 @@ TARGETS = {
         Target(
             "documents", _read_document, ("**/*.json", "**/*.jsonl", "../made/**/*.json", "../made/**/*.jsonl"), _JSON
         ),
-        Target("junit-xml", partial(_read_table, name="report.xml"), ("junit/*.xml",), _XML),
-        Target("documents", _read_document, ("**/*.json", "**/*.jsonl"), _JSON),
         Target("own-format", _read_own, words=(*_JSON, b'"runs"', b'"in"', b'"id"', b'"ok"')),
         Target("failproof", _read_failproof, words=(*_JSON, *_CELLS)),
         Target(
