@@ -48,7 +48,9 @@ def test_formats_and_saving(folder: Folder, touchstone: Command) -> None:
     done = pass_at_k(touchstone, folder, "--k-values", "1", "2", "--format", "csv", "--save-to", saved)
     assert done.stdout == saved.read_text()
     assert pl.read_csv(saved).select("LLM", "pass@1", "pass@2").row(0) == ("m", 0.25, 0.5)
-    records = json.loads(pass_at_k(touchstone, folder, "--k-values", "2", "--format", "json").stdout)
+    assert not any("ci" in name for name in pl.read_csv(saved).columns)
+    assert "m  0.500 [0.095, 0.905]" in pass_at_k(touchstone, folder, "--k-values", "2", "--intervals").stdout
+    records = json.loads(pass_at_k(touchstone, folder, "--k-values", "2", "--format", "json", "--intervals").stdout)
     assert [(record["k"], record["pass_at_k"], record["ci_method"]) for record in records] == [(2, 0.5, "wilson")]
 
 
@@ -138,7 +140,7 @@ def test_pass_at_k_and_run_agree_on_the_sample(touchstone: Command, sample_resul
     sample = PROJECT / "data" / "sample"
     quick = touchstone(
         "pass-at-k", "--problems-csv", sample / "problems.csv", "--fixes-csv", *sorted(sample.glob("*_fixes.csv")),
-        "--format", "csv",
+        "--format", "csv", "--intervals",
     )  # fmt: skip
     assert quick.stdout == (sample_results / "summary_pass_at_k.csv").read_text()
 
@@ -239,7 +241,7 @@ def test_the_installed_program(folder: Folder) -> None:
     files = ["--problems-csv", folder.root / "fixes" / "problems.csv", "--fixes-csv"]
     good = [program, "pass-at-k", *files, folder.root / "fixes" / "m_fixes.csv", "--k-values", "1", "--format", "csv"]
     done = subprocess.run(good, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout.splitlines()[1].startswith("m,0.25,2,2,")
+    assert done.returncode == 0 and done.stdout.splitlines()[1].startswith("m,0.25,2,2")
     wrong = [program, "pass-at-k", "--nope"]
     done = subprocess.run(wrong, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

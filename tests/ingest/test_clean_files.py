@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import more_examples, nightly_but
 from touchstone.ingest.attempts import open_fixes, read_fixes
-from touchstone.ingest.clean_files import clean_batches, read_clean_files
+from touchstone.ingest.clean_files import clean_batches, count_clean_file, read_clean_files
+from touchstone.metrics.pass_at_k import count_outcomes
 from touchstone.storage.batches import blocks
 
 HEADER = "oid,iteration_id,plausible_fix\n"
@@ -120,6 +121,34 @@ def test_files_with_other_columns_are_read_apart_and_all_are_read(tmp_path: Path
     assert {model: attempts["iteration_id"].to_list() for model, attempts in found.items()} == expected
 
 
+def count(path: Path) -> pl.DataFrame | None:
+    """The counts of a file, which are those of the careful reader if there are any."""
+    counts = count_clean_file(open_fixes(path), "m", PROBLEMS)
+    if counts is not None:
+        careful = read_fixes(path, "m", PROBLEMS, path.with_suffix(".scratch"))
+        assert careful.quarantine.is_empty()
+        expected = count_outcomes(careful.attempts).sort("oid").collect()
+        assert counts.sort("oid").select(expected.columns).equals(expected)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        (HEADER + "b,1,True\na,200,False\na,3,\na,0,true\n", True),
+        ("note,oid,iteration_id,passed,input_tokens\nn,a,1,true,7\n,b,9,FALSE,\n", True),
+        ("oid,iteration_id,passed,input_tokens\na,1,true,7\na,2,true,many\n", False),
+        ("oid,iteration_id,passed,classification\na,1,true,timeout\n", False),
+        (HEADER + "a,1,true\na,01,true\n", False),
+        (HEADER + "a,5,true\na,5,true\na,6,true\na,8,true\n", False),
+        (HEADER + "a,-1,true\n", False),
+        *((HEADER + f"a,1,true\n{row}\n", row == "a,3,tRuE") for row in UNUSUAL),
+    ],
+)
+def test_usual_files_are_counted_without_keeping_rows(tmp_path: Path, text: str, counted: bool) -> None:
+    assert (count(write(tmp_path, m=text)["m"]) is not None) == counted
+
+
 CELLS = st.tuples(
     st.sampled_from(["a", "b", "c", "zz", ""]),
     st.integers(0, 12).map(str) | st.sampled_from(["01", "x", " 1", "9223372036854775808", ""]),
@@ -138,3 +167,12 @@ def test_agrees_with_the_careful_reader_or_cannot_say(
         for some in (sorted(rows) if ordered else rows, more)
     ]
     assert_as_the_careful_reader(write(tmp_path_factory.mktemp("fast"), m=texts[0], n=texts[1]))
+
+
+@more_examples
+@given(st.lists(st.tuples(*(st.sampled_from(cells) for cells in ("abcz", "0123", ["True", "false", ""]))), max_size=9))
+def test_counts_agree_with_the_careful_reader(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]) -> None:
+    text = HEADER + "".join(",".join(row) + "\n" for row in rows)
+    counts = count(write(tmp_path_factory.mktemp("counts"), m=text)["m"])
+    keys = [row[:2] for row in rows]
+    assert (counts is not None) == (len(set(keys)) == len(keys) and "z" not in dict(keys))

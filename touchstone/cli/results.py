@@ -53,6 +53,7 @@ def pass_at_k(
         list[str] | None,
         typer.Option(metavar="K…", help="Values of k: 1 5 10, or 1,5,10. [default: 1 5 10; those that fit for PATH…]"),
     ] = None,
+    intervals: Annotated[bool, typer.Option("--intervals", help="Add 95% confidence intervals.")] = False,
     save_to: Annotated[Path | None, typer.Option(help="Also write the summary CSV to this file.")] = None,
     format: Annotated[
         Literal["table", "csv", "json"] | None, typer.Option(help="Output format. [default: table]")
@@ -77,27 +78,29 @@ def pass_at_k(
             fetch(named)
     large = sum(path.stat().st_size for path in [*(fixes_csv or []), *(paths or [])] if path.is_file()) > _LARGE
     shown_as = as_format(format, as_json)
+    settings = IntervalSettings() if intervals else None
     with show_progress("reading", quiet=quiet) if large else nullcontext():
         if paths:
             if fixes_csv:
                 raise TouchstoneError("give either PATH… or --fixes-csv, not both")
             config = implied_config(paths, score).model_copy(update={"problems_csv": problems_csv})
-            result, ks = calculate_inputs(config, given, IntervalSettings())
+            result, ks = calculate_inputs(config, given, settings)
         elif problems_csv is None or not fixes_csv:
             raise TouchstoneError("name the files: touchstone pass-at-k PATH…, or --problems-csv and --fixes-csv")
         else:
             ks = given or [1, 5, 10]
-            result = calculate(problems_csv, fixes_csv, ks, IntervalSettings())
+            result = calculate(problems_csv, fixes_csv, ks, settings)
+    table = result.table if intervals else result.table.drop("ci_low", "ci_high", "ci_method", "ci_units")
     if shown_as == "json":
-        print_data(result.table.write_json() + "\n")
+        print_data(table.write_json() + "\n")
     elif shown_as == "csv":
-        print_data(csv_text(summary(result.table).lazy()))
+        print_data(csv_text(summary(table).lazy()))
     elif not quiet or shown_as == "table":
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        print(summary_text(summary(result.table), ks, width))
+        print(summary_text(summary(table), ks, width))
     if save_to is not None:
-        write_summary(result.table, save_to)
-    notes = [*result.notes, *explain_nulls(result.table), *explain_refusals(result.quarantine)]
+        write_summary(table, save_to)
+    notes = [*result.notes, *explain_nulls(table), *explain_refusals(result.quarantine)]
     print_messages("note", notes, quiet)
     print_messages("error", result.unreadable)
     if result.unreadable:
@@ -183,11 +186,12 @@ def show_tables(listing: Iterable[tuple[str, int, list[tuple[str, str]]]]) -> No
 def summary_text(summary: "pl.DataFrame", k_values: Sequence[int], width: int | None = None) -> str:
     """Models and their pass@k in aligned columns, rows numbered from 0; three to six decimals, as a column needs.
 
+    An interval that the summary has stands in brackets after the figure.
     On a terminal of so many columns, long names are shortened, and values of k that do not fit are named below.
     """
     names = [name for name in ("LLM", "tier") if name in summary.columns] + [f"pass@{k}" for k in k_values]
     columns = [["", *(str(row) for row in range(summary.height))]]
-    columns += [[name, *_cells(summary[name])] for name in names]
+    columns += [[name, *_cells(summary, name)] for name in names]
     hidden = []
     if width is not None:
         shown = _fitting(columns, width)
@@ -239,11 +243,19 @@ def _width(column: Sequence[str]) -> int:
     return max(map(cell_width, column))
 
 
-def _cells(column: "pl.Series") -> list[str]:
+def _cells(summary: "pl.DataFrame", name: str) -> list[str]:
     import polars as pl
 
+    column = summary[name]
     if column.dtype != pl.Float64:
         return [visible(str(value)) for value in column]
     texts = [f"{value:.6f}" for value in column if value is not None]
     decimals = max(3, *(len(text.rstrip("0").split(".")[1]) for text in texts), 0)
-    return ["-" if value is None else f"{value:.{decimals}f}" for value in column]
+    figures = ["-" if value is None else f"{value:.{decimals}f}" for value in column]
+    if f"{name}_ci_low" not in summary.columns:
+        return figures
+    ends = summary.select(f"{name}_ci_low", f"{name}_ci_high").iter_rows()
+    return [
+        figure if low is None else f"{figure} [{low:.3f}, {high:.3f}]"
+        for figure, (low, high) in zip(figures, ends, strict=True)
+    ]

@@ -7,7 +7,7 @@ files in which every row is. A file of ten million rows takes 6 seconds of CPU t
 
 import functools
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,44 +16,78 @@ import polars as pl
 from touchstone.ingest import cells
 from touchstone.ingest.attempts import (
     ATTEMPT_KEY,
+    ITERATION,
     PROBLEM_SUITE,
     IngestedAttempts,
     as_attempts,
     extra_columns,
     file_notes,
     keys_increase,
-    open_fixes,
     read_attempts,
     repeats_previous,
     rules_for,
     sort_attempts,
 )
 from touchstone.ingest.csv_rows import TextTable, scan_text
+from touchstone.ingest.fix_columns import CLASS_COLUMN, outcome_columns
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from touchstone.storage.batches import batches, block_sizes
-from touchstone.vocabulary import DEFAULT_TIER
+from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH
 
 _PATH, _DOUBT, _KNOWN, _MODEL = "__path", "__doubt", "__known", "__model"
 # A row with the text of a fix weighs as much as several without one.
 _ROW_BYTES = 64
+# Powers of two in a sum of 64 bits.
+_BITS = 62
 
 
 def read_fixes_csv(
-    path: Path,
-    model: str,
-    problems: pl.LazyFrame,
-    scratch: Path,
-    key: str = "oid",
-    renames: Mapping[str, str] | None = None,
+    table: TextTable, model: str, problems: pl.LazyFrame, scratch: Path, key: str = "oid"
 ) -> IngestedAttempts:
     """Read one fixes CSV: all rows at once if every one is accepted, else as `read_attempts` does."""
-    table = open_fixes(path, key, renames)
     for batch in clean_batches({model: table}):
         attempts = read_clean_files(batch, problems, key)
         if not attempts.is_empty():
             nothing, rows = pl.DataFrame(schema=QUARANTINE_SCHEMA), attempts.height
             return IngestedAttempts(attempts.lazy(), nothing, rows, rows, file_notes(table))
     return read_attempts(table, model, problems, scratch, key)
+
+
+def count_clean_file(table: TextTable, model: str, problems: pl.LazyFrame) -> pl.DataFrame | None:
+    """Decided attempts n and passed attempts c per problem, from one streaming query; None if a row is doubtful.
+
+    Only for the usual file: one outcome, true or false, and whole numbers as iterations. It takes half of the time and
+    a tenth of the memory of `read_clean_files`. A sum of powers of two has as many ones as terms only if all differ, so
+    it shows that no iteration is repeated.
+    """
+    stated = outcome_columns(table.columns)
+    if not table.plain or len(stated) != 1 or not {"tier", CLASS_COLUMN}.isdisjoint(table.columns):
+        return None
+    types = {ITERATION: pl.Int64, stated[0]: pl.Boolean}
+    rules = [rule for rule in _quick_rules(table) if rule.column not in ("oid", *types)]
+    number, passed = pl.col(ITERATION), pl.col(stated[0])
+    counted = (
+        scan_text([table.path], table.columns, types)
+        .group_by("oid", word=number // _BITS)
+        .agg(
+            rows=pl.len(),
+            n=passed.count().cast(pl.Int64),
+            c=passed.sum().cast(pl.Int64),
+            bits=pl.lit(2, pl.Int64).pow(number % _BITS).sum(),
+            doubts=_doubts(rules).sum(),
+        )
+    )
+    known = problems.select("oid", pl.lit(True).alias(_KNOWN))
+    clean = (pl.col("bits").bitwise_count_ones() == pl.col("rows")) & (pl.col("word") >= 0) & (pl.col("doubts") == 0)
+    per_problem = counted.group_by("oid").agg(pl.col("rows", "n", "c").sum(), clean=clean.fill_null(False).all())
+    try:
+        counts = per_problem.join(known, on="oid", how="left").collect(engine="streaming")
+    except (pl.exceptions.PolarsError, OSError):
+        return None
+    is_clean = pl.col("clean") & pl.col(_KNOWN) & (pl.col("oid").str.len_chars() <= MAX_ID_LENGTH)
+    if counts["rows"].sum() != table.lines - 1 or not counts.select(is_clean.fill_null(False).all()).item():
+        return None
+    return counts.select(pl.lit(model).alias("model"), pl.lit(DEFAULT_TIER).alias("tier"), "oid", "n", "c")
 
 
 def clean_batches(tables: Mapping[str, TextTable]) -> Iterator[dict[str, TextTable]]:
@@ -86,20 +120,29 @@ def read_clean_files(tables: Mapping[str, TextTable], problems: pl.LazyFrame, ke
 def _typed_rows(tables: Mapping[str, TextTable], problems: pl.LazyFrame, key: str) -> pl.LazyFrame:
     """The rows of all files with their path, problem and whether a rule refuses them."""
     some = next(iter(tables.values()))
-    rules = [
-        cells.spelled_boolean(rule.column) if rule.kind == "bad_boolean" else rule for rule in rules_for(some, key)
-    ]
+    rules = _quick_rules(some, key)
     columns = {rule.column: rule.value for rule in rules} | extra_columns(some, rules, key)
-    assumed = [rule.assumed.fill_null(False) for rule in rules if rule.assumed is not None]
     rows = scan_text([table.path for table in tables.values()], some.columns, include_file_paths=_PATH).select(
         _PATH,
-        functools.reduce(operator.or_, [*(rule.refused for rule in rules), *assumed]).alias(_DOUBT),
+        _doubts(rules).alias(_DOUBT),
         *(value.alias(name) for name, value in columns.items()),
     )
     if "tier" not in some.columns:
         rows = rows.with_columns(tier=pl.lit(DEFAULT_TIER))
     known = problems.select("oid", pl.col("suite").alias(PROBLEM_SUITE), pl.lit(True).alias(_KNOWN))
     return rows.rename({key: "oid"}).join(known, on="oid", how="left", maintain_order="left")
+
+
+def _quick_rules(table: TextTable, key: str = "oid") -> list[cells.Rule]:
+    """The rules for a file, of which those for booleans know the usual spellings only."""
+    rules = rules_for(table, key)
+    return [cells.spelled_boolean(rule.column) if rule.kind == "bad_boolean" else rule for rule in rules]
+
+
+def _doubts(rules: Sequence[cells.Rule]) -> pl.Expr:
+    """Whether a rule refuses a row or must assume something."""
+    assumed = [rule.assumed.fill_null(False) for rule in rules if rule.assumed is not None]
+    return functools.reduce(operator.or_, [*(rule.refused for rule in rules), *assumed], pl.lit(False))
 
 
 def _with_model(rows: pl.DataFrame, tables: Mapping[str, TextTable]) -> pl.DataFrame:

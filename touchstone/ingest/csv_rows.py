@@ -254,9 +254,11 @@ def plain_rows(table: TextTable) -> pl.LazyFrame:
     return frame.with_columns(pl.col(LINE).cast(pl.Int64), nothing.alias(ROW_ERROR_KIND), nothing.alias(ROW_ERROR))
 
 
-def scan_text(paths: Sequence[Path], columns: Sequence[str], **options: Any) -> pl.LazyFrame:
-    """The cells of plain files with these columns as text."""
-    schema = dict.fromkeys(columns, pl.String)
+def scan_text(
+    paths: Sequence[Path], columns: Sequence[str], types: Mapping[str, pl.DataType] | None = None, **options: Any
+) -> pl.LazyFrame:
+    """The cells of plain files with these columns, as text unless `types` has another type."""
+    schema = {name: (types or {}).get(name, pl.String) for name in columns}
     return pl.scan_csv(
         list(paths), schema=schema, has_header=False, skip_rows=1, quote_char=None, glob=False, **options
     )

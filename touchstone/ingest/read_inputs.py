@@ -112,7 +112,8 @@ def _read(
 ) -> IngestedAttempts:
     rows = scratch / "fixes.parquet"
     if source.format == NATIVE:
-        read = read_fixes_csv(source.path, source.model, problems, rows, config.problem_key, config.columns)
+        table = open_fixes(source.path, config.problem_key, config.columns)
+        read = read_fixes_csv(table, source.model, problems, rows, config.problem_key)
     else:
         read = read_attempts(
             discovery.adapter_tables[source.path].for_model(source.model), source.model, problems, rows

@@ -10,8 +10,10 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig, IntervalSettings, sorted_k_values
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.inference.exact import exact_mean
 from touchstone.ingest.adapters.plain import has_several_models
-from touchstone.ingest.clean_files import read_fixes_csv
+from touchstone.ingest.attempts import file_notes, open_fixes
+from touchstone.ingest.clean_files import count_clean_file, read_fixes_csv
 from touchstone.ingest.implied_config import fitting_ks
 from touchstone.ingest.problems import read_problems
 from touchstone.ingest.read_inputs import read_inputs
@@ -39,7 +41,7 @@ class Calculation:
 
 
 def calculate(
-    problems_csv: Path, fixes_csvs: Sequence[Path], k_values: Sequence[int], intervals: IntervalSettings
+    problems_csv: Path, fixes_csvs: Sequence[Path], k_values: Sequence[int], intervals: IntervalSettings | None
 ) -> Calculation:
     """pass@k of every file's model. A file that cannot be read is noted and the others go on.
 
@@ -50,7 +52,7 @@ def calculate(
 
 
 def _calculate(
-    problems_csv: Path, fixes_csvs: Sequence[Path], k_values: Sequence[int], intervals: IntervalSettings
+    problems_csv: Path, fixes_csvs: Sequence[Path], k_values: Sequence[int], intervals: IntervalSettings | None
 ) -> Calculation:
     by_model = _by_model(fixes_csvs)
     parts: list[pl.DataFrame] = []
@@ -76,7 +78,7 @@ def _calculate(
 
 
 def calculate_inputs(
-    config: EvaluationConfig, k_values: Sequence[int] | None, intervals: IntervalSettings
+    config: EvaluationConfig, k_values: Sequence[int] | None, intervals: IntervalSettings | None
 ) -> tuple[Calculation, list[int]]:
     """pass@k of every model in files of any known format, and the values of k: by default those that fit."""
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
@@ -112,7 +114,7 @@ def _alike(suites: Sequence[str]) -> list[str]:
 def _notes_on_suites(counts: pl.LazyFrame, problems: pl.LazyFrame) -> list[str]:
     """pass@1 in each suite of a model that has several: over all of them together it may be no figure of its tool."""
     decided = counts.filter(pl.col("n") > 0).join(problems.select("oid", "suite"), on="oid")
-    by_suite = decided.group_by("model", "tier", "suite").agg(rate=(pl.col("c") / pl.col("n")).mean())
+    by_suite = decided.group_by("model", "tier", "suite").agg(rate=exact_mean(pl.col("c") / pl.col("n")))
     rows = by_suite.sort("model", "tier", "suite").collect()
     notes = []
     for (model, tier), suites in rows.group_by("model", "tier", maintain_order=True):
@@ -150,11 +152,14 @@ class _Reader:
         self.notes = [f"{problems_csv.name}: {note}" for note in read.notes]
 
     def histogram(self, path: Path, model: str) -> tuple[pl.DataFrame, int]:
-        read = read_fixes_csv(path, model, self._problems.lazy(), self._scratch / "fixes.parquet")
-        self.quarantine.append(read.quarantine)
-        self.notes += [f"{path.name}: {note}" for note in read.notes]
-        counts = count_outcomes(read.attempts)
-        histogram = outcome_histogram(counts, self._problems.lazy()).collect(engine="streaming")
+        table, problems = open_fixes(path), self._problems.lazy()
+        counts, notes = count_clean_file(table, model, problems), file_notes(table)
+        if counts is None:
+            read = read_fixes_csv(table, model, problems, self._scratch / "fixes.parquet")
+            self.quarantine.append(read.quarantine)
+            counts, notes = count_outcomes(read.attempts).collect(engine="streaming"), read.notes
+        self.notes += [f"{path.name}: {note}" for note in notes]
+        histogram = outcome_histogram(counts.lazy(), problems).collect(engine="streaming")
         return histogram, self._problems.height
 
 

@@ -8,7 +8,7 @@ from touchstone.publish.csv_files import write_csv
 
 
 def summary(pass_at_k: pl.DataFrame) -> pl.DataFrame:
-    """`LLM, pass@1, …, attempted, problems` and the confidence intervals; `tier` only if there are several.
+    """`LLM, pass@1, …, attempted, problems` and the intervals that the table has; `tier` only if there are several.
 
     >>> row = {"model": "m", "tier": "T0", "k": 1, "pass_at_k": .5, "ci_low": .4, "ci_high": .6,
     ...        "ci_method": "wilson", "ci_units": 9, "attempted": 9, "problems": 10}
@@ -32,6 +32,7 @@ def _without_single_tier(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _by_tier(pass_at_k: pl.DataFrame) -> pl.DataFrame:
     ks = pass_at_k["k"].unique().sort().to_list()
+    ends = [("low", "high"), ("method", "units")] if "ci_low" in pass_at_k.columns else []
 
     def at(k: int, column: str) -> pl.Expr:
         return pl.col(column).filter(pl.col("k") == k).first()
@@ -42,8 +43,7 @@ def _by_tier(pass_at_k: pl.DataFrame) -> pl.DataFrame:
         .agg(
             *(at(k, "pass_at_k").alias(f"pass@{k}") for k in ks),
             pl.col("attempted", "problems").first(),
-            *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for k in ks for end in ("low", "high")),
-            *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for k in ks for end in ("method", "units")),
+            *(at(k, f"ci_{end}").alias(f"pass@{k}_ci_{end}") for pair in ends for k in ks for end in pair),
         )
         .sort("model", "tier")
         .rename({"model": "LLM"})
