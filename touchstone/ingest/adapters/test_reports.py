@@ -202,7 +202,7 @@ def report_table(path: Path, format_name: str, options: ReadOptions, report: Rep
         words_used = rows.group_by(_STATUS).len().collect(engine="streaming")
         outcomes = rows.select("outcome", pl.col("results") != "1").collect(engine="streaming")
     counts = Counter({word: number for word, number in words_used.iter_rows() if word is not None})
-    notes = [*place.notes, *_notes(outcomes, whole, told["apart"].sum()), *report.notes(counts)]
+    notes = [*place.notes, *_notes(outcomes, whole, int(told["apart"].sum())), *report.notes(counts)]
     figures = [replace(figure, model=place.model) for figure in report.figures(counts)]
     columns = tuple(name for name in table.columns if name not in (_GROUP, _STATUS))
     return replace(table, columns=columns, rows=rows.select(*OWN_COLUMNS, *columns)).stating(figures, notes=notes)
