@@ -254,7 +254,19 @@ def _check_sql(data: bytes) -> None:
 
 
 _JSON = (b'{"', b'": ', b"[", b"]", b"null", b"true", b"NaN", b"1e999", b'"\\ud800"', b"-1", b'""')
-_XML = (b"<testcase ", b'name="', b"<failure>", b"</testsuite>", b"<![CDATA[", b"&#0;", b"<!DOCTYPE x>", b"<skipped/>")
+_XML = (
+    b"<testcase ",
+    b"<test-case ",
+    b"<UnitTestResult ",
+    b'result="',
+    b'name="',
+    b"<failure>",
+    b"</testsuite>",
+    b"<![CDATA[",
+    b"&#0;",
+    b"<!DOCTYPE x>",
+    b"<skipped/>",
+)
 _HUNK = (
     b"--- a/main.py\n",
     b"+++ b/main.py\n",

@@ -59,6 +59,14 @@ claude-sonnet-4-5-20250929 T1    hello                             2  2 2
 claude-x                 T0      swe-bench                         3  2 1
 columns                  T0      default                           2  2 1
 handmade                 T0      codegeneration                    6  6 2
+handmade_ctrf            T0      default                           7  5 3
+handmade_go              T0      default                           9  8 2
+handmade_jest            T0      default                           8  6 3
+handmade_mocha           T0      default                           6  5 2
+handmade_mstest          T0      default                           9  8 3
+handmade_nunit2          T0      default                           7  4 2
+handmade_nunit3          T0      default                           9  6 3
+handmade_rspec           T0      default                           6  4 2
 human_eval               T0      Fix                               9  9 4
 lines                    T1      default                           1  1 1
 litellm_proxy/acme/fixer T0      princeton-nlp/SWE-bench_Verified  3  3 1
@@ -176,6 +184,7 @@ def test_every_model_has_pass_at_k(results: Path) -> None:
 def test_the_figures_that_the_tools_state_are_reproduced(results: Path) -> None:
     stated = table(results, "reported_figures").drop_nulls(["reported", "recomputed"])
     tools = {"cruxeval", "harbor", "inspect", "junit", "livecodebench", "lm-eval", "promptfoo", "swebench"}
+    tools.add("test-reports")
     assert tools < {name.split("/")[0] for name in stated["source_file"]}
     assert stated.filter((pl.col("reported") - pl.col("recomputed")).abs() > 1e-9).is_empty()
 

@@ -183,6 +183,7 @@ class Report:
 def report_table(path: Path, format_name: str, options: ReadOptions, report: Report, raw: RawReader) -> AdapterTable:
     """The tests of one report as rows of text cells."""
     place, folder, whole = place_of(path, options.junit_pattern), None, 0
+    shared: Cells = {"llm_name": place.model}
 
     def records() -> Iterator[Record]:
         nonlocal folder, whole
@@ -192,7 +193,7 @@ def report_table(path: Path, format_name: str, options: ReadOptions, report: Rep
                 folder = _common_folder(folder, case.file)
             yield _record(case, place)
 
-    table = table_from_records(path, format_name, (*COLUMNS, _GROUP, _STATUS), records(), raw)
+    table = table_from_records(path, format_name, (*COLUMNS, _GROUP, _STATUS), records(), raw, shared=shared)
     with table.reading():
         told = _tell_apart(table.rows, report.apart, folder or "")
         rows = table.rows.join(told.lazy(), on=LINE, how="left", maintain_order="left", suffix="_told")
@@ -202,7 +203,7 @@ def report_table(path: Path, format_name: str, options: ReadOptions, report: Rep
         words_used = rows.group_by(_STATUS).len().collect(engine="streaming")
         outcomes = rows.select("outcome", pl.col("results") != "1").collect(engine="streaming")
     counts = Counter({word: number for word, number in words_used.iter_rows() if word is not None})
-    notes = [*place.notes, *_notes(outcomes, whole, told["apart"].sum()), *report.notes(counts)]
+    notes = [*place.notes, *_notes(outcomes, whole, int(told["apart"].sum())), *report.notes(counts)]
     figures = [replace(figure, model=place.model) for figure in report.figures(counts)]
     columns = tuple(name for name in table.columns if name not in (_GROUP, _STATUS))
     return replace(table, columns=columns, rows=rows.select(*OWN_COLUMNS, *columns)).stating(figures, notes=notes)
@@ -293,7 +294,7 @@ def _tells_apart(classname: str, file: str) -> bool:
 
 
 def _record(case: Case, place: Place) -> Record:
-    record = Record(case.number, {"llm_name": place.model, "iteration_id": place.attempt, "tier": place.tier})
+    record = Record(case.number, {"iteration_id": place.attempt, "tier": place.tier})
     if case.refusal is not None or not case.name:
         record.refuse(case.refusal or RefusedRecordError("bad_id", "the test case has no name"))
         return record
