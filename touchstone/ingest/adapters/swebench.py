@@ -24,7 +24,7 @@ known: from the caller, or from the submission's predictions beside it. The subm
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -60,11 +60,11 @@ from touchstone.ingest.adapters.table import (
     ReportedFigure,
     StatedSetting,
     encodable,
-    not_judged_note,
     number_attempts_of_rows,
     refuse_repetition,
     settle,
     table_from_records,
+    undecide_failures,
     words,
 )
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, ROW_ERROR_KIND
@@ -178,26 +178,9 @@ def is_judged(status: str | None) -> bool:
 
 
 def undecide_unless_judged(table: AdapterTable) -> tuple[AdapterTable, list[str]]:
-    """Leave attempts without a patch undecided where no patch of the model was judged and some wait; returns notes.
-
-    What failed without being judged would else be the whole figure: 0 of what nobody judged. A model that failed at
-    everything has failed.
-    """
-    accepted, status = pl.col(ROW_ERROR_KIND).is_null(), pl.col(STATUS)
-    counts = {
-        "waiting": status == NOT_RUN,
-        "failed": pl.col("passed").is_not_null(),
-        "judged": ~status.is_in(_UNJUDGED).fill_null(False),
-    }
-    models = table.rows.filter(accepted).group_by("llm_name")
-    with table.reading():
-        found = models.agg(pl.len(), **{name: each.sum() for name, each in counts.items()}).sort("llm_name").collect()
-    found = found.filter(pl.col("judged") == 0, pl.col("waiting") > 0, pl.col("failed") > 0)
-    undecided = accepted & pl.col("llm_name").is_in(found["llm_name"].to_list())
-    rows = table.rows.with_columns(pl.when(~undecided).then(name).alias(name) for name in ("passed", "classification"))
-    return replace(table, rows=rows if found.height else table.rows), [
-        not_judged_note(*each) for each in found.select("llm_name", "waiting", "len", "failed").iter_rows()
-    ]
+    """Leave attempts without a patch undecided where no patch of the model was judged; returns notes."""
+    status = pl.col(STATUS)
+    return undecide_failures(table, ~status.is_in(_UNJUDGED), waiting=status == NOT_RUN)
 
 
 def status_of_failure(status: str, infra: bool, reason: str | None) -> str:

@@ -280,10 +280,25 @@ def appended_reason(line: int) -> str:
     return _APPENDED.format(line)
 
 
-def not_judged_note(model: str, waiting: int, attempts: int, failed: int) -> str:
-    """Why the attempts of a model that failed without being judged, such as empty patches, are undecided."""
-    others = f"{failed:,} that failed without being judged would be the whole figure"
-    return f"not judged: {counted_of(waiting, attempts, 'attempt')} of {model}; {others}: undecided"
+def undecide_failures(table: AdapterTable, judged: pl.Expr, waiting: pl.Expr) -> tuple[AdapterTable, list[str]]:
+    """Leave all attempts of a model undecided if none was judged and some still wait for it; returns notes.
+
+    What failed without being judged, such as an empty patch, would else be the whole figure: 0 of what nobody judged.
+    A model that failed at everything has failed.
+    """
+    accepted = pl.col(ROW_ERROR_KIND).is_null()
+    counts = pl.len(), waiting.sum().alias("waiting"), pl.col("passed").count().alias("failed")
+    with table.reading():
+        models = table.rows.filter(accepted).group_by(NAME_COLUMN).agg(*counts, judged=judged.any()).collect()
+    found = models.filter(~pl.col("judged"), pl.col("waiting") > 0, pl.col("failed") > 0).sort(NAME_COLUMN)
+    undecided = accepted & pl.col(NAME_COLUMN).is_in(found[NAME_COLUMN].to_list())
+    rows = table.rows.with_columns(pl.when(~undecided).then(name).alias(name) for name in ("passed", "classification"))
+    notes = [
+        f"not judged: {counted_of(unjudged, attempts, 'attempt')} of {model}; {failed:,} that failed without being "
+        "judged would be the whole figure: undecided"
+        for model, attempts, unjudged, failed in found.select(NAME_COLUMN, "len", "waiting", "failed").iter_rows()
+    ]
+    return replace(table, rows=rows) if notes else table, notes
 
 
 def words(text: str) -> tuple[str, ...]:

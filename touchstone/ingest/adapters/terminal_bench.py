@@ -55,7 +55,6 @@ from touchstone.ingest.adapters.table import (
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
-    number_attempts,
     settle,
     table_from_records,
     words,
@@ -159,10 +158,10 @@ def read_terminal_bench(path: Path) -> AdapterTable:
         return enumerate((row for run in runs for row in run.rows()), start=1)
 
     table = table_from_records(path, FORMAT, COLUMNS, records(), raw_values(raw))
-    table, several = _separate_agents(table)
+    table, several = separate_agents(table)
     notes = [*(note for run in runs for note in run.notes), *several, "instructions are left out"]
     if len(runs) > 1:
-        table = settle(table, words("llm_name tier oid iteration_id started_at trial_name"), _number_by_time)
+        table = number_by_time(table)
         notes.append(f"{counted(len(runs), 'run')}: the trials of a model at a task are numbered in the order of time")
     files = [file.absolute() for run in runs for file in run.files]
     figures = [each for run in runs for each in _figures(run, table)]
@@ -176,27 +175,6 @@ def _with_logs(run: _Run, logs: list[Path], start: int) -> Iterator[tuple[int, o
     for place, row in enumerate(run.rows(), start=start):
         logs += _logs_of_trial(run, row)
         yield place, row
-
-
-def _separate_agents(table: AdapterTable) -> tuple[AdapterTable, list[str]]:
-    """Make the agent the tier of a model that several agents drive; see `separate_agents`."""
-    accepted = pl.col(ROW_ERROR_KIND).is_null()
-    with table.reading():
-        agents = table.rows.filter(accepted).group_by("llm_name").agg(pl.col("agent").n_unique()).collect()
-    several = agents.filter(pl.col("agent") > 1)["llm_name"].drop_nulls().sort().to_list()
-    tier = pl.when(accepted & pl.col("llm_name").is_in(several)).then("agent").otherwise("tier").alias("tier")
-    return replace(table, rows=table.rows.with_columns(tier)), several_agents(several)
-
-
-def _number_by_time(rows: pl.DataFrame) -> pl.DataFrame:
-    """As `number_by_time`."""
-    times = pl.Series("time", [time_of(text) or _LATEST for text in rows["started_at"]])
-    accepted = pl.col(ROW_ERROR_KIND).is_null()
-    number = accepted.cum_sum().over("llm_name", "tier", "oid", order_by=["time", "trial_name"]).cast(pl.String)
-    numbered = rows.with_columns(times).with_columns(
-        pl.when(accepted).then(number).otherwise("iteration_id").alias("iteration_id")
-    )
-    return numbered.drop("time")
 
 
 def _settings(run: _Run) -> list[StatedSetting]:
@@ -470,25 +448,25 @@ def seconds_between(start: object, end: object) -> str | None:
     return str((last - first).total_seconds())
 
 
-def number_by_time(trials: Iterable[tuple[Record, object, str]]) -> None:
+def number_by_time(table: AdapterTable) -> AdapterTable:
     """Number the trials of a model at a task from 1 by their start, then by name; those without a time come last."""
-    ordered = sorted(trials, key=lambda trial: (time_of(trial[1]) or _LATEST, trial[2]))
-    number_attempts(record for record, _, _ in ordered)
+
+    def number(rows: pl.DataFrame) -> pl.DataFrame:
+        times = pl.Series("time", [time_of(text) or _LATEST for text in rows["started_at"]])
+        accepted = pl.col(ROW_ERROR_KIND).is_null()
+        place = accepted.cum_sum().over("llm_name", "tier", "oid", order_by=["time", "trial_name"]).cast(pl.String)
+        numbered = pl.when(accepted).then(place).otherwise("iteration_id").alias("iteration_id")
+        return rows.with_columns(times).select(LINE, numbered)
+
+    return settle(table, words("llm_name tier oid iteration_id started_at trial_name"), number)
 
 
-def separate_agents(records: Iterable[Record]) -> list[str]:
+def separate_agents(table: AdapterTable) -> tuple[AdapterTable, list[str]]:
     """Make the agent the tier of a model that several agents drive, whose trials are not attempts of one system."""
-    agents: dict[str | None, set[str | None]] = {}
-    accepted = [record for record in records if record.kind is None]
-    for record in accepted:
-        agents.setdefault(record.cells["llm_name"], set()).add(record.cells.get("agent"))
-    several = {model for model, names in agents.items() if len(names) > 1}
-    for record in accepted:
-        if record.cells["llm_name"] in several:
-            record.cells["tier"] = record.cells.get("agent")
-    return several_agents(sorted(filter(None, several)))
-
-
-def several_agents(models: Iterable[str]) -> list[str]:
-    """Notes on models that several agents drive."""
-    return [f"several agents drive {model}; each is a tier" for model in models]
+    accepted = pl.col(ROW_ERROR_KIND).is_null()
+    with table.reading():
+        agents = table.rows.filter(accepted).group_by("llm_name").agg(pl.col("agent").n_unique()).collect()
+    several = agents.filter(pl.col("agent") > 1)["llm_name"].drop_nulls().sort().to_list()
+    tier = pl.when(accepted & pl.col("llm_name").is_in(several)).then("agent").otherwise("tier").alias("tier")
+    notes = [f"several agents drive {model}; each is a tier" for model in several]
+    return replace(table, rows=table.rows.with_columns(tier)), notes
