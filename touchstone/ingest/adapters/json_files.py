@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_stream import Shape, skim
+from touchstone.ingest.adapters.json_stream import Shape, TooLargePartError, skim
 from touchstone.ingest.adapters.table import (
     Cells,
     RawReader,
@@ -220,8 +220,11 @@ def skim_document(path: Path, shape: Shape, members: Collection[str] = ()) -> It
     except (ValueError, RecursionError, _RepeatedKeyError) as error:
         if path.stat().st_size <= _AT_ONCE_BYTES:
             read_document(path, unique_keys=bool(members))  # says where the error is
-        repeated = isinstance(error, _RepeatedKeyError)
-        why = "an object has a key twice" if repeated else f"broken JSON ({str(error)[:200]})"
+        why = f"broken JSON ({str(error)[:200]})"
+        if isinstance(error, _RepeatedKeyError):
+            why = "an object has a key twice"
+        elif isinstance(error, TooLargePartError):
+            why = f"it has {error}, which is not read"
         raise InputFileError(f"{path}: {why}") from None
 
 

@@ -50,7 +50,7 @@ from touchstone.ingest.adapters.json_files import (
     text_of,
     unmapped_cells,
 )
-from touchstone.ingest.adapters.json_stream import Each, Keep, Members
+from touchstone.ingest.adapters.json_stream import Each, Keep, Members, Shape
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -120,6 +120,7 @@ _REPORT_LISTS = {
     "error_ids": ERROR,
 }
 _OTHER_LISTS = ("completed_ids", "submitted_ids", "incomplete_ids", "infra_failure_ids")
+_REPORT_SHAPE: Shape = dict.fromkeys((*_REPORT_LISTS, *_OTHER_LISTS, "failure_reasons"), Keep())
 # Names that other programs give to a copy of the report, without the model.
 _UNNAMED = ("report", "output.report", "results")
 # A dot before a longer number is followed by a date or another name of a run.
@@ -285,7 +286,7 @@ def _raw_ids(ids: Sequence[object]) -> RawReader:
 
 def parse_report(path: Path) -> RunReport:
     """The content of a run report."""
-    document = bounded_document(path)
+    *_, (_, document) = skim_document(path, _REPORT_SHAPE)
     if not isinstance(document, dict) or not isinstance(document.get("resolved_ids"), list):
         raise InputFileError(f"{path}: a SWE-bench run report has a list resolved_ids; this one has none")
     model, run, name_notes = _model_and_run(path)
