@@ -1,6 +1,7 @@
 """Errors shown to the user: one line that says what is wrong, where, and what to do.
 
-A local path that stands for an address in object storage is shown as the address; see `touchstone.locations`.
+A local path that stands for an address in object storage is shown as the address; see `touchstone.locations`. One that
+stands for a file in an archive is shown as that.
 """
 
 import os
@@ -11,6 +12,8 @@ from pathlib import Path
 SCHEMES = ("s3", "gs", "az")
 WORKING_COPY = "working_copy"
 VIEWS = "views"
+# The archives by the folder that each was unpacked into; see `touchstone.ingest.archives`.
+UNPACKED: dict[Path, Path] = {}
 
 _SPACE = "no space left on the disk; free some and try again"
 _READ_ONLY = "the file system is read-only; make it writable or choose another folder"
@@ -74,8 +77,15 @@ def shown(text: str) -> str:
     >>> shown(f"see {objects_root()}/outputs/s3/bucket%2Fout/working_copy/tables")
     'see s3://bucket/out/tables'
     """
+    for folder, archive in UNPACKED.items():
+        text = text.replace(str(folder), str(archive))
     root = str(objects_root())
     return _local_paths(root).sub(_as_address, text) if root in text else text
+
+
+def reason_of(error: object, path: Path) -> str:
+    """The message of an error without the path that it starts with."""
+    return str(error).removeprefix(f"{shown(str(path))}: ")
 
 
 @lru_cache(maxsize=2)

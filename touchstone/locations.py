@@ -18,7 +18,8 @@ import re
 import stat
 from pathlib import Path
 
-from touchstone.errors import SCHEMES, WORKING_COPY, TouchstoneError, objects_root, shown
+from touchstone.downloads import downloaded
+from touchstone.errors import SCHEMES, UNPACKED, WORKING_COPY, TouchstoneError, objects_root, shown
 
 # What decides which server a bucket name belongs to.
 _SITE_VARIABLES = {
@@ -64,10 +65,11 @@ def address(text: str | Path) -> str | None:
 
 
 def input_location(text: str | Path) -> Path:
-    """The local path of an input: the path itself, or where objects at an address are mirrored."""
-    found = address(text)
+    """The local path of an input: the path itself, what is on disk of a web address, or the mirror of objects."""
+    on_disk = downloaded(text)
+    found = None if on_disk else address(text)
     if found is None:
-        return Path(text)
+        return on_disk or Path(text)
     scheme, _, rest = found.partition("://")
     return objects_root() / "inputs" / _site(scheme) / rest
 
@@ -104,6 +106,11 @@ def address_of(path: Path) -> str | None:
         return None
     found = shown(text)
     return None if found == text else found
+
+
+def archive_of(path: Path) -> Path | None:
+    """The archive that a file was unpacked from; None for any other file."""
+    return next((UNPACKED[each] for each in (path, *path.parents) if each in UNPACKED), None) if UNPACKED else None
 
 
 def objects_folder() -> Path:

@@ -188,13 +188,6 @@ def test_raised_limits_read_a_refused_file_again(folder: Folder) -> None:
     assert ingested(folder).store.scan("attempts").collect().height == 3
 
 
-def test_the_file_of_another_tool_must_be_unpacked(folder: Folder) -> None:
-    result = '{"task_id": "HumanEval/0", "completion": "", "result": "passed", "passed": true}\n'
-    (folder.root / "fixes" / "x_results.jsonl.gz").write_bytes(gzip.compress(result.encode()))
-    (reason,) = ingested(folder).store.scan("sources").filter(status="unknown").collect()["reason"]
-    assert reason == "human-eval results: not read while compressed; unpack the file"
-
-
 def test_a_configuration_with_an_impossible_limit_is_refused(folder: Folder) -> None:
     with pytest.raises(TouchstoneError, match=r"input_limits\.row_mb"):
         load_config(folder.configure(input_limits={"row_mb": 0}))

@@ -89,7 +89,7 @@ def test_the_problem_key_is_a_required_column(folder: Folder) -> None:
         ("prolog.xml", '<?xml version="1.0"?>\n<!-- no tests -->\n', "the XML has no element"),
         ("page.xml", "<page/>", "not in a known format"),
         ("claude.tsv", "a\tb\n", "missing column oid (found: a, b)"),
-        ("claude.txt.gz", b"\x1f\x8b\x08", "of .gz files, those named .csv.gz and .jsonl.gz are read"),
+        ("claude.txt.gz", b"\x1f\x8b\x08", "the gzip data is cut off"),
         ("claude.xlsx", b"PK", ".xlsx files are not read; save it as CSV"),
         ("claude_fixes.csv.bak", ROW, "it looks like a fixes file, but its name does not end in .csv"),
         ("claude_fixes", ROW.replace(",", "\t"), "it looks like a fixes file, but its name does not end in .csv"),

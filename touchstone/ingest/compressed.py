@@ -13,7 +13,7 @@ from touchstone.ingest.limits import limits, require_file_size, too_much_unpacke
 from touchstone.regular_files import open_regular
 
 STILL_WRITTEN = "if the file is still being written, run again when it is complete"
-_ENDINGS = (".gz", ".zst")
+ENDINGS = (".gz", ".zst")
 CSV_SUFFIXES = (".csv", ".tsv", ".tab")
 _TABLES = (*CSV_SUFFIXES, ".jsonl", ".ndjson", ".parquet")
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -26,7 +26,7 @@ def uncompressed_name(path: Path) -> str:
     >>> uncompressed_name(Path("in/m_fixes.csv.gz")), uncompressed_name(Path("m.jsonl"))
     ('m_fixes.csv', 'm.jsonl')
     """
-    ending = next((each for each in _ENDINGS if path.name.lower().endswith(each)), "")
+    ending = next((each for each in ENDINGS if path.name.lower().endswith(each)), "")
     return path.name[: len(path.name) - len(ending)]
 
 
@@ -102,16 +102,37 @@ class _Unpacked(io.RawIOBase):
     """The decompressed bytes; counted as they come, so that a bomb is refused before it has unpacked."""
 
     def __init__(self, path: Path, file: io.BufferedReader, codec: str, packed: int) -> None:
+        self._path, self._codec = path, codec
+        self._most = limits().unpacked_bytes(packed)
+        self._start(file)
+
+    def _start(self, file: io.BufferedReader) -> None:
         import pyarrow as pa
 
-        self._path, self._file, self._codec = path, file, codec
-        self._most = limits().unpacked_bytes(packed)
-        self._read = 0
+        self._file, self._read = file, 0
         # Reads on across members and frames.
-        self._stream: Any = pa.CompressedInputStream(pa.PythonFile(file, "r"), codec)
+        self._stream: Any = pa.CompressedInputStream(pa.PythonFile(file, "r"), self._codec)
 
     def readable(self) -> bool:
         return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._read
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Unpack up to a place, from the start for one that is behind; the end is not known."""
+        if whence == io.SEEK_END:
+            raise io.UnsupportedOperation("the end of compressed data is not known")
+        place = offset + (self._read if whence == io.SEEK_CUR else 0)
+        if place < self._read:
+            self._stream.close()
+            self._start(open_regular(self._path))
+        while self._read < place and self.readinto(bytearray(min(_CHUNK, place - self._read))):
+            pass
+        return self._read
 
     def readinto(self, buffer: Any) -> int:
         try:

@@ -8,12 +8,12 @@ in `attempts` and `adapters`.
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig, first_problems_csv
-from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.errors import InputFileError, TouchstoneError, reason_of
 from touchstone.ingest.adapters import (
     AdapterTable,
     ReadOptions,
@@ -21,16 +21,17 @@ from touchstone.ingest.adapters import (
     detect_format,
     read_as,
     why_unknown,
-    why_unpack,
 )
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.folders import files_in
 from touchstone.ingest.adapters.plain import exported_table, why_not_plain
 from touchstone.ingest.adapters.swebench import PREDICTIONS_FORMAT, SUBMISSION_FORMAT
+from touchstone.ingest.adapters.table import encodable
+from touchstone.ingest.archives import is_archive, unpack
 from touchstone.ingest.attempts import fixes_columns, has_attempts, has_outcomes, require_fixes_columns
 from touchstone.ingest.compressed import CSV_SUFFIXES, damage_of, data_suffix, open_input
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header, readable
-from touchstone.ingest.input_paths import input_paths, label_of
+from touchstone.ingest.input_paths import files_below, input_paths, label_of
 from touchstone.ingest.parallel_reading import FileToRead, read_ahead
 from touchstone.ingest.problems import problem_ids
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
@@ -39,7 +40,7 @@ from touchstone.regular_files import open_regular, read_bytes
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
 _READ_SUFFIXES = (*CSV_SUFFIXES, ".json", ".jsonl", ".ndjson")
-_ARCHIVES = (".bz2", ".tar", ".xz", ".zip")
+_ARCHIVES = (".7z", ".bz2", ".rar", ".xz")
 _COMPRESSED = (".gz", ".zst")
 _SHEETS = (".ods", ".xls", ".xlsx")
 _DATABASES = (".arrow", ".avro", ".db", ".duckdb", ".feather", ".orc", ".sqlite")
@@ -82,7 +83,7 @@ class Discovery:
 def discover(config: EvaluationConfig) -> Discovery:
     """Classify every input by name and content; raises if there is nothing to evaluate."""
     found = Discovery()
-    paths = input_paths(config)
+    paths = [member for path in input_paths(config) for member in _with_members(path, config, found)]
     problems = config.problems_csv or first_problems_csv(config)
     classified = {path: _classified(path, config) for path in paths if not _same_file(path, problems)}
     tables = _read_ahead(classified, config)
@@ -112,7 +113,27 @@ def candidates(config: EvaluationConfig) -> list[Path]:
     """The inputs that may hold results, by name and the start of their content."""
     problems = config.problems_csv or first_problems_csv(config)
     files = (path for path in input_paths(config) if not _same_file(path, problems))
-    return [path for path in files if _classified(path, config).status is None]
+    return [path for path in files if _is_archive(path) or _classified(path, config).status is None]
+
+
+def _with_members(path: Path, config: EvaluationConfig, found: Discovery) -> Iterable[Path]:
+    """The files in an archive, which is refused as a whole if it cannot be unpacked; any other path as it is."""
+    if not _is_archive(path):
+        return [path]
+    label = label_of(path, config.fixes_dir)
+    try:
+        unpacked = unpack(path)
+    except InputFileError as error:
+        found.not_evaluated.append(NotEvaluated(label, "refused", str(error)))
+        return []
+    links = (f"{label}/{encodable(name)}" for name in unpacked.links)
+    found.not_evaluated.extend(NotEvaluated(link, "ignored", "a link, which is not unpacked") for link in links)
+    return files_below(unpacked.folder)
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether a file is one to unpack: a log of Inspect is a ZIP file, too."""
+    return is_archive(path) and (path.suffix.lower() != ".zip" or detect_format(path) is None)
 
 
 def files_with_problems(discovery: Discovery, config: EvaluationConfig) -> list[Path]:
@@ -130,7 +151,8 @@ def files_with_problems(discovery: Discovery, config: EvaluationConfig) -> list[
     unused = next((each.file for each in discovery.not_evaluated if each.reason == UNUSED_PROBLEMS), None)
     if unused is not None:
         raise TouchstoneError(
-            f"{unused} looks like the problems file: call it problems.csv, or set 'problems_csv' in the config"
+            f"{unused} looks like the problems file: call it problems.csv (beside an archive, not in it), or set "
+            "'problems_csv' in the config"
         )
     recording = {path: _records_outcomes(path, config) for path in native}
     return found if False in recording.values() else [*found, *(path for path in native if recording[path])]
@@ -177,7 +199,7 @@ def _add_file(
     except TouchstoneError as error:
         # An adapter says so if the file is not to blame: its attempts are in another file, or it never has any.
         status: FileStatus = error.status if isinstance(error, NotEvaluatedError) else "refused"
-        reason = str(error) if status == "refused" else str(error).removeprefix(f"{path}: ")
+        reason = str(error) if status == "refused" else reason_of(error, path)
         found.not_evaluated.append(NotEvaluated(label, status, reason, format=seen.format or NATIVE))
 
 
@@ -232,7 +254,7 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
             continue
         # The usual place of predictions is beside the logs with their verdicts.
         status: FileStatus = "ignored" if seen.format == PREDICTIONS_FORMAT else "unknown"
-        title = adapter_of(table.format).title
+        title = adapter_of(table.format, read_options(config)).title
         reason = f"its folder is read as {title} only; name the file as well, or move it to another folder"
         label = label_of(path, config.fixes_dir)
         found.not_evaluated.append(NotEvaluated(label, status, reason, format=seen.format or NATIVE))
@@ -240,7 +262,14 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
 
 def read_options(config: EvaluationConfig) -> ReadOptions:
     """The settings of the configuration for files whose content leaves it open."""
-    return ReadOptions(config.score, config.junit_pattern, columns=config.columns, problem_key=config.problem_key)
+    return ReadOptions(
+        config.score,
+        config.junit_pattern,
+        columns=config.columns,
+        problem_key=config.problem_key,
+        formats=tuple(config.formats),
+        adapters=tuple(config.adapters),
+    )
 
 
 def _options(kind: str, config: EvaluationConfig) -> ReadOptions:
@@ -273,6 +302,8 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
         return _Classified("ignored", "a hidden file")
     if path.exists() and not path.is_file():
         return _Classified("ignored", "not a regular file")
+    if _is_archive(path):
+        return _Classified("unknown", "an archive in an archive is not read; unpack the outer one")
     suffix = data_suffix(path)
     if suffix in _READ_SUFFIXES:
         seen = _status_of_output(path) if suffix in CSV_SUFFIXES else _status_of_config(path)
@@ -284,12 +315,12 @@ def _classified(path: Path, config: EvaluationConfig) -> _Classified:
     kind = detect_format(path, read_options(config))
     if kind is not None:
         return _results(kind)
-    if suffix in (*_ARCHIVES, *_SHEETS, *_DATABASES):
+    if path.suffix.lower() in _ARCHIVES:
+        return _Classified("unknown", f"{path.suffix} files are not read; pack it as .zip, .gz or .tar.gz")
+    if suffix in (*_SHEETS, *_DATABASES):
         return _Classified("unknown", f"{suffix} files are not read; save it as CSV")
     if path.suffix.lower() in _COMPRESSED:
-        return _Classified(
-            "unknown", f"of {path.suffix} files, those named .csv{path.suffix} and .jsonl{path.suffix} are read"
-        )
+        return _Classified("unknown", why_unknown(path))
     if suffix in _READ_IF_KNOWN:
         return _Classified("unknown", why_not_plain(path, read_options(config)) or why_unknown(path))
     if _looks_like_fixes(path, config):
@@ -333,7 +364,7 @@ def _status_of_config(path: Path) -> _Classified:
 def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
     """Why a file with a readable suffix holds no attempts; empty if it does."""
     if data_suffix(path) not in CSV_SUFFIXES:
-        return why_unpack(path) or why_not_plain(path, read_options(config)) or why_unknown(path)
+        return why_not_plain(path, read_options(config)) or why_unknown(path)
     try:
         columns = read_header(path, config.columns, fixes_columns(config.problem_key))
         about_files = not {"filename", "test_command"}.isdisjoint(columns)
@@ -341,7 +372,7 @@ def _why_not_fixes(path: Path, config: EvaluationConfig) -> str:
             return UNUSED_PROBLEMS
         require_fixes_columns(path, columns, config.problem_key)
     except InputFileError as error:
-        return str(error).removeprefix(f"{path}: ")
+        return reason_of(error, path)
     return ""
 
 

@@ -11,6 +11,7 @@ from touchstone.config.file import read_config_file
 from touchstone.config.places import refuse_system_folder
 from touchstone.config.tf_repair import original_config
 from touchstone.config.validation import expanded
+from touchstone.downloads import in_hub_cache
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of, input_location, is_mirror
 from touchstone.storage.files import replacing
@@ -30,7 +31,7 @@ def implied_settings(
 
     A folder `clones` beside the files has what fixes are applied to. Results go into a folder beside the files, or into
     the folder if one is given. The configuration is written there, too, to be edited and used with `--config`.
-    Results of files in object storage go into the current folder.
+    Results of files in object storage or in Hugging Face's cache go into the current folder.
     """
     if any(map(is_mirror, paths)):
         from touchstone.storage.input_mirror import fetch
@@ -39,11 +40,12 @@ def implied_settings(
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise TouchstoneError(f"{missing}: no such file or folder")
-    places = [path.resolve() for path in paths]
+    # A file stays under its own name, which that of the file it is a link to need not be.
+    places = [path.resolve() if path.is_dir() else path.parent.resolve() / path.name for path in paths]
     root = Path(os.path.commonpath([place if place.is_dir() else place.parent for place in places]))
     if any(map(is_mirror, paths)) and not is_mirror(root):
         raise TouchstoneError("the paths have no folder in common; name files of one bucket, or local ones")
-    beside = Path.cwd() if is_mirror(root) else root
+    beside = Path.cwd() if is_mirror(root) or in_hub_cache(root) else root
     output = expanded(output_dir).absolute() if output_dir is not None else beside / RESULTS_FOLDER
     settings: dict[str, object] = {
         "fixes_dir": address_of(root) or os.path.relpath(root, output),
@@ -56,12 +58,18 @@ def implied_settings(
     return output / CONFIG_NAME, settings | ({"score": score} if score else {})
 
 
-def implied_config(paths: Sequence[Path], score: str | None = None) -> EvaluationConfig:
-    """The configuration itself, for commands that write nothing."""
+def implied_config(
+    paths: Sequence[Path], score: str | None = None, given: EvaluationConfig | None = None
+) -> EvaluationConfig:
+    """The configuration itself, for commands that write nothing; with the formats and columns of a `given` one."""
     place, settings = implied_settings(paths, score=score)
     root = (place.parent / input_location(str(settings["fixes_dir"]))).resolve()
     clones = {"clones_dir": root / CLONES_FOLDER} if "clones_dir" in settings else {}
-    return EvaluationConfig.model_validate(settings | {"fixes_dir": root, "output_dir": place.parent} | clones)
+    config = EvaluationConfig.model_validate(settings | {"fixes_dir": root, "output_dir": place.parent} | clones)
+    if given is None:
+        return config
+    own = {name: getattr(given, name) for name in ("formats", "adapters", "columns", "problem_key", "junit_pattern")}
+    return config.model_copy(update=own | {"input_limits": given.input_limits, "score": score or given.score})
 
 
 def config_with_results(
@@ -76,15 +84,22 @@ def config_with_results(
     own = own if own.is_file() else original_config(paths[0], CONFIG_NAME) or own
     # The paths in a configuration are relative to it, so one in object storage is not used.
     if len(paths) == 1 and own.is_file() and not is_mirror(own) and output_dir is None and score is None:
-        return own, False
+        return _without_adapters(own), False
     place, settings = implied_settings(paths, output_dir, score)
     if place.is_file():
         known = read_config_file(place)
         if all(known.get(key) == value for key, value in settings.items()):
-            return place, False
+            return _without_adapters(place), False
     refuse_system_folder("--output-dir", place.parent)
     write_config(place, settings)
     return place, True
+
+
+def _without_adapters(place: Path) -> Path:
+    """A configuration that was found, not named: it may have come with the results, so it must not run Python."""
+    if read_config_file(place).get("adapters"):
+        raise TouchstoneError(f"{place}: names adapters, which are programs; if you trust it, use --config {place}")
+    return place
 
 
 def write_config(place: Path, settings: dict[str, object]) -> None:

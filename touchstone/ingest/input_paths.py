@@ -6,18 +6,19 @@ searched. The content of an entry is classified in `discovery`.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig
-from touchstone.errors import TouchstoneError
-from touchstone.locations import is_mirror
+from touchstone.downloads import snapshot_of
+from touchstone.errors import TouchstoneError, shown
+from touchstone.locations import archive_of, is_mirror
 from touchstone.storage.store import DAGSTER_FOLDER, OUTPUT_NAMES
 
 # A folder of logs has thousands of files; a hundred thousand are a home directory, given by mistake.
 _MAX_ENTRIES = 100_000
 # Never results, and large.
-_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
+_SKIPPED_FOLDERS = frozenset({"__MACOSX", "__pycache__", "node_modules", "site-packages"})
 
 
 def fetch_inputs(config: EvaluationConfig) -> None:
@@ -89,6 +90,8 @@ def label_of(path: Path, root: Path) -> str:
     >>> label_of(Path("in/logs/a.eval"), Path("in")), label_of(Path("elsewhere/problems.csv"), Path("in"))
     ('logs/a.eval', 'problems.csv')
     """
+    if archive_of(path) is not None:
+        path = Path(shown(str(path)))
     return path.relative_to(root).as_posix() if path.is_relative_to(root) and path != root else path.name
 
 
@@ -110,8 +113,13 @@ def files_of_source(path: Path, output: Path) -> list[Path]:
     return sorted(file for file in files if file.is_file())
 
 
+def files_below(folder: Path) -> Iterable[Path]:
+    """Everything in a folder, or the folder itself if it is one source."""
+    return _entries(folder, set()) if _format_of(folder) is None else [folder]
+
+
 def _entries(folder: Path, skipped: set[Path]) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
+    for path in sorted((snapshot_of(folder) or folder).iterdir()):
         if _is_searched(path, skipped):
             yield from _entries(path, skipped)
         else:

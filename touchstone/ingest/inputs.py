@@ -10,14 +10,21 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig, find_problems_csv, first_problems_csv, require_baseline_model
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.adapters import AdapterTable
 from touchstone.ingest.discovery import Discovery, candidates, discover, files_with_problems
 from touchstone.ingest.input_paths import files_of_source, input_files, label_of
 from touchstone.ingest.limits import use_limits
 from touchstone.ingest.rulings import RulingsFile, read_rulings
 from touchstone.ingest.sources import ContentHashes
 from touchstone.ingest.unchanged import ChangedWhileReadError, mark_of
+from touchstone.locations import archive_of
 from touchstone.progress import report_step
 from touchstone.storage.store import digest
+
+
+def _files_of(path: Path, table: AdapterTable | None) -> tuple[Path, ...]:
+    files = (table.files if table is not None else ()) or (path,)
+    return tuple(dict.fromkeys(archive_of(file) or file for file in files))
 
 
 class Inputs:
@@ -41,8 +48,9 @@ class Inputs:
         before = {file: mark_of(file) for file in input_files(self.config)}
         started = time.time_ns()
         found = discover(self.config)
-        for path, table in found.adapter_tables.items():
-            for file in table.files or (path,):
+        unpacked = (path for path in found.paths if archive_of(path) is not None)
+        for path in dict.fromkeys((*found.adapter_tables, *unpacked)):
+            for file in _files_of(path, found.adapter_tables.get(path)):
                 # These rows are read now and used later. Keeping their hash with them makes sure that bytes written in
                 # between are never taken for those of the old rows.
                 try:
@@ -93,15 +101,14 @@ class Inputs:
         return label_of(path, self.config.fixes_dir)
 
     def files_of(self, path: Path) -> tuple[Path, ...]:
-        """The files that were read for a source: the file itself, or those of a folder and those beside it."""
-        table = self.discovery.adapter_tables.get(path)
-        return (table.files if table is not None else ()) or (path,)
+        """The files that were read for a source: the file or its archive, or those of a folder and those beside it."""
+        return _files_of(path, self.discovery.adapter_tables.get(path))
 
     def source_hash(self, path: Path) -> str:
         """SHA-256 of a source: of the file, or of the hashes of all files that were read for it."""
         files = self.files_of(path)
-        if files == (path,):
-            return self.file_hash(path)
+        if files in ((path,), (archive_of(path),)):
+            return self.file_hash(files[0])
         return digest([(self.label(file), self.file_hash(file)) for file in files])
 
     def file_hash(self, path: Path) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.config import EvaluationConfig
-from touchstone.errors import InputFileError
+from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters import AdapterTable, adapter_of
 from touchstone.ingest.attempts import file_notes, open_fixes, read_attempts
 from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
-from touchstone.ingest.discovery import Discovery, NotEvaluated
+from touchstone.ingest.discovery import Discovery, NotEvaluated, read_options
 from touchstone.ingest.problems import derived_problems
 from touchstone.ingest.quarantine import rows_without_model
 from touchstone.ingest.sources import NATIVE, Source
@@ -66,7 +66,7 @@ def _readable(
         found = _recognized(name, sources, discovery, config)
         return found if scratch is None else _without_refused(found, sources, discovery, config, scratch)
     except InputFileError as error:
-        reason = str(error).removeprefix(f"{sources[0].path}: ")
+        reason = reason_of(error, sources[0].path)
         return RecognizedSource(name, "", (), 0, 0, 0, unreadable=reason)
 
 
@@ -78,7 +78,7 @@ def _recognized(name: str, sources: list[Source], discovery: Discovery, config: 
     table = discovery.adapter_tables[first.path]
     with table.reading():
         problems, attempts, most = _counts(table.rows.filter(pl.col(ROW_ERROR).is_null()), _given(table))
-    title = adapter_of(first.format).title
+    title = adapter_of(first.format, read_options(config)).title
     return RecognizedSource(name, title, models, problems, attempts, most, (*table.notes, *file_notes(table)))
 
 

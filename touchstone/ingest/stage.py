@@ -257,7 +257,7 @@ class IngestStage:
             self.store.remove("quarantine", model)
         made_from = {model: batch[model].fingerprint for model in rows}
         sources = [
-            evaluated_row(source, batch[model].contents[source.name], count, count, notes[model])
+            evaluated_row(source, str(batch[model].hashes[source.path]), count, count, notes[model])
             for model, count in rows.items()
             for source in batch[model].sources
         ]
@@ -357,7 +357,7 @@ class IngestStage:
         """The flags of a file's transcripts, read once for all of its models."""
         if path not in self._transcripts and self._transcript_rules:
             table = self.inputs.discovery.adapter_tables[path]
-            self._transcripts[path] = read_transcript_flags(table, self._transcript_rules)
+            self._transcripts[path] = read_transcript_flags(table, self._transcript_rules, read_options(self.config))
         return self._transcripts.get(path, ({}, None))
 
     @property

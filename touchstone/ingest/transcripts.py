@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from touchstone.config.audit import AuditRule
-from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import AdapterTable, adapter_of
+from touchstone.errors import InputFileError, reason_of
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, adapter_of
 from touchstone.ingest.adapters.steps import Step
 from touchstone.ingest.adapters.table import RefusedRecordError, encodable
 from touchstone.ingest.csv_rows import LINE
@@ -32,9 +32,11 @@ _GIT = re.compile(r"^run: .*\bgit\b")
 _CREATED = re.compile(r"^create: (\S+)|^run: .*?(?:[^<>&2]>|\btee)\s*([\w./-]+)")
 
 
-def read_transcript_flags(table: AdapterTable, rules: Sequence[AuditRule]) -> tuple[dict[int, str], str | None]:
+def read_transcript_flags(
+    table: AdapterTable, rules: Sequence[AuditRule], options: ReadOptions | None = None
+) -> tuple[dict[int, str], str | None]:
     """The flags of every transcript in a file, as JSON by the line of its record, and why some could not be read."""
-    transcripts = adapter_of(table.format).transcripts
+    transcripts = adapter_of(table.format, options).transcripts
     if transcripts is None:
         return {}, None
     with table.reading():
@@ -45,7 +47,7 @@ def read_transcript_flags(table: AdapterTable, rules: Sequence[AuditRule]) -> tu
             if line in oids:
                 flags[line] = json.dumps(transcript_flags(steps, rules, oids[line] or ""))
     except (InputFileError, RefusedRecordError, RecursionError, OSError) as error:
-        said = str(getattr(error, "reason", error)).removeprefix(f"{table.path}: ")
+        said = reason_of(getattr(error, "reason", error), table.path)
         return flags, f"transcripts were not audited to the end: {encodable(said)}"
     return flags, None
 

@@ -195,7 +195,7 @@ def test_documents_that_are_too_large(tmp_path: Path) -> None:
     path = SAMPLES["swebench-submission"].copy(tmp_path)
     with path.open("r+b") as file:
         file.truncate(folders_module.MAX_DOCUMENT_BYTES + 1)
-    with pytest.raises(InputFileError, match=r"has 134,217,729 bytes; at most 134,217,728 are read"):
+    with pytest.raises(InputFileError, match=r"has more than 134,217,728 bytes, the most that are read"):
         read_adapted(path)
 
 

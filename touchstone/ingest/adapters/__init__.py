@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from touchstone.errors import InputFileError
+from touchstone.errors import InputFileError, TouchstoneError, reason_of
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import read_document
 from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError
@@ -24,11 +24,12 @@ __all__ = [
     "ReadOptions",
     "adapter_of",
     "adapters",
+    "configured_adapters",
     "detect_format",
     "read_adapted",
     "read_as",
+    "why_not",
     "why_unknown",
-    "why_unpack",
 ]
 
 # The first that recognizes a file reads it, so formats with more particular marks come first. Each is imported when its
@@ -47,6 +48,7 @@ _IN_ORDER = (
     ("livecodebench", "TESTS", {"json"}),
     ("cruxeval", "ADAPTER", {"json"}),
     ("unread", "BIGCODE", {"json"}),
+    ("swebench_pro", "ADAPTER", {"json"}),
     ("swebench", "REPORT", {"json"}),
     ("swebench_logs", "ADAPTER", {"json", "folder"}),
     ("swebench", "SUBMISSION", {"json"}),
@@ -68,18 +70,38 @@ _IN_ORDER = (
 )
 # What may stand before the first element of XML.
 _PROLOG = re.compile(r"<\?.*?\?>|<!--.*?-->", re.DOTALL)
-NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
+NOT_KNOWN = "not in a known format; `touchstone inspect-files --why` says what each of them has"
 
 
-def adapters() -> Iterator[Adapter]:
-    """Every adapter, in the order in which they are asked."""
-    return (_load(module, name) for module, name, _ in _IN_ORDER)
+def adapters(options: ReadOptions | None = None) -> Iterator[Adapter]:
+    """Every adapter, in the order in which they are asked: the user's own first."""
+    yield from configured_adapters(options)
+    yield from (_load(module, name) for module, name, _ in _IN_ORDER)
+
+
+def adapter_of(format_name: str, options: ReadOptions | None = None) -> Adapter:
+    """The adapter for a format."""
+    own = (adapter for adapter in configured_adapters(options) if adapter.format == format_name)
+    return next(own, None) or _built_in()[format_name]
 
 
 @cache
-def adapter_of(format_name: str) -> Adapter:
-    """The adapter for a format."""
-    return next(adapter for adapter in adapters() if adapter.format == format_name)
+def _built_in() -> dict[str, Adapter]:
+    return {adapter.format: adapter for adapter in adapters()}
+
+
+def configured_adapters(options: ReadOptions | None) -> list[Adapter]:
+    """The adapters of a configuration; an error if one has the name of another."""
+    if options is None or not (options.adapters or options.formats):
+        return []
+    from touchstone.ingest.adapters.own import own_adapters
+
+    found = own_adapters(options)
+    names = [*_built_in(), *(adapter.format for adapter in found)]
+    twice = next((adapter.format for adapter in found if names.count(adapter.format) > 1), None)
+    if twice is not None:
+        raise TouchstoneError(f"the format '{twice}' of the configuration is there already; give it another name")
+    return found
 
 
 @cache
@@ -92,13 +114,30 @@ def _load(module: str, name: str) -> Adapter:
 def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
     """The format of a file or folder, detected from its content; None for a native CSV and anything else."""
     head = Head(path, options)
-    asked = (each for each in _may_recognize(head) if each.reads_compressed or not head.is_compressed)
-    return next((adapter.format for adapter in asked if adapter.recognizes(head)), None)
+    return next((adapter.format for adapter in _may_recognize(head) if adapter.recognizes(head)), None)
 
 
 def _may_recognize(head: Head) -> Iterator[Adapter]:
     kind = "folder" if head.is_folder else "json" if head.text[:1] in ("{", "[") else "other"
-    return (_load(module, name) for module, name, kinds in _IN_ORDER if kind in kinds)
+    yield from configured_adapters(head.options)
+    yield from (_load(module, name) for module, name, kinds in _IN_ORDER if kind in kinds)
+
+
+def why_not(path: Path, options: ReadOptions | None = None) -> list[tuple[Adapter, str]]:
+    """What each adapter says about a file: that it reads it, or which of its marks the file lacks."""
+    from touchstone.ingest.adapters.marks import lacking
+
+    head, found = Head(path, options), detect_format(path, options)
+    said = []
+    for adapter in adapters(options):
+        if adapter.format == found:
+            reason = "recognizes the file"
+        elif found is not None and adapter.recognizes(head):
+            reason = "would recognize it, but is asked later"
+        else:
+            reason = lacking(adapter, head)
+        said.append((adapter, reason))
+    return said
 
 
 def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -111,7 +150,7 @@ def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable
 
 def read_as(name: str, path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a results file or folder in a format that was detected."""
-    adapter = adapter_of(name)
+    adapter = adapter_of(name, options)
     if not adapter.reads_utf_16 and is_utf_16(Head(path).data):
         raise InputFileError(f"{path}: {UTF_16}")
     try:
@@ -121,25 +160,18 @@ def read_as(name: str, path: Path, options: ReadOptions | None = None) -> Adapte
         raise InputFileError(f"{path}: {refusal.reason}") from None
 
 
-def why_unpack(path: Path) -> str:
-    """As what a compressed file could be read if it were unpacked; empty if as nothing, or if it is not compressed."""
-    head = Head(path)
-    found = next((each for each in _may_recognize(head) if each.recognizes(head)), None) if head.is_compressed else None
-    return f"{found.title}: not read while compressed; unpack the file" if found else ""
-
-
 def why_unknown(path: Path) -> str:
     """Why no adapter recognizes a file: it cannot be read, is empty or broken, or has another format."""
     head = Head(path)
     if head.text.startswith("<") and not _PROLOG.sub("", head.text).strip():
         return "the XML has no element"
-    if is_utf_16(head.data) and not head.is_compressed:
+    if is_utf_16(head.data):
         return UTF_16
     try:
         if head.text[:1] in ("{", "[", ""):
             read_document(path)
     except InputFileError as error:
-        reason = str(error).removeprefix(f"{path}: ")
+        reason = reason_of(error, path)
         # The first line may be a record of a file with one record a line.
         return reason if head.first_line is None else NOT_KNOWN
     return NOT_KNOWN

@@ -16,10 +16,11 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
+from touchstone.config.formats import AdapterSource, JsonFormat
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.steps import Step
 from touchstone.ingest.adapters.table import AdapterTable
-from touchstone.ingest.compressed import is_compressed, open_input
+from touchstone.ingest.compressed import open_input, uncompressed_name
 from touchstone.vocabulary import FileStatus
 
 LIST = "[]"
@@ -39,7 +40,8 @@ class ReadOptions:
 
     `score` names one of several scores. `junit_pattern` says which parts of a path are the model, the tier and the
     attempt. `problems` are the ids of all problems, for files that do not list failures. `columns` maps the column
-    names of plain tables to ours, and `problem_key` is the column of the problem.
+    names of plain tables to ours, and `problem_key` is the column of the problem. `formats` and `adapters` are the
+    user's own.
     """
 
     score: str | None = None
@@ -47,13 +49,17 @@ class ReadOptions:
     problems: frozenset[str] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     problem_key: str = "oid"
+    formats: tuple[JsonFormat, ...] = ()
+    adapters: tuple[AdapterSource, ...] = ()
 
 
 class Head:
-    """The first 64 KiB of a file (1 MiB of JSON), or the entries of a folder. Empty if it cannot be read."""
+    """The first 64 KiB of a file (1 MiB of JSON), unpacked, or the entries of a folder. Empty if it cannot be read."""
 
     def __init__(self, path: Path, options: ReadOptions | None = None) -> None:
         self.path = path
+        # Without the ending of a compression.
+        self.name = uncompressed_name(path)
         self.options = options or ReadOptions()
         self.is_folder = path.is_dir()
 
@@ -80,11 +86,6 @@ class Head:
                 return start + file.read(_JSON_BYTES - len(start)) if is_json else start
         except (OSError, InputFileError):
             return b""
-
-    @cached_property
-    def is_compressed(self) -> bool:
-        """Whether the file is compressed; its data and text are those that it unpacks to."""
-        return not self.is_folder and is_compressed(self.path)
 
     @cached_property
     def text(self) -> str:
@@ -173,12 +174,12 @@ class Adapter:
     title: str
     recognizes: Callable[[Head], bool]
     read: Callable[[Path, ReadOptions], AdapterTable]
-    # Others look for files beside theirs, or take names from theirs.
-    reads_compressed: bool = False
     # What the model did, for the audit: the steps of each record that has a transcript, by the line of the record.
     transcripts: Callable[[AdapterTable], Iterator[tuple[int, Iterable[Step]]]] | None = None
     # As XML can be.
     reads_utf_16: bool = False
+    # What every such file has, for people who wonder why theirs was not recognized; see `marks`.
+    marks: str = ""
 
 
 def not_evaluated(

@@ -34,6 +34,7 @@ from touchstone.ingest.adapters.table import (
     words,
 )
 from touchstone.ingest.adapters.tool_figures import Counts, counts_of_table, estimate, mean
+from touchstone.ingest.compressed import uncompressed_name
 
 FORMAT = "cruxeval"
 COLUMNS = words("oid iteration_id llm_name suite cluster passed classification prediction temperature")
@@ -108,9 +109,10 @@ def _members(path: Path, key: str, document: dict[str, object] | None = None) ->
 
 
 def _from_name(path: Path) -> tuple[NamedModel, str | None, str | None]:
-    found = _NAME.fullmatch(path.name)
+    name = uncompressed_name(path)
+    found = _NAME.fullmatch(name)
     if found is None:
-        return model_of_name(path, path.name.removesuffix(".json").removeprefix("scored_")), None, None
+        return model_of_name(path, name.removesuffix(".json").removeprefix("scored_")), None, None
     return model_of_name(path, found["model"]), found["mode"], found["temperature"]
 
 

@@ -40,6 +40,7 @@ from touchstone.ingest.adapters.table import (
     words,
 )
 from touchstone.ingest.adapters.tool_figures import counts_of_table, pass_at_k_figures
+from touchstone.ingest.compressed import uncompressed_name
 from touchstone.ingest.csv_rows import LINE
 
 FORMAT = "evalplus"
@@ -110,7 +111,7 @@ def model_and_settings(path: Path) -> tuple[NamedModel, Cells]:
     >>> model.name, settings
     ('acme/fixer-7b', {'backend': 'openai', 'temperature': '0.8'})
     """
-    named = model_of_name(path, _ENDING.sub("", path.name).removesuffix(".jsonl"))
+    named = model_of_name(path, _ENDING.sub("", uncompressed_name(path)).removesuffix(".jsonl"))
     found = _SETTINGS.search(named.name)
     model = named.name.replace("--", "/")
     settings: Cells = {}

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_files import object_of, read_document
+from touchstone.errors import InputFileError, reason_of
+from touchstone.ingest.adapters.json_files import object_of, parse_document, read_text
 from touchstone.ingest.adapters.table import RawReader, RefusedRecordError
-from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
+from touchstone.ingest.compressed import ENDINGS, open_input
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 from touchstone.regular_files import open_regular
 
 # A run of 2,000 problems with 50 attempts each; a larger folder is not a run of one harness.
@@ -63,6 +64,12 @@ def is_file(path: Path | os.DirEntry[str]) -> bool:
         return False
 
 
+def beside(path: Path, name: str) -> Path:
+    """The file of this name in the folder of another, or its compressed form if only that is there."""
+    forms = [path.with_name(name + ending) for ending in ("", *ENDINGS)]
+    return next((form for form in forms if is_file(form)), forms[0])
+
+
 def is_folder(path: Path | os.DirEntry[str]) -> bool:
     """Whether this is a folder; see `is_file`."""
     try:
@@ -73,11 +80,7 @@ def is_folder(path: Path | os.DirEntry[str]) -> bool:
 
 def bounded_document(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> object:
     """The value of a JSON file that is not too large to be held in memory."""
-    with readable(path):
-        size = path.stat().st_size
-    if size > max_bytes:
-        raise InputFileError(f"{path}: has {size:,} bytes; at most {max_bytes:,} are read")
-    return read_document(path)
+    return parse_document(path, read_text(path, max_bytes))
 
 
 def object_in(path: Path, what: str) -> dict[str, object]:
@@ -85,7 +88,7 @@ def object_in(path: Path, what: str) -> dict[str, object]:
     try:
         document = bounded_document(path)
     except InputFileError as error:
-        reason = str(error).removeprefix(f"{path}: ")
+        reason = reason_of(error, path)
         raise RefusedRecordError("ragged", f"{path.parent.name}/{path.name}: {reason}") from None
     return object_of(document, what)
 
@@ -119,7 +122,7 @@ def raw_from_files(files: Mapping[int, Path]) -> RawReader:
 
 def _start(path: Path) -> str:
     try:
-        with open_regular(path) as file:
+        with open_input(path) as file:
             return file.read(4 * MAX_RAW_LENGTH).decode("utf-8", errors="replace")
-    except OSError:
+    except (OSError, InputFileError):
         return ""

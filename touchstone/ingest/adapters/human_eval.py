@@ -19,6 +19,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.ingest.adapters.adapter import Adapter, Head, NotEvaluatedError, not_evaluated
+from touchstone.ingest.adapters.folders import beside, is_file
 from touchstone.ingest.adapters.json_files import Carried, identifier_of, line_records, raw_lines, text_of
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -31,6 +32,7 @@ from touchstone.ingest.adapters.table import (
     words,
 )
 from touchstone.ingest.adapters.tool_figures import counts_of_table, pass_at_k_figures
+from touchstone.ingest.compressed import uncompressed_name
 
 FORMAT = "human-eval"
 REQUIRED = ("task_id", "passed")
@@ -62,7 +64,7 @@ def model_of_results(path: Path) -> NamedModel:
     >>> model_of_results(Path("gpt-4.1.jsonl_results.jsonl")).name
     'gpt-4.1'
     """
-    return model_of_name(path, _ENDING.sub("", path.name))
+    return model_of_name(path, _ENDING.sub("", uncompressed_name(path)))
 
 
 def suite_of_task(task_id: str) -> str | None:
@@ -84,8 +86,9 @@ def _recognizes_samples(head: Head) -> bool:
 
 
 def _refuse_samples(path: Path) -> AdapterTable:
-    results = (path.with_name(f"{path.name}_results.jsonl"), path.with_name(f"{path.stem}_eval_results.json"))
-    found = next((each.name for each in results if each.is_file()), None)
+    name = uncompressed_name(path)
+    names = (f"{path.name}_results.jsonl", f"{name}_results.jsonl", f"{Path(name).stem}_eval_results.json")
+    found = next((file.name for each in names if is_file(file := beside(path, each))), None)
     if found is not None:
         raise NotEvaluatedError(f"{path}: samples without verdicts; {found} has their verdicts", "ignored")
     what = "samples without verdicts; `touchstone import human-eval` writes a folder in which they are run"

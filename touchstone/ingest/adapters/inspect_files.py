@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
-from touchstone.errors import InputFileError
+from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters.json_files import DECODER, parse_line
 from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, Shape, skim
 from touchstone.ingest.adapters.table import RefusedRecordError
 from touchstone.ingest.adapters.zip_archive import DamagedMemberError, ZipArchive
+from touchstone.ingest.compressed import open_input
 from touchstone.ingest.csv_rows import readable
 from touchstone.progress import report_step
-from touchstone.regular_files import open_regular
 
 START, HEADER, SUMMARIES = "_journal/start.json", "header.json", "summaries.json"
 ARCHIVE_MARK = b"PK\x03\x04"
@@ -77,7 +77,7 @@ def open_log(path: Path, *, keep_text: bool = False, keep_chat: bool = False) ->
 
     `keep_text` asks for the text of samples, `keep_chat` for their messages.
     """
-    with readable(path), open_regular(path) as file:
+    with readable(path), open_input(path) as file:
         start = file.read(_CHUNK)
         file.seek(0)
         if not start.strip():
@@ -200,7 +200,7 @@ class _ArchiveLog:
         try:
             text, retries = self._text(member, _CHAT_SHAPE if self._keep_chat else _SAMPLE_SHAPE)
         except DamagedMemberError as error:
-            return RawSample(b"", RefusedRecordError("ragged", str(error).removeprefix(f"{self._path}: ")))
+            return RawSample(b"", RefusedRecordError("ragged", reason_of(error, self._path)))
         except BrokenJsonError as error:
             return RawSample(b"", RefusedRecordError("ragged", f"broken JSON in {member!r} ({error})"))
         self._read_in_full += 1

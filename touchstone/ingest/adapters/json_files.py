@@ -124,7 +124,7 @@ def identifier_of(record: Mapping[str, object], name: str) -> str:
     """The text of a required key."""
     value = record.get(name)
     if value is not None and not isinstance(value, str):
-        raise RefusedRecordError("bad_id", f"the {name} is {_described(value)} where text belongs")
+        raise RefusedRecordError("bad_id", f"the {name} is {described(value)} where text belongs")
     text = text_of(value)
     if text is None or not text.strip():
         raise RefusedRecordError("bad_id", f"the {name} is missing")
@@ -134,7 +134,7 @@ def identifier_of(record: Mapping[str, object], name: str) -> str:
 def object_of(value: object, name: str) -> dict[str, object]:
     """A value that must be an object."""
     if not isinstance(value, dict):
-        raise RefusedRecordError("ragged", f"the {name} is {_described(value)} where an object belongs")
+        raise RefusedRecordError("ragged", f"the {name} is {described(value)} where an object belongs")
     return value
 
 
@@ -144,17 +144,21 @@ def section_of(record: Mapping[str, object], name: str) -> dict[str, object] | N
     return None if value is None else object_of(value, name)
 
 
-def _described(value: object) -> str:
+def described(value: object) -> str:
+    """What kind of JSON value this is, for a message."""
     if isinstance(value, Number):
         return "a number"
     words = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
     return words.get(type(value), "null")
 
 
-def read_text(path: Path) -> str:
-    """The text of a file that is not empty."""
+def read_text(path: Path, max_bytes: int | None = None) -> str:
+    """The text of a file that is not empty and has at most this many bytes."""
     with readable(path), open_input(path) as file:
-        text = decoded(path, file.read())
+        data = file.read(None if max_bytes is None else max_bytes + 1)
+    if max_bytes is not None and len(data) > max_bytes:
+        raise InputFileError(f"{path}: has more than {max_bytes:,} bytes, the most that are read")
+    text = decoded(path, data)
     if not text.strip():
         raise InputFileError(f"{path}: the file is empty")
     return text
@@ -218,7 +222,9 @@ def skim_document(path: Path, shape: Shape, members: Collection[str] = ()) -> It
                 else:
                     yield name, part
     except (ValueError, RecursionError, _RepeatedKeyError) as error:
-        if path.stat().st_size <= _AT_ONCE_BYTES:
+        with readable(path), open_input(path) as file:
+            is_small = len(file.read(_AT_ONCE_BYTES + 1)) <= _AT_ONCE_BYTES
+        if is_small:
             read_document(path, unique_keys=bool(members))  # says where the error is
         why = f"broken JSON ({str(error)[:200]})"
         if isinstance(error, _RepeatedKeyError):

@@ -32,6 +32,7 @@ from xml.parsers import expat
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, ReportedFigure, table_from_records, words
+from touchstone.ingest.compressed import open_input, uncompressed_name
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
 from touchstone.names import name_of_key
 from touchstone.text import counted
@@ -87,6 +88,7 @@ def place_of(path: Path, pattern: str | None) -> Place:
     >>> place_of(Path("runs/gpt-4o/hard/02.xml"), "{model}/{tier}/{attempt}.xml")
     Place(model='gpt-4o', tier='hard', attempt='2', notes=())
     """
+    path = path.with_name(uncompressed_name(path))
     if pattern is None:
         note = f"the model is the file's name and the attempt is {_FIRST_ATTEMPT}; set junit_pattern to say otherwise"
         return Place(name_of_key(path.stem), notes=(note,))
@@ -344,7 +346,7 @@ def _not_collected(case: Case) -> bool:
 
 def _raw(path: Path, numbers: set[int]) -> dict[int, str]:
     starts = {case.number: case.start for case in _parse(path).cases if case.number in numbers}
-    with readable(path), path.open("rb") as file:
+    with readable(path), open_input(path) as file:
         raw = {}
         for number, start in starts.items():
             file.seek(start)
@@ -359,10 +361,10 @@ def _parse(path: Path) -> "_Document":
     parser.StartDoctypeDeclHandler = document.refuse_doctype
     parser.StartElementHandler, parser.EndElementHandler = document.start, document.end
     try:
-        with readable(path), path.open("rb") as file:
-            if (size := path.stat().st_size) > _MAX_BYTES:
-                raise InputFileError(f"{path}: {size:,} bytes are too many (at most {_MAX_BYTES:,})")
+        with readable(path), open_input(path) as file:
             while chunk := file.read(_CHUNK):
+                if file.tell() > _MAX_BYTES:
+                    raise InputFileError(f"{path}: has more than {_MAX_BYTES:,} bytes, the most that are read")
                 parser.Parse(chunk, False)
             parser.Parse(b"", True)
     except expat.ExpatError as error:
@@ -446,7 +448,8 @@ class _Document:
 
     def _result(self, outcome: Outcome, attributes: dict[str, str]) -> None:
         """A failure or an error of the open test case, or of the suite around it."""
-        case = self._case or self._add("/".join(filter(None, self._suite_names)) or self._path.stem, {})
+        name = "/".join(filter(None, self._suite_names)) or Path(uncompressed_name(self._path)).stem
+        case = self._case or self._add(name, {})
         message = attributes.get("message") or attributes.get("type") or outcome
         if not case.todo and _WORST_FIRST.index(outcome) < _WORST_FIRST.index(case.outcome):
             case.outcome = outcome

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, NotEvaluatedError, not_evaluated
+from touchstone.ingest.adapters.folders import beside
 from touchstone.ingest.adapters.json_files import (
     DECODER,
     Carried,
@@ -48,6 +49,7 @@ from touchstone.ingest.adapters.table import (
     words,
 )
 from touchstone.ingest.adapters.tool_figures import counts_of_table, pass_at_k_figures
+from touchstone.ingest.compressed import uncompressed_name
 
 FORMAT = "livecodebench"
 COLUMNS = words(
@@ -87,9 +89,10 @@ def file_name(path: Path) -> FileName:
     >>> name.model.name, name.scenario, name.temperature
     ('GPT-4o', 'codegeneration', '0.2')
     """
-    found = _NAME.fullmatch(path.name)
+    name = uncompressed_name(path)
+    found = _NAME.fullmatch(name)
     if found is None:
-        stem = re.sub(r"(?:_eval(?:_all)?)?\.json$", "", path.name)
+        stem = re.sub(r"(?:_eval(?:_all)?)?\.json$", "", name)
         return FileName(model_of_name(path, stem), None, None)
     return FileName(model_of_name(path, found["before"]), found["scenario"], found["temperature"])
 
@@ -135,7 +138,7 @@ def _metadata(value: object) -> dict[str, object] | None:
 
 def _recognizes(head: Head) -> bool:
     # Long outputs may leave no room for `graded_list` in the start of the file.
-    graded = (LIST, "graded_list") in head.key_paths or head.path.name.endswith("_eval_all.json")
+    graded = (LIST, "graded_list") in head.key_paths or head.name.endswith("_eval_all.json")
     return (LIST, "question_id") in head.key_paths and graded
 
 
@@ -238,7 +241,7 @@ def _attempt_cells(question: Mapping[str, object], place: int, passed: object, a
 
 def read_eval(path: Path) -> AdapterTable:
     """Read the test results of one file into rows of text cells."""
-    named = path.with_name(path.name.removesuffix(".json") + "_all.json")
+    named = beside(path, uncompressed_name(path).removesuffix(".json") + "_all.json")
     if named.is_file():
         raise NotEvaluatedError(f"{path}: the same results are in {named.name}, which names the questions", "ignored")
     metrics, results, metadata = _parts(path)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions, not_evaluated
+from touchstone.ingest.adapters.folders import beside, bounded_document
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
     Number,
@@ -29,7 +30,6 @@ from touchstone.ingest.adapters.json_files import (
     list_of,
     number_of,
     raw_lines,
-    read_document,
     stated_settings,
     text_of,
 )
@@ -43,6 +43,7 @@ from touchstone.ingest.adapters.table import (
     words,
 )
 from touchstone.ingest.adapters.tool_figures import mean
+from touchstone.ingest.compressed import uncompressed_name
 
 # lm-eval aggregates these over the whole corpus if the task does not say otherwise.
 _NOT_MEANS = {"f1", "mcc", "bleu", "chrf", "ter", "perplexity", "brier_score"}
@@ -90,18 +91,18 @@ class Run:
 def run_of(samples: Path, time: str | None) -> Run:
     """The run that a samples file belongs to; without a usable results file, the model is the folder's name."""
     folder = samples.absolute().parent.name
-    beside = samples.parent / f"results_{time}.json"
-    if time is None or not beside.is_file():
+    file = beside(samples, f"results_{time}.json")
+    if time is None or not file.is_file():
         return Run(folder, notes=(f"no results file of the same time: the model is the folder's name, {folder}",))
     try:
-        results = _read_results(beside)
+        results = _read_results(file)
     except InputFileError as error:
         return Run(folder, notes=(f"the model is the folder's name, {folder}: {error}",))
     name = text_of(results.get("model_name")) or _from_arguments(results)
     if name is None or not name.strip():
-        note = f"{beside.name} names no model: it is the folder's name, {folder}"
-        return Run(folder, results, (beside,), (note,))
-    return Run(name, results, (beside,))
+        note = f"{file.name} names no model: it is the folder's name, {folder}"
+        return Run(folder, results, (file,), (note,))
+    return Run(name, results, (file,))
 
 
 def figures_of(run: Run, task: str, rows: Sequence[Values]) -> list[ReportedFigure]:
@@ -155,10 +156,7 @@ def _from_arguments(results: Mapping[str, object]) -> str | None:
 
 
 def _read_results(path: Path) -> dict[str, object]:
-    size = path.stat().st_size
-    if size > _MAX_BYTES:
-        raise InputFileError(f"{path}: {size:,} bytes are too many for a results file (at most {_MAX_BYTES:,})")
-    value = read_document(path)
+    value = bounded_document(path, _MAX_BYTES)
     if not isinstance(value, dict):
         raise InputFileError(f"{path}: not an object")
     return value
@@ -168,7 +166,7 @@ def _recognizes_results(head: Head) -> bool:
     if ("results", LIST) in head.key_paths or not head.has_keys("results"):
         return False
     return head.has_keys("configs", "versions") or (
-        head.path.name.startswith("results_") and (head.has_keys("configs") or head.has_keys("group_subtasks"))
+        head.name.startswith("results_") and (head.has_keys("configs") or head.has_keys("group_subtasks"))
     )
 
 
@@ -224,7 +222,7 @@ def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable
 
 
 def _recognizes(head: Head) -> bool:
-    named = head.path.name.startswith("samples_") or head.has_keys("resps") or head.has_keys("filtered_resps")
+    named = head.name.startswith("samples_") or head.has_keys("resps") or head.has_keys("filtered_resps")
     return named and head.has_keys("doc_id", "doc")
 
 
@@ -233,16 +231,17 @@ ADAPTER = Adapter(FORMAT, "lm-eval samples", _recognizes, read_lm_eval)
 
 def _task_and_time(path: Path) -> tuple[str, str | None]:
     """The task and the time in the file's name; without the usual form, the task is the whole name."""
-    match = _NAME.fullmatch(path.stem)
-    return (match[1], match[2]) if match else (path.stem, None)
+    stem = Path(uncompressed_name(path)).stem
+    match = _NAME.fullmatch(stem)
+    return (match[1], match[2]) if match else (stem, None)
 
 
 def _attempt(path: Path, task: str, time: str | None) -> str:
     """The place of this file among those of its task in the folder, in order of time, from 1."""
     if time is None:
         return "1"
-    beside = (_task_and_time(each) for each in path.parent.glob("samples_*.jsonl"))
-    times = sorted({other for name, other in beside if name == task and other is not None} | {time})
+    others = (_task_and_time(each) for each in path.parent.glob("samples_*.jsonl*"))
+    times = sorted({other for name, other in others if name == task and other is not None} | {time})
     return str(times.index(time) + 1)
 
 

@@ -26,7 +26,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
-from touchstone.ingest.adapters.folders import as_given, bounded_document, is_file, object_in
+from touchstone.ingest.adapters.folders import as_given, beside, bounded_document, is_file, object_in
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
     identifier_of,
@@ -75,6 +75,7 @@ from touchstone.ingest.adapters.table import (
     words,
 )
 from touchstone.ingest.adapters.tool_figures import tokens_without_cache
+from touchstone.ingest.compressed import uncompressed_name
 from touchstone.ingest.csv_rows import ROW_ERROR_KIND
 from touchstone.text import counted
 
@@ -148,7 +149,7 @@ ADAPTER = Adapter(
 def _model_beside(path: Path) -> tuple[str, str | None, list[Path]]:
     """The model for lines that do not name it: from the files beside this one, else the folder's name."""
     folder = path.absolute().parent
-    output = folder / _output_name(path)
+    output = beside(path.absolute(), _output_name(path))
     if output != path.absolute() and is_file(output):
         try:
             model = _model_of(section_of(Head(output).first_record, "metadata") or {})
@@ -156,7 +157,7 @@ def _model_beside(path: Path) -> tuple[str, str | None, list[Path]]:
             model = None
         if model:
             return model, None, [output]
-    file = folder / "metadata.json"
+    file = beside(output, "metadata.json")
     if is_file(file):
         try:
             model = _model_of(object_in(file, "metadata"))
@@ -169,7 +170,8 @@ def _model_beside(path: Path) -> tuple[str, str | None, list[Path]]:
 
 def _output_name(path: Path) -> str:
     """The name of the output that a grading belongs to; of an output its own."""
-    return path.name.removesuffix(_EVALUATED) + ".jsonl" if path.name.endswith(_EVALUATED) else path.name
+    name = uncompressed_name(path)
+    return name.removesuffix(_EVALUATED) + ".jsonl" if name.endswith(_EVALUATED) else name
 
 
 def _model_of(metadata: Mapping[str, object]) -> str | None:
@@ -183,8 +185,9 @@ def _model_of(metadata: Mapping[str, object]) -> str | None:
 
 def _verdicts_beside(path: Path) -> tuple[dict[str, dict[str, object]], list[Path]]:
     """The reports of a grading that wrote its own file, by instance."""
-    file = path.with_name(path.name.removesuffix(".jsonl") + _EVALUATED)
-    if path.name.endswith(_EVALUATED) or not is_file(file):
+    name = uncompressed_name(path)
+    file = beside(path, name.removesuffix(".jsonl") + _EVALUATED)
+    if name.endswith(_EVALUATED) or not is_file(file):
         return {}, []
     verdicts: dict[str, dict[str, object]] = {}
     for line, text in numbered_lines(file):
@@ -277,7 +280,7 @@ def _note(undecided: int) -> str | None:
 
 def read_index(path: Path) -> AdapterTable:
     """Read the instance results of the OpenHands Index into rows of text cells."""
-    benchmark = path.name.removesuffix(".json")
+    benchmark = uncompressed_name(path).removesuffix(".json")
     model, score, notes, files = _index_entry(path, benchmark)
     records = list(fill_records(_instances(path), partial(_fill_index, model, benchmark), {"llm_name": model}))
     resolved = sum(record.cells.get("passed") == "true" for record in records)
@@ -319,17 +322,17 @@ def _index_entry(path: Path, benchmark: str) -> tuple[str, float | None, list[st
     folder = path.absolute().parent
     folder = folder.parent if folder.name == "instance_results" else folder
     model, score, files = None, None, []
-    if is_file(folder / "metadata.json"):
-        document = bounded_document(folder / "metadata.json")
-        model = scalar_of(inside(document).get("model"))
-        files.append(folder / "metadata.json")
-    if is_file(folder / "scores.json"):
-        document = bounded_document(folder / "scores.json")
+    metadata, scores = (beside(folder / name, name) for name in ("metadata.json", "scores.json"))
+    if is_file(metadata):
+        model = scalar_of(inside(bounded_document(metadata)).get("model"))
+        files.append(metadata)
+    if is_file(scores):
+        document = bounded_document(scores)
         entries = [each for each in list_of(document) if isinstance(each, dict)]
         # Other metrics leave out instances that nobody can solve.
         stated = [each for each in entries if each.get("benchmark") == benchmark and each.get("metric") == "accuracy"]
         score = number_of(stated[0].get("score")) if stated else None
-        files.append(folder / "scores.json")
+        files.append(scores)
     if model is not None and model.strip():
         return model, score, [], files
     return folder.name, score, [f"no metadata.json names the model; its folder '{folder.name}' is taken for it"], files

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.errors import InputFileError
+from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import LINES_SUFFIXES, line_records, raw_lines, text_of
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
@@ -135,7 +135,7 @@ def why_not_plain(path: Path, options: ReadOptions) -> str:
         if names:
             _require(path, rename_columns(names, _renames(options)))
     except InputFileError as error:
-        return str(error).removeprefix(f"{path}: ")
+        return reason_of(error, path)
     return ""
 
 
@@ -195,10 +195,9 @@ CSV = Adapter(
     "a CSV table of attempts of several models",
     lambda head: has_several_models(head.path, head.options),
     read_csv,
-    True,
 )
 PARQUET = Adapter("parquet", "a Parquet table of attempts", _recognizes_parquet, read_parquet)
-JSON_LINES = Adapter("jsonl", "a JSON Lines table of attempts", _recognizes_lines, read_json_lines, True)
+JSON_LINES = Adapter("jsonl", "a JSON Lines table of attempts", _recognizes_lines, read_json_lines)
 
 
 def _require(path: Path, columns: Sequence[str]) -> None:

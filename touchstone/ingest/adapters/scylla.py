@@ -214,7 +214,7 @@ def _files_of_run(run: _Run) -> list[Path]:
 
 def _recognizes_raw(head: Head) -> bool:
     if not head.is_folder:
-        return head.path.name == _RESULT and head.has_keys("run_number", "judge_passed")
+        return head.name == _RESULT and head.has_keys("run_number", "judge_passed")
     return _is_start(head.path) or any(_STARTED.fullmatch(name) and _is_start(head.path / name) for name in head.names)
 
 

@@ -33,6 +33,7 @@ from touchstone.ingest.adapters.table import (
     fill_records,
     table_from_records,
 )
+from touchstone.ingest.compressed import uncompressed_name
 
 FORMAT = "swe-agent"
 _COLUMNS = (*COLUMNS, "cost_usd", "input_tokens", "output_tokens", "api_calls", "exit_status", "model_patch")
@@ -64,7 +65,7 @@ def _recognizes(head: Head) -> bool:
         beside = [name for name in head.names if name.endswith(_SUFFIXES)]
         below = (folder for folder in some_subfolders(head.path) if not beside)
         return bool(beside) or any(_own_trajectory(folder) is not None for folder in below)
-    if not head.path.name.endswith(_SUFFIXES):
+    if not head.name.endswith(_SUFFIXES):
         return head.has_keys("info", "trajectory") and ("info", "exit_status") in head.key_paths
     return head.text[:1] == "{"
 
@@ -101,11 +102,12 @@ def _run_folder(file: Path) -> Path:
 
 
 def _instance_of(file: Path) -> str:
-    return next((file.name.removesuffix(suffix) for suffix in reversed(_SUFFIXES) if file.name.endswith(suffix)), "")
+    name = uncompressed_name(file)
+    return next((name.removesuffix(suffix) for suffix in reversed(_SUFFIXES) if name.endswith(suffix)), "")
 
 
 def _fill(settings: dict[StatedSetting, None], cells: Cells, file: Path) -> None:
-    oid = _instance_of(file) or file.stem
+    oid = _instance_of(file) or Path(uncompressed_name(file)).stem
     trajectory = object_in(file, "trajectory")
     info = section_of(trajectory, "info")
     if info is None:

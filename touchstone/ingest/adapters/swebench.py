@@ -32,7 +32,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
-from touchstone.ingest.adapters.folders import as_given, bounded_document, is_file, is_folder, text_in
+from touchstone.ingest.adapters.folders import as_given, beside, bounded_document, is_file, is_folder, text_in
 from touchstone.ingest.adapters.json_files import (
     Number,
     identifier_of,
@@ -67,6 +67,7 @@ from touchstone.ingest.adapters.table import (
     undecide_failures,
     words,
 )
+from touchstone.ingest.compressed import uncompressed_name
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, ROW_ERROR_KIND
 from touchstone.ingest.fix_columns import NATIVE_COLUMNS
 from touchstone.text import counted
@@ -307,7 +308,7 @@ def parse_report(path: Path) -> RunReport:
 
 
 def _model_and_run(path: Path) -> tuple[str, str | None, list[str]]:
-    stem = path.name.removesuffix(".json")
+    stem = uncompressed_name(path).removesuffix(".json")
     if "." not in stem or stem in _UNNAMED:
         folder = path.absolute().parent.name
         return (
@@ -549,8 +550,8 @@ def _problems(
         return set(options.problems), "the list of problems", []
     if lists.get("generated"):
         return lists["generated"] | lists.get("no_generation", set()), "its lists generated and no_generation", []
-    beside = (folder / name for name in _PREDICTIONS_FILES if name != path.name)
-    predictions = next((file for file in beside if is_file(file)), None)
+    near = (beside(folder / name, name) for name in _PREDICTIONS_FILES if name != uncompressed_name(path))
+    predictions = next((file for file in near if is_file(file)), None)
     if predictions is not None:
         oids = read_predictions(predictions).frame["oid"].drop_nulls()
         return set(oids), predictions.name, [predictions]

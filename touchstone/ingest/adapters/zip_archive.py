@@ -44,6 +44,7 @@ class Member(NamedTuple):
     packed_size: int
     size: int
     offset: int
+    mode: int
 
 
 class ZipArchive:
@@ -137,7 +138,7 @@ class ZipArchive:
             size, packed, offset = _large_sizes(extra, size, packed, rest[-1])
             if offset + _LOCAL.size + packed > start:
                 raise EOFError("a member outside the file")
-            yield Member(name, flags, method, checksum, packed, size, offset)
+            yield Member(name, flags, method, checksum, packed, size, offset, rest[-2] >> 16)
             place = name_end + extra_length + comment_length
 
     def _refuse_overlaps(self, entries: list[Member]) -> None:
