@@ -31,9 +31,7 @@ NAME_COLUMN = "llm_name"
 # Columns with a digest of what the model was asked.
 ASKED_COLUMNS = ("asked_sha", "doc_hash")
 
-# The line that a row of a file which was appended to itself repeats.
 REPEATS = "__repeats"
-_APPENDED = "repeats line {}: the file was appended to itself"
 _BATCH_ROWS, _WEIGHED_ROWS = 20_000, 20
 
 Cells = dict[str, str | None]
@@ -203,21 +201,20 @@ def refuse_repetition(table: AdapterTable, answer: str) -> AdapterTable:
         found = repeated_rows(table.rows, [answer], "iteration_id")
     if found.is_empty():
         return table
-    repeats = pl.col(REPEATS).is_not_null()
     rows = table.rows.join(found.lazy(), on=LINE, how="left", maintain_order="left").with_columns(
-        pl.when(repeats).then(pl.lit("duplicate")).otherwise(ROW_ERROR_KIND).alias(ROW_ERROR_KIND),
-        pl.when(repeats).then(pl.format(_APPENDED, REPEATS)).otherwise(ROW_ERROR).alias(ROW_ERROR),
+        pl.when(pl.col(REPEATS).is_null()).then(ROW_ERROR_KIND).otherwise(pl.lit("duplicate")).alias(ROW_ERROR_KIND),
+        pl.coalesce(REPEATS, ROW_ERROR).alias(ROW_ERROR),
     )
     return replace(table, rows=rows.drop(REPEATS))
 
 
 def repeated_rows(rows: pl.LazyFrame, answers: Sequence[str], *ignored: str) -> pl.DataFrame:
-    """The lines of rows that were appended to their file, each with the line that it `REPEATS`; else none.
+    """The lines of rows that were appended to their file, each with what it `REPEATS` as a reason; else none.
 
     Equal rows of one problem may be attempts, and so may rows without any of the `answers`. A file is compared by
     digests of its rows, first of their problems alone.
     """
-    none = pl.DataFrame(schema={LINE: pl.Int64, REPEATS: pl.Int64})
+    none = pl.DataFrame(schema={LINE: pl.Int64, REPEATS: pl.String})
     if not answers or _repeated(rows, pl.col("oid")).is_empty():
         return none
     if rows.select(pl.col("oid").n_unique() < 2).collect(engine="streaming").item():
@@ -229,12 +226,14 @@ def repeated_rows(rows: pl.LazyFrame, answers: Sequence[str], *ignored: str) -> 
 
 def _repeated(rows: pl.LazyFrame, content: pl.Expr) -> pl.DataFrame:
     known = rows.select(LINE, content.hash().alias(REPEATS)).collect(engine="streaming").sort(LINE)
-    contents, lines = known[REPEATS].to_numpy(), known[LINE]
-    block = repeated_block(known.height, lambda size: bool((contents[size:] == contents[:-size]).all()))
+    contents, lines, size = known[REPEATS].to_numpy(), known[LINE], known.height
+    blocks = (each for each in range(2, size // 2 + 1) if size % each == 0)
+    block = next((each for each in blocks if (contents[each:] == contents[:-each]).all()), None)
     if block is None:
         return known.clear()
-    firsts = lines.gather(pl.int_range(block, known.height, eager=True) % block)
-    return pl.DataFrame({LINE: lines[block:], REPEATS: firsts})
+    firsts = lines.gather(pl.int_range(block, size, eager=True) % block)
+    reason = pl.format("repeats line {}: the file was appended to itself", REPEATS).alias(REPEATS)
+    return pl.DataFrame({LINE: lines[block:], REPEATS: firsts}).with_columns(reason)
 
 
 def records_of(table: AdapterTable, columns: Sequence[str]) -> list[Record]:
@@ -263,22 +262,6 @@ def settle(table: AdapterTable, columns: Sequence[str], change: Callable[[pl.Dat
         settled = change(table.rows.select(LINE, ROW_ERROR_KIND, *columns).collect(engine="streaming"))
     rows = pl.concat([table.rows.drop(settled.columns), settled.lazy()], how="horizontal")
     return replace(table, rows=rows.select(*OWN_COLUMNS, *table.columns))
-
-
-def repeated_block(size: int, repeats: Callable[[int], bool]) -> int | None:
-    """How many rows a file of `size` rows repeats from its start to its end; None if it does not.
-
-    `repeats` says whether every row is equal to the one so many rows before it.
-
-    >>> repeated_block(6, lambda block: block == 3), repeated_block(6, lambda block: block == 4)
-    (3, None)
-    """
-    return next((each for each in range(2, size // 2 + 1) if size % each == 0 and repeats(each)), None)
-
-
-def appended_reason(line: int) -> str:
-    """Why a row of a file that was appended to itself is refused."""
-    return _APPENDED.format(line)
 
 
 def undecide_failures(table: AdapterTable, judged: pl.Expr, waiting: pl.Expr) -> tuple[AdapterTable, list[str]]:
