@@ -12,7 +12,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
-from touchstone.ingest.adapters.table import appended_reason, repeated_rows
+from touchstone.ingest.adapters.table import repeated_rows
 from touchstone.ingest.compressed import STILL_WRITTEN
 from touchstone.ingest.csv_rows import LINE, TextTable, found_columns, open_table, require_columns, unused_column_name
 from touchstone.ingest.fix_columns import (
@@ -147,7 +147,7 @@ def read_attempts(
     appended: list[Refusal] = []
     if ITERATION not in table.columns:
         repeated = repeated_rows(rows, [name for name in FIX_COLUMNS if name in table.columns])
-        appended = [Refusal(line, "duplicate", appended_reason(first)) for line, first in repeated.iter_rows()]
+        appended = [Refusal(line, "duplicate", reason) for line, reason in repeated.iter_rows()]
         rows = _number_rows(table, drop_refused(rows, appended))
 
     known = problems.select("oid", pl.col("suite").alias(PROBLEM_SUITE))

@@ -10,7 +10,7 @@ from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.attempts import IngestedAttempts, open_fixes, read_attempts
 from touchstone.ingest.clean_files import read_fixes_csv
-from touchstone.ingest.combining import combine
+from touchstone.ingest.combining import UUID, combine
 from touchstone.ingest.discovery import Discovery, discover, files_with_problems
 from touchstone.ingest.input_paths import input_files
 from touchstone.ingest.limits import use_limits
@@ -20,6 +20,9 @@ from touchstone.ingest.sources_table import quarantine_without_model
 from touchstone.ingest.unchanged import read_unchanged
 from touchstone.progress import report_step
 from touchstone.tables import TABLES
+
+# Fixes and other long texts would take as much memory as their file.
+_KEPT = frozenset({*TABLES["attempts"].dtypes, UUID, "error"})
 
 
 @dataclass
@@ -118,5 +121,6 @@ def _read(
         read = read_attempts(
             discovery.adapter_tables[source.path].for_model(source.model), source.model, problems, rows
         )
+    names = [name for name in read.attempts.collect_schema().names() if name in _KEPT]
     # The rows are in a file that the next source overwrites.
-    return replace(read, attempts=read.attempts.collect().lazy())
+    return replace(read, attempts=read.attempts.select(names).collect().lazy())

@@ -19,10 +19,13 @@ trajectory there (`agent/trajectory.json`) is read for the audit, which can lowe
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
+
+import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
@@ -49,8 +52,9 @@ from touchstone.ingest.adapters.table import (
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
-    not_judged_note,
+    records_of,
     table_from_records,
+    undecide_failures,
     words,
 )
 from touchstone.ingest.adapters.terminal_bench import number_by_time, seconds_between, separate_agents
@@ -308,39 +312,32 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
     if not records:
         raise InputFileError(f"{path}: the job has no finished trial")
     _keep_scores_if_graded(records)
-    notes = [*(note for job in jobs for note in job.notes), *separate_agents(records)]
-    # A job can be run without its verifier.
-    notes += _undecide_failures(
-        records,
-        judged=lambda cells: cells["reward"] is not None,
-        waiting=lambda cells: cells["passed"] is None and cells["exception_type"] is None,
-    )
-    accepted = [(record, trial) for record, trial in zip(records, trials, strict=True) if record.kind is None]
-    number_by_time(
-        (record, trial.get("started_at"), record.cells["trial_name"] or "")
-        for record, trial in accepted
-        if isinstance(trial, dict)
-    )
-    done = 0
-    figures = []
-    for job in jobs:
-        found, missing = job_figures(job.result, records[done : done + len(job.trials)])
-        figures += found
-        notes += missing
-        done += len(job.trials)
-    return table_from_records(
+    table = table_from_records(
         path,
         FORMAT,
         COLUMNS,
         records,
         raw_values(lambda _: enumerate(trials, start=1)),
         files=[file for job in jobs for file in (*job.files, *_trajectories(job.files))],
-        figures=figures,
-        settings=[
-            each for record, trial in accepted if isinstance(trial, dict) for each in _settings(record.cells, trial)
-        ],
-        notes=notes,
     )
+    table, several = separate_agents(table)
+    # A job can be run without its verifier.
+    waiting = pl.col("passed").is_null() & pl.col("exception_type").is_null()
+    table, unjudged = undecide_failures(number_by_time(table), pl.col("reward").is_not_null(), waiting)
+    settled = iter(records_of(table, words("oid llm_name suite passed reward evals_key")))
+    notes = [*(note for job in jobs for note in job.notes), *several, *unjudged]
+    figures = []
+    for job in jobs:
+        found, missing = job_figures(job.result, list(islice(settled, len(job.trials))))
+        figures += found
+        notes += missing
+    settings = [
+        each
+        for record, trial in zip(records, trials, strict=True)
+        if record.kind is None and isinstance(trial, dict)
+        for each in _settings(record.cells, trial)
+    ]
+    return table.stating(figures, settings, notes)
 
 
 def _trajectories(files: Iterable[Path]) -> list[Path]:
@@ -457,25 +454,3 @@ def _keep_scores_if_graded(records: list[Record]) -> None:
     if scores <= {None, 0.0, 1.0}:
         for record in records:
             record.cells.pop("weighted_score", None)
-
-
-def _undecide_failures(
-    records: Iterable[Record], judged: Callable[[Cells], bool], waiting: Callable[[Cells], bool]
-) -> list[str]:
-    """Leave all attempts of a model undecided if none was judged and some still wait for it; returns notes.
-
-    What failed without being judged, such as an empty patch, would else be the whole figure: 0 of what nobody judged.
-    A model that failed at everything has failed.
-    """
-    by_model: dict[str, list[Cells]] = {}
-    for record in records:
-        if record.kind is None:
-            by_model.setdefault(record.cells["llm_name"] or "", []).append(record.cells)
-    notes = []
-    for model, attempts in by_model.items():
-        unjudged, failed = sum(map(waiting, attempts)), [cells for cells in attempts if cells["passed"] is not None]
-        if unjudged and failed and not any(map(judged, attempts)):
-            for cells in failed:
-                cells["passed"] = cells["classification"] = None
-            notes.append(not_judged_note(model, unjudged, len(attempts), len(failed)))
-    return notes

@@ -26,7 +26,7 @@ made of it. The submission's folder is the model.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -52,7 +52,7 @@ from touchstone.ingest.adapters.json_files import (
     text_of,
     unmapped_cells,
 )
-from touchstone.ingest.adapters.json_stream import Each, Keep, Members
+from touchstone.ingest.adapters.json_stream import Each, Keep, Members, Shape
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -62,11 +62,11 @@ from touchstone.ingest.adapters.table import (
     ReportedFigure,
     StatedSetting,
     encodable,
-    not_judged_note,
     number_attempts_of_rows,
     refuse_repetition,
     settle,
     table_from_records,
+    undecide_failures,
     words,
 )
 from touchstone.ingest.compressed import uncompressed_name
@@ -134,6 +134,7 @@ _OTHER_KEYS = {
     "success": "resolved_instances",
     "submitted": "total_instances",
 }
+_REPORT_SHAPE: Shape = dict.fromkeys((*_REPORT_LISTS, *_OTHER_LISTS, *_OTHER_KEYS, "failure_reasons"), Keep())
 # A dot before a longer number is followed by a date or another name of a run.
 _VERSION_DOT = re.compile(r"(?<=\d)\.(?=\d{1,2}(?!\d))")
 # The ids of each list in order, each once.
@@ -192,26 +193,9 @@ def is_judged(status: str | None) -> bool:
 
 
 def undecide_unless_judged(table: AdapterTable) -> tuple[AdapterTable, list[str]]:
-    """Leave attempts without a patch undecided where no patch of the model was judged and some wait; returns notes.
-
-    What failed without being judged would else be the whole figure: 0 of what nobody judged. A model that failed at
-    everything has failed.
-    """
-    accepted, status = pl.col(ROW_ERROR_KIND).is_null(), pl.col(STATUS)
-    counts = {
-        "waiting": status == NOT_RUN,
-        "failed": pl.col("passed").is_not_null(),
-        "judged": ~status.is_in(_UNJUDGED).fill_null(False),
-    }
-    models = table.rows.filter(accepted).group_by("llm_name")
-    with table.reading():
-        found = models.agg(pl.len(), **{name: each.sum() for name, each in counts.items()}).sort("llm_name").collect()
-    found = found.filter(pl.col("judged") == 0, pl.col("waiting") > 0, pl.col("failed") > 0)
-    undecided = accepted & pl.col("llm_name").is_in(found["llm_name"].to_list())
-    rows = table.rows.with_columns(pl.when(~undecided).then(name).alias(name) for name in ("passed", "classification"))
-    return replace(table, rows=rows if found.height else table.rows), [
-        not_judged_note(*each) for each in found.select("llm_name", "waiting", "len", "failed").iter_rows()
-    ]
+    """Leave attempts without a patch undecided where no patch of the model was judged; returns notes."""
+    status = pl.col(STATUS)
+    return undecide_failures(table, ~status.is_in(_UNJUDGED), waiting=status == NOT_RUN)
 
 
 def status_of_failure(status: str, infra: bool, reason: str | None) -> str:
@@ -316,7 +300,7 @@ def _raw_ids(ids: Sequence[object]) -> RawReader:
 
 def parse_report(path: Path) -> RunReport:
     """The content of a run report."""
-    stated = bounded_document(path)
+    *_, (_, stated) = skim_document(path, _REPORT_SHAPE)
     document = {_OTHER_KEYS.get(key, key): value for key, value in inside(stated).items()} | inside(stated)
     if not isinstance(document.get("resolved_ids"), list):
         raise InputFileError(f"{path}: a SWE-bench run report has a list resolved_ids; this one has none")

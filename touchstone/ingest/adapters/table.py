@@ -3,6 +3,7 @@
 JSON as text cells belongs in `json_files`; what a key of one system means belongs in that system's module.
 """
 
+import gc
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -30,9 +31,7 @@ NAME_COLUMN = "llm_name"
 # Columns with a digest of what the model was asked.
 ASKED_COLUMNS = ("asked_sha", "doc_hash")
 
-# The line that a row of a file which was appended to itself repeats.
 REPEATS = "__repeats"
-_APPENDED = "repeats line {}: the file was appended to itself"
 _BATCH_ROWS, _WEIGHED_ROWS = 20_000, 20
 
 Cells = dict[str, str | None]
@@ -202,21 +201,20 @@ def refuse_repetition(table: AdapterTable, answer: str) -> AdapterTable:
         found = repeated_rows(table.rows, [answer], "iteration_id")
     if found.is_empty():
         return table
-    repeats = pl.col(REPEATS).is_not_null()
     rows = table.rows.join(found.lazy(), on=LINE, how="left", maintain_order="left").with_columns(
-        pl.when(repeats).then(pl.lit("duplicate")).otherwise(ROW_ERROR_KIND).alias(ROW_ERROR_KIND),
-        pl.when(repeats).then(pl.format(_APPENDED, REPEATS)).otherwise(ROW_ERROR).alias(ROW_ERROR),
+        pl.when(pl.col(REPEATS).is_null()).then(ROW_ERROR_KIND).otherwise(pl.lit("duplicate")).alias(ROW_ERROR_KIND),
+        pl.coalesce(REPEATS, ROW_ERROR).alias(ROW_ERROR),
     )
     return replace(table, rows=rows.drop(REPEATS))
 
 
 def repeated_rows(rows: pl.LazyFrame, answers: Sequence[str], *ignored: str) -> pl.DataFrame:
-    """The lines of rows that were appended to their file, each with the line that it `REPEATS`; else none.
+    """The lines of rows that were appended to their file, each with what it `REPEATS` as a reason; else none.
 
     Equal rows of one problem may be attempts, and so may rows without any of the `answers`. A file is compared by
     digests of its rows, first of their problems alone.
     """
-    none = pl.DataFrame(schema={LINE: pl.Int64, REPEATS: pl.Int64})
+    none = pl.DataFrame(schema={LINE: pl.Int64, REPEATS: pl.String})
     if not answers or _repeated(rows, pl.col("oid")).is_empty():
         return none
     if rows.select(pl.col("oid").n_unique() < 2).collect(engine="streaming").item():
@@ -228,12 +226,14 @@ def repeated_rows(rows: pl.LazyFrame, answers: Sequence[str], *ignored: str) -> 
 
 def _repeated(rows: pl.LazyFrame, content: pl.Expr) -> pl.DataFrame:
     known = rows.select(LINE, content.hash().alias(REPEATS)).collect(engine="streaming").sort(LINE)
-    contents, lines = known[REPEATS].to_numpy(), known[LINE]
-    block = repeated_block(known.height, lambda size: bool((contents[size:] == contents[:-size]).all()))
+    contents, lines, size = known[REPEATS].to_numpy(), known[LINE], known.height
+    blocks = (each for each in range(2, size // 2 + 1) if size % each == 0)
+    block = next((each for each in blocks if (contents[each:] == contents[:-each]).all()), None)
     if block is None:
         return known.clear()
-    firsts = lines.gather(pl.int_range(block, known.height, eager=True) % block)
-    return pl.DataFrame({LINE: lines[block:], REPEATS: firsts})
+    firsts = lines.gather(pl.int_range(block, size, eager=True) % block)
+    reason = pl.format("repeats line {}: the file was appended to itself", REPEATS).alias(REPEATS)
+    return pl.DataFrame({LINE: lines[block:], REPEATS: firsts}).with_columns(reason)
 
 
 def records_of(table: AdapterTable, columns: Sequence[str]) -> list[Record]:
@@ -264,26 +264,25 @@ def settle(table: AdapterTable, columns: Sequence[str], change: Callable[[pl.Dat
     return replace(table, rows=rows.select(*OWN_COLUMNS, *table.columns))
 
 
-def repeated_block(size: int, repeats: Callable[[int], bool]) -> int | None:
-    """How many rows a file of `size` rows repeats from its start to its end; None if it does not.
+def undecide_failures(table: AdapterTable, judged: pl.Expr, waiting: pl.Expr) -> tuple[AdapterTable, list[str]]:
+    """Leave all attempts of a model undecided if none was judged and some still wait for it; returns notes.
 
-    `repeats` says whether every row is equal to the one so many rows before it.
-
-    >>> repeated_block(6, lambda block: block == 3), repeated_block(6, lambda block: block == 4)
-    (3, None)
+    What failed without being judged, such as an empty patch, would else be the whole figure: 0 of what nobody judged.
+    A model that failed at everything has failed.
     """
-    return next((each for each in range(2, size // 2 + 1) if size % each == 0 and repeats(each)), None)
-
-
-def appended_reason(line: int) -> str:
-    """Why a row of a file that was appended to itself is refused."""
-    return _APPENDED.format(line)
-
-
-def not_judged_note(model: str, waiting: int, attempts: int, failed: int) -> str:
-    """Why the attempts of a model that failed without being judged, such as empty patches, are undecided."""
-    others = f"{failed:,} that failed without being judged would be the whole figure"
-    return f"not judged: {counted_of(waiting, attempts, 'attempt')} of {model}; {others}: undecided"
+    accepted = pl.col(ROW_ERROR_KIND).is_null()
+    counts = pl.len(), waiting.sum().alias("waiting"), pl.col("passed").count().alias("failed")
+    with table.reading():
+        models = table.rows.filter(accepted).group_by(NAME_COLUMN).agg(*counts, judged=judged.any()).collect()
+    found = models.filter(~pl.col("judged"), pl.col("waiting") > 0, pl.col("failed") > 0).sort(NAME_COLUMN)
+    undecided = accepted & pl.col(NAME_COLUMN).is_in(found[NAME_COLUMN].to_list())
+    rows = table.rows.with_columns(pl.when(~undecided).then(name).alias(name) for name in ("passed", "classification"))
+    notes = [
+        f"not judged: {counted_of(unjudged, attempts, 'attempt')} of {model}; {failed:,} that failed without being "
+        "judged would be the whole figure: undecided"
+        for model, attempts, unjudged, failed in found.select(NAME_COLUMN, "len", "waiting", "failed").iter_rows()
+    ]
+    return replace(table, rows=rows) if notes else table, notes
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -319,11 +318,24 @@ def spill_records(path: Path, records: Iterable[Record], columns: Sequence[str] 
     """Records as frames, most of them on disk: these columns first, then the others in the order of their first use."""
     own = (ROW_ERROR_KIND, ROW_ERROR)
     found = SpilledRows({LINE: pl.Int64, **dict.fromkeys((*own, *columns), pl.String)})
-    for batch in _batches(records):
-        found.add(_frame_of(batch, _all_names(batch)))
-        if len(found.columns) > MAX_KEYS + 1 + len(own):
-            raise InputFileError(f"{path}: more than {MAX_KEYS:,} different keys; at most {MAX_KEYS:,} are read")
+    with without_garbage_collection():
+        for batch in _batches(records):
+            found.add(_frame_of(batch, _all_names(batch)))
+            if len(found.columns) > MAX_KEYS + 1 + len(own):
+                raise InputFileError(f"{path}: more than {MAX_KEYS:,} different keys; at most {MAX_KEYS:,} are read")
     return found
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Pause the search for cycles: it would go through all records again and again, and find none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
