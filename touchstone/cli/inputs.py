@@ -53,11 +53,11 @@ def inspect_files(
         return
     if not paths:
         raise TouchstoneError("name the files and folders to look at, or use --formats")
+    settings = implied_config(paths, score, given)
+    if why:
+        _show_why(paths, settings, as_json)
+        return
     with show_progress("reading files", quiet=quiet):
-        settings = implied_config(paths, score, given)
-        if why:
-            _show_why(paths, settings, as_json)
-            return
         discovery = discover(settings)
         with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
             found = recognized_sources(discovery, settings, Path(scratch))

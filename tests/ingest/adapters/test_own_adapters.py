@@ -130,7 +130,7 @@ def test_a_mistake_in_an_adapter_refuses_its_file_alone(tmp_path: Path, before: 
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("x = (\n", r"the adapter failed \(ours.py, line 1: SyntaxError: '\(' was never closed"),
+        ("x = (\n", r"the adapter failed in ours.py, line 1: SyntaxError: '\(' was never closed"),
         ("import nothing_of_this_name\n", "ours.py, line 1: ModuleNotFoundError: No module named"),
         ("x = 1\n", "ours.py: no adapter in it; assign an `Adapter` of touchstone.adapters to a name"),
         (ADAPTER.replace('"ours", "a', '"jsonl", "a'), "the format 'jsonl' of the configuration is there already"),

@@ -76,7 +76,7 @@ def _one_line(source: AdapterSource, path: Path | None = None) -> Iterator[None]
         line = error.lineno if isinstance(error, SyntaxError) and error.filename == str(source.path) else line
         where = f"{source.name}, line {line}" if line is not None else source.name
         said = encodable(f"{type(error).__name__}: {first_line(error)}")
-        raise InputFileError(f"{about}the adapter failed ({where}: {said})") from None
+        raise InputFileError(f"{about}the adapter failed in {where}: {said}") from None
 
 
 def _guarded(adapter: Adapter, source: AdapterSource) -> Adapter:
