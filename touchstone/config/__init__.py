@@ -5,7 +5,7 @@ configuration file. `file` reads it; `validation`, `scoring`, `slices`, `audit` 
 Reading the data that the paths point to belongs in `touchstone.ingest`.
 """
 
-import difflib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self
@@ -23,7 +23,8 @@ from pydantic import (
 
 from touchstone.config.alerts import AlertSettings
 from touchstone.config.audit import AuditSettings
-from touchstone.config.file import first_problem, read_config_file
+from touchstone.config.file import first_problem, read_config_file, refuse_unknown_keys
+from touchstone.config.formats import AdapterSource, JsonFormat, find_adapters
 from touchstone.config.gates import GateSettings
 from touchstone.config.input_limits import InputLimits
 from touchstone.config.places import (
@@ -217,6 +218,12 @@ class EvaluationConfig(_Section):
     columns: dict[str, str] = {}
     """Renames columns of CSV, JSON Lines and Parquet inputs, theirs to ours: `{"task": "oid", "ok": "passed"}`.
     Other names become further columns."""
+    formats: list[JsonFormat] = []
+    """JSON formats of your own: where the attempts are and what their keys mean. See
+    [your own formats](own_formats.md)."""
+    adapters: list[AdapterSource] = []
+    """Python files with adapters of your own, relative to the configuration file, and names of installed ones (entry
+    points `touchstone.adapters`). They run as you."""
     rulings: Path | None = None
     """File with [rulings by people](defending.md#rulings-by-people), which `touchstone rule` writes. By default
     `rulings.jsonl` in `fixes_dir`."""
@@ -288,6 +295,17 @@ class EvaluationConfig(_Section):
                 raise ValueError(f"two columns are renamed to '{ours}'; keep one")
         return columns
 
+    @field_validator("formats")
+    @classmethod
+    def _one_format_each(cls, formats: list[JsonFormat]) -> list[JsonFormat]:
+        names = [each.name for each in formats]
+        for each in formats:
+            if names.count(each.name) > 1:
+                raise ValueError(f"two formats are called '{each.name}'; rename one")
+            if not (each.files or each.marks() or re.search(r"\w", each.records)):
+                raise ValueError(f"'{each.name}' names no key, so any JSON would fit; name its files in 'files'")
+        return formats
+
     @field_validator("gates", mode="before")
     @classmethod
     def _gates_alone(cls, gates: Any) -> Any:
@@ -335,13 +353,7 @@ class EvaluationConfig(_Section):
     @model_validator(mode="before")
     @classmethod
     def _no_unknown_keys(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            for key in data:
-                if key not in cls.model_fields:
-                    near = difflib.get_close_matches(str(key), cls.model_fields, n=1)
-                    hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(cls.model_fields)}"
-                    raise ValueError(f"unknown key '{key}' ({hint})")
-        return data
+        return refuse_unknown_keys(data, cls.model_fields)
 
 
 def sorted_k_values(values: list[int]) -> list[int]:
@@ -384,6 +396,11 @@ def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None
         section = data.get(name)
         if isinstance(section, dict) and isinstance(section.get(key), str):
             data = {**data, name: {**section, key: read(base / expanded(Path(section[key])))}}
+    try:
+        if isinstance(data.get("adapters"), list):
+            data = {**data, "adapters": [find_adapters(each, base) for each in data["adapters"]]}
+    except TouchstoneError as error:
+        raise TouchstoneError(f"{path}: adapters: {error}") from None
     try:
         config = EvaluationConfig.model_validate(data)
     except ValidationError as error:

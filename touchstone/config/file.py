@@ -1,8 +1,9 @@
 """Reading a configuration file, JSON or TOML, into plain values. What they mean belongs in `config`."""
 
+import difflib
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,16 @@ def read_config_file(path: Path, what: str = "config") -> dict[str, Any]:
     for value in _texts(data):
         if "\0" in value or not _is_unicode(value):
             raise TouchstoneError(f"{path}: {value[:80]!r} has a character that no name or path may have")
+    return data
+
+
+def refuse_unknown_keys(data: Any, known: Collection[str]) -> Any:
+    """Refuse a key that a section does not have, with the one that was probably meant."""
+    for key in data if isinstance(data, dict) else ():
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
+            raise ValueError(f"unknown key '{key}' ({hint})")
     return data
 
 

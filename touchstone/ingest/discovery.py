@@ -266,7 +266,7 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
             continue
         # The usual place of predictions is beside the logs with their verdicts.
         status: FileStatus = "ignored" if seen.format == PREDICTIONS_FORMAT else "unknown"
-        title = adapter_of(table.format).title
+        title = adapter_of(table.format, read_options(config)).title
         reason = f"its folder is read as {title} only; name the file as well, or move it to another folder"
         label = label_of(path, config.fixes_dir)
         found.not_evaluated.append(NotEvaluated(label, status, reason, format=seen.format or NATIVE))
@@ -274,7 +274,14 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
 
 def read_options(config: EvaluationConfig) -> ReadOptions:
     """The settings of the configuration for files whose content leaves it open."""
-    return ReadOptions(config.score, config.junit_pattern, columns=config.columns, problem_key=config.problem_key)
+    return ReadOptions(
+        config.score,
+        config.junit_pattern,
+        columns=config.columns,
+        problem_key=config.problem_key,
+        formats=tuple(config.formats),
+        adapters=tuple(config.adapters),
+    )
 
 
 def _options(kind: str, config: EvaluationConfig) -> ReadOptions:

@@ -58,12 +58,18 @@ def implied_settings(
     return output / CONFIG_NAME, settings | ({"score": score} if score else {})
 
 
-def implied_config(paths: Sequence[Path], score: str | None = None) -> EvaluationConfig:
-    """The configuration itself, for commands that write nothing."""
+def implied_config(
+    paths: Sequence[Path], score: str | None = None, given: EvaluationConfig | None = None
+) -> EvaluationConfig:
+    """The configuration itself, for commands that write nothing; with the formats and columns of a `given` one."""
     place, settings = implied_settings(paths, score=score)
     root = (place.parent / input_location(str(settings["fixes_dir"]))).resolve()
     clones = {"clones_dir": root / CLONES_FOLDER} if "clones_dir" in settings else {}
-    return EvaluationConfig.model_validate(settings | {"fixes_dir": root, "output_dir": place.parent} | clones)
+    config = EvaluationConfig.model_validate(settings | {"fixes_dir": root, "output_dir": place.parent} | clones)
+    if given is None:
+        return config
+    own = {name: getattr(given, name) for name in ("formats", "adapters", "columns", "problem_key", "junit_pattern")}
+    return config.model_copy(update=own | {"input_limits": given.input_limits, "score": score or given.score})
 
 
 def config_with_results(
@@ -78,15 +84,22 @@ def config_with_results(
     own = own if own.is_file() else original_config(paths[0], CONFIG_NAME) or own
     # The paths in a configuration are relative to it, so one in object storage is not used.
     if len(paths) == 1 and own.is_file() and not is_mirror(own) and output_dir is None and score is None:
-        return own, False
+        return _without_adapters(own), False
     place, settings = implied_settings(paths, output_dir, score)
     if place.is_file():
         known = read_config_file(place)
         if all(known.get(key) == value for key, value in settings.items()):
-            return place, False
+            return _without_adapters(place), False
     refuse_system_folder("--output-dir", place.parent)
     write_config(place, settings)
     return place, True
+
+
+def _without_adapters(place: Path) -> Path:
+    """A configuration that was found, not named: it may have come with the results, so it must not run Python."""
+    if read_config_file(place).get("adapters"):
+        raise TouchstoneError(f"{place}: names adapters, which are programs; if you trust it, use --config {place}")
+    return place
 
 
 def write_config(place: Path, settings: dict[str, object]) -> None:

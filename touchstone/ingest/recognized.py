@@ -12,7 +12,7 @@ from touchstone.ingest.adapters import AdapterTable, adapter_of
 from touchstone.ingest.adapters.table import MODEL
 from touchstone.ingest.attempts import file_notes, open_fixes, read_attempts
 from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
-from touchstone.ingest.discovery import Discovery, NotEvaluated
+from touchstone.ingest.discovery import Discovery, NotEvaluated, read_options
 from touchstone.ingest.problems import derived_problems
 from touchstone.ingest.quarantine import rows_without_model
 from touchstone.ingest.sources import NATIVE, Source
@@ -101,9 +101,9 @@ def _recognized(name: str, sources: list[Source], discovery: Discovery, config: 
     if first.format == NATIVE:
         return _native(name, models, first, config)
     table = discovery.adapter_tables[first.path]
-    good = table.frame.lazy().filter(pl.col(ROW_ERROR).is_null())
-    problems, attempts, most = _counts(good, _given(table))
-    title = adapter_of(first.format).title
+    with table.reading():
+        problems, attempts, most = _counts(table.rows.filter(pl.col(ROW_ERROR).is_null()), _given(table))
+    title = adapter_of(first.format, read_options(config)).title
     return RecognizedSource(name, title, models, problems, attempts, most, (*table.notes, *file_notes(table)))
 
 
@@ -149,7 +149,7 @@ def _given(table: AdapterTable) -> dict[str, pl.Expr]:
 
 def _counts(rows: pl.LazyFrame, key: dict[str, pl.Expr]) -> tuple[int, int, int]:
     """The number of problems and attempts, and the largest number of attempts at one problem."""
-    sizes = rows.select(**key).group_by(*_KEY).len().collect()
+    sizes = rows.select(**key).group_by(*_KEY).len().collect(engine="streaming")
     if sizes.is_empty():
         return 0, 0, 0
     return sizes["oid"].n_unique(), int(sizes["len"].sum()), int(sizes["len"].max())  # type: ignore[arg-type]

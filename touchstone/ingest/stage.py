@@ -357,7 +357,7 @@ class IngestStage:
         """The flags of a file's transcripts, read once for all of its models."""
         if path not in self._transcripts and self._transcript_rules:
             table = self.inputs.discovery.adapter_tables[path]
-            self._transcripts[path] = read_transcript_flags(table, self._transcript_rules)
+            self._transcripts[path] = read_transcript_flags(table, self._transcript_rules, read_options(self.config))
         return self._transcripts.get(path, ({}, None))
 
     @property

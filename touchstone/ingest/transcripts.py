@@ -12,7 +12,7 @@ from typing import Any
 
 from touchstone.config.audit import AuditRule
 from touchstone.errors import InputFileError, reason_of
-from touchstone.ingest.adapters import AdapterTable, adapter_of
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, adapter_of
 from touchstone.ingest.adapters.steps import Step
 from touchstone.ingest.adapters.table import RefusedRecordError, encodable
 from touchstone.ingest.csv_rows import LINE
@@ -32,9 +32,11 @@ _GIT = re.compile(r"^run: .*\bgit\b")
 _CREATED = re.compile(r"^create: (\S+)|^run: .*?(?:[^<>&2]>|\btee)\s*([\w./-]+)")
 
 
-def read_transcript_flags(table: AdapterTable, rules: Sequence[AuditRule]) -> tuple[dict[int, str], str | None]:
+def read_transcript_flags(
+    table: AdapterTable, rules: Sequence[AuditRule], options: ReadOptions | None = None
+) -> tuple[dict[int, str], str | None]:
     """The flags of every transcript in a file, as JSON by the line of its record, and why some could not be read."""
-    transcripts = adapter_of(table.format).transcripts
+    transcripts = adapter_of(table.format, options).transcripts
     if transcripts is None:
         return {}, None
     with table.reading():

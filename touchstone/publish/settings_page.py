@@ -9,11 +9,12 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, BeforeValidator, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from touchstone.config import EvaluationConfig
+from touchstone.config.formats import JsonFormat
 
 _HEAD = """# Configuration
 
@@ -25,6 +26,7 @@ value that is invalid or out of bounds stops the run with one line that names it
 """
 # Pages that say more about a section.
 _MORE = {
+    "formats": "own_formats.md",
     "input_limits": "inputs.md#large-files-and-files-that-are-being-written",
     "validation": "validation.md",
     "validation.terraform": "validators/terraform.md",
@@ -39,7 +41,7 @@ _MORE = {
     "retention": "deployment.md#retention",
 }
 _KINDS: dict[Any, str] = {int: "integer", float: "number", str: "text", SecretStr: "text"}
-_KINDS |= {Path: "path", list: "list", dict: "object"}
+_KINDS |= {Path: "path", list: "list", tuple: "list", dict: "object"}
 _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 # A bound of this size is a technical one.
 _ENDLESS = 2**63 - 1
@@ -57,8 +59,10 @@ def _sections(model: type[BaseModel], prefix: str) -> Iterator[str]:
     if prefix:
         more = f" More: [{_MORE[prefix].partition('#')[0]}]({_MORE[prefix]})." if prefix in _MORE else ""
         yield f"## `{prefix}`\n\n{_summary(model)}{more}\n"
+    # Of each entry, where the key is a list of sections.
+    within = f"{prefix}[]" if prefix == "formats" else prefix
     rows = [
-        f"| `{'.'.join(filter(None, (prefix, name)))}` | {_default(field)} | {_values(field)} | {meanings[name]} |"
+        f"| `{'.'.join(filter(None, (within, name)))}` | {_default(field)} | {_values(field)} | {meanings[name]} |"
         for name, field in model.model_fields.items()
         if name not in nested
     ]
@@ -66,6 +70,8 @@ def _sections(model: type[BaseModel], prefix: str) -> Iterator[str]:
         yield "\n".join(["| key | default | values | meaning |", "|---|---|---|---|", *rows, ""])
     for name, section in nested.items():
         yield from _sections(section, ".".join(filter(None, (prefix, name))))
+    if "formats" in model.model_fields:
+        yield from _sections(JsonFormat, "formats")
 
 
 def _summary(model: type[BaseModel]) -> str:
@@ -93,7 +99,7 @@ def _section_of(field: FieldInfo) -> type[BaseModel] | None:
 def _default(field: FieldInfo) -> str:
     if field.default is PydanticUndefined:
         return "required"
-    return "" if field.default is None else f"`{json.dumps(field.default)}`"
+    return "" if field.default in (None, ()) else f"`{json.dumps(field.default)}`"
 
 
 def _values(field: FieldInfo) -> str:
@@ -103,6 +109,8 @@ def _values(field: FieldInfo) -> str:
         kind = next(one for one in get_args(kind) if one is not NoneType)
     if get_origin(kind) is Literal:
         return ", ".join(f"`{json.dumps(one)}`" for one in get_args(kind))
+    if any(isinstance(rule, BeforeValidator) for rule in field.metadata):
+        return "path or list"
     if kind is bool:
         return "`true`, `false`"
     bounds = {

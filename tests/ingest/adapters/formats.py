@@ -81,6 +81,7 @@ SAMPLES = {
     "swebench-submission": Sample(
         "swebench-submission", "submission/acme/results/results.json", ("submission/acme/all_preds.jsonl",), root=MADE
     ),
+    "swebench-pro": Sample("swebench-pro", "swebench-pro/acme-1/eval_results.json", root=MADE),
     "predictions by line": Sample("swebench-predictions", "swebench/preds.jsonl"),
     "predictions by id": Sample("swebench-predictions", "swebench/preds.json"),
     "openhands": Sample(

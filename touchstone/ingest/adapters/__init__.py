@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from touchstone.errors import InputFileError, reason_of
+from touchstone.errors import InputFileError, TouchstoneError, reason_of
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import read_document
 from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError
@@ -24,9 +24,11 @@ __all__ = [
     "ReadOptions",
     "adapter_of",
     "adapters",
+    "configured_adapters",
     "detect_format",
     "read_adapted",
     "read_as",
+    "why_not",
     "why_unknown",
 ]
 
@@ -46,6 +48,7 @@ _IN_ORDER = (
     ("livecodebench", "TESTS", {"json"}),
     ("cruxeval", "ADAPTER", {"json"}),
     ("unread", "BIGCODE", {"json"}),
+    ("swebench_pro", "ADAPTER", {"json"}),
     ("swebench", "REPORT", {"json"}),
     ("swebench_logs", "ADAPTER", {"json", "folder"}),
     ("swebench", "SUBMISSION", {"json"}),
@@ -67,18 +70,38 @@ _IN_ORDER = (
 )
 # What may stand before the first element of XML.
 _PROLOG = re.compile(r"<\?.*?\?>|<!--.*?-->", re.DOTALL)
-NOT_KNOWN = "not in a known format; `touchstone inspect-files --formats` lists them"
+NOT_KNOWN = "not in a known format; `touchstone inspect-files --why` says what each of them has"
 
 
-def adapters() -> Iterator[Adapter]:
-    """Every adapter, in the order in which they are asked."""
-    return (_load(module, name) for module, name, _ in _IN_ORDER)
+def adapters(options: ReadOptions | None = None) -> Iterator[Adapter]:
+    """Every adapter, in the order in which they are asked: the user's own first."""
+    yield from configured_adapters(options)
+    yield from (_load(module, name) for module, name, _ in _IN_ORDER)
+
+
+def adapter_of(format_name: str, options: ReadOptions | None = None) -> Adapter:
+    """The adapter for a format."""
+    own = (adapter for adapter in configured_adapters(options) if adapter.format == format_name)
+    return next(own, None) or _built_in()[format_name]
 
 
 @cache
-def adapter_of(format_name: str) -> Adapter:
-    """The adapter for a format."""
-    return next(adapter for adapter in adapters() if adapter.format == format_name)
+def _built_in() -> dict[str, Adapter]:
+    return {adapter.format: adapter for adapter in adapters()}
+
+
+def configured_adapters(options: ReadOptions | None) -> list[Adapter]:
+    """The adapters of a configuration; an error if one has the name of another."""
+    if options is None or not (options.adapters or options.formats):
+        return []
+    from touchstone.ingest.adapters.own import own_adapters
+
+    found = own_adapters(options)
+    names = [*_built_in(), *(adapter.format for adapter in found)]
+    twice = next((adapter.format for adapter in found if names.count(adapter.format) > 1), None)
+    if twice is not None:
+        raise TouchstoneError(f"the format '{twice}' of the configuration is there already; give it another name")
+    return found
 
 
 @cache
@@ -96,7 +119,25 @@ def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
 
 def _may_recognize(head: Head) -> Iterator[Adapter]:
     kind = "folder" if head.is_folder else "json" if head.text[:1] in ("{", "[") else "other"
-    return (_load(module, name) for module, name, kinds in _IN_ORDER if kind in kinds)
+    yield from configured_adapters(head.options)
+    yield from (_load(module, name) for module, name, kinds in _IN_ORDER if kind in kinds)
+
+
+def why_not(path: Path, options: ReadOptions | None = None) -> list[tuple[Adapter, str]]:
+    """What each adapter says about a file: that it reads it, or which of its marks the file lacks."""
+    from touchstone.ingest.adapters.marks import lacking
+
+    head, found = Head(path, options), detect_format(path, options)
+    said = []
+    for adapter in adapters(options):
+        if adapter.format == found:
+            reason = "recognizes the file"
+        elif found is not None and adapter.recognizes(head):
+            reason = "would recognize it, but is asked later"
+        else:
+            reason = lacking(adapter, head)
+        said.append((adapter, reason))
+    return said
 
 
 def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -109,7 +150,7 @@ def read_adapted(path: Path, options: ReadOptions | None = None) -> AdapterTable
 
 def read_as(name: str, path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a results file or folder in a format that was detected."""
-    adapter = adapter_of(name)
+    adapter = adapter_of(name, options)
     if not adapter.reads_utf_16 and is_utf_16(Head(path).data):
         raise InputFileError(f"{path}: {UTF_16}")
     try:

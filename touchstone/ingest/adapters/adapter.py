@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
+from touchstone.config.formats import AdapterSource, JsonFormat
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.steps import Step
 from touchstone.ingest.adapters.table import AdapterTable
@@ -39,7 +40,8 @@ class ReadOptions:
 
     `score` names one of several scores. `junit_pattern` says which parts of a path are the model, the tier and the
     attempt. `problems` are the ids of all problems, for files that do not list failures. `columns` maps the column
-    names of plain tables to ours, and `problem_key` is the column of the problem.
+    names of plain tables to ours, and `problem_key` is the column of the problem. `formats` and `adapters` are the
+    user's own.
     """
 
     score: str | None = None
@@ -47,6 +49,8 @@ class ReadOptions:
     problems: frozenset[str] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     problem_key: str = "oid"
+    formats: tuple[JsonFormat, ...] = ()
+    adapters: tuple[AdapterSource, ...] = ()
 
 
 class Head:
@@ -174,6 +178,8 @@ class Adapter:
     transcripts: Callable[[AdapterTable], Iterator[tuple[int, Iterable[Step]]]] | None = None
     # As XML can be.
     reads_utf_16: bool = False
+    # What every such file has, for people who wonder why theirs was not recognized; see `marks`.
+    marks: str = ""
 
 
 def not_evaluated(

@@ -7,14 +7,21 @@ CRUXEval's own figures are in percent, and count a sample with fewer than k gene
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
-from touchstone.ingest.adapters.json_files import inside, list_of, number_of, raw_values, read_document, text_of
+from touchstone.ingest.adapters.json_files import (
+    list_of,
+    number_of,
+    raw_values,
+    skim_document,
+    text_of,
+)
+from touchstone.ingest.adapters.json_stream import Keep, Members
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -26,7 +33,7 @@ from touchstone.ingest.adapters.table import (
     table_from_records,
     words,
 )
-from touchstone.ingest.adapters.tool_figures import Counts, counts_of_records, estimate, mean
+from touchstone.ingest.adapters.tool_figures import Counts, counts_of_table, estimate, mean
 from touchstone.ingest.compressed import uncompressed_name
 
 FORMAT = "cruxeval"
@@ -51,19 +58,34 @@ class _Attempt:
 
 def read_cruxeval(path: Path) -> AdapterTable:
     """Read the scored generations of one file into rows of text cells."""
-    document = _document(path)
     named, mode, temperature = _from_name(path)
-    common: Cells = {"llm_name": named.name, "suite": mode, "temperature": temperature}
-    attempts = list(_all_attempts(document))
-    records = fill_records(enumerate(attempts, start=1), partial(_fill, mode), common)
-    without = sum(attempt.number > 0 and attempt.generation is None for attempt in attempts)
+    shared: Cells = {"llm_name": named.name, "suite": mode, "temperature": temperature}
+    document: dict[str, object] = {}
+    without = 0
+
+    def attempts() -> Iterator[_Attempt]:
+        nonlocal without
+        generations = _members(path, _GENERATIONS)
+        waiting: dict[str, object] = {}
+        for sample, scores in _members(path, _SCORED, document):
+            if sample not in waiting:
+                # Most files have the same order in both objects, so that few generations wait for their scores.
+                for each, texts in generations:
+                    waiting[each] = texts
+                    if each == sample:
+                        break
+            for attempt in _attempts(sample, scores, list_of(waiting.pop(sample, None))):
+                without += attempt.number > 0 and attempt.generation is None
+                yield attempt
+
+    records = fill_records(enumerate(attempts(), start=1), partial(_fill, mode))
+    table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(_raw_scores), shared=shared)
     notes = [named.note, *([] if mode else [_NO_MODE])]
     if without:
         notes.append(
             f"{without:,} attempts have no generation: it is missing, or their number is not that of the scores"
         )
-    figures = _figures(named.name, mode, document, counts_of_records(records))
-    return table_from_records(path, FORMAT, COLUMNS, records, raw_values(_scores), figures=figures, notes=notes)
+    return table.stating(_figures(named.name, mode, document, counts_of_table(table)), notes=notes)
 
 
 def _recognizes(head: Head) -> bool:
@@ -74,11 +96,16 @@ def _recognizes(head: Head) -> bool:
 ADAPTER = Adapter(FORMAT, "CRUXEval scored generations", _recognizes, lambda path, _: read_cruxeval(path))
 
 
-def _document(path: Path) -> dict[str, object]:
-    document = read_document(path, unique_keys=True)
-    if not isinstance(document, dict) or not isinstance(document.get(_SCORED), dict):
-        raise InputFileError(f"{path}: CRUXEval results need an object '{_SCORED}' with the scores of each sample")
-    return document
+def _members(path: Path, key: str, document: dict[str, object] | None = None) -> Iterator[tuple[str, object]]:
+    """The samples in one of the two objects; then the rest of the file is in `document`."""
+    for name, part in skim_document(path, {key: Members(Keep())}, [key]):
+        if name is not None:
+            assert isinstance(part, tuple)
+            yield part
+        elif not isinstance(part, dict) or (key == _SCORED and not isinstance(part.get(key), dict)):
+            raise InputFileError(f"{path}: CRUXEval results need an object '{_SCORED}' with the scores of each sample")
+        elif document is not None:
+            document |= part
 
 
 def _from_name(path: Path) -> tuple[NamedModel, str | None, str | None]:
@@ -89,22 +116,16 @@ def _from_name(path: Path) -> tuple[NamedModel, str | None, str | None]:
     return model_of_name(path, found["model"]), found["mode"], found["temperature"]
 
 
-def _all_attempts(document: dict[str, object]) -> Iterator[_Attempt]:
-    scored = document[_SCORED]
-    for sample, scores in scored.items() if isinstance(scored, dict) else ():
-        yield from _attempts(sample, scores, inside(document, _GENERATIONS))
+def _raw_scores(path: Path) -> Iterator[tuple[int, object]]:
+    attempts = (each for sample, scores in _members(path, _SCORED) for each in _attempts(sample, scores, []))
+    return enumerate(({each.sample: each.passed} for each in attempts), start=1)
 
 
-def _scores(path: Path) -> Iterator[tuple[int, object]]:
-    return enumerate(({each.sample: each.passed} for each in _all_attempts(_document(path))), start=1)
-
-
-def _attempts(sample: str, scores: object, generations: Mapping[str, object]) -> Iterator[_Attempt]:
+def _attempts(sample: str, scores: object, texts: list[object]) -> Iterator[_Attempt]:
     """The attempts at a sample; number 0 stands for a sample without scores."""
     if not isinstance(scores, list) or not scores:
         yield _Attempt(sample, 0, scores, None)
         return
-    texts = list_of(generations.get(sample))
     matched = texts if len(texts) == len(scores) else [None] * len(scores)
     for number, (passed, text) in enumerate(zip(scores, matched, strict=True), start=1):
         yield _Attempt(sample, number, passed, text)

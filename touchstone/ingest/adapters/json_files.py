@@ -6,12 +6,16 @@ Numbers stay as they were written, so that no digit is lost before the rules of 
 import hashlib
 import json
 import math
+from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
+import numpy as np
+
 from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.json_stream import Shape, TooLargePartError, skim
 from touchstone.ingest.adapters.table import (
     Cells,
     RawReader,
@@ -29,6 +33,8 @@ from touchstone.vocabulary import Dimension
 
 LINES_SUFFIXES = (".jsonl", ".ndjson")
 _CHUNK = 1 << 20
+# A document up to this size can be parsed at once, which takes ten times as much memory.
+_AT_ONCE_BYTES = 32 << 20
 # Prompts, transcripts and test inputs are longer, labels and settings shorter.
 MAX_CARRIED_LENGTH = 2000
 _MAX_SETTING = 200
@@ -46,6 +52,12 @@ class Number(str):
 
 
 DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=Number)
+
+
+def _decode(text: str) -> object:
+    """The value of JSON text without space around it; `DECODER.decode` looks for that with two searches per line."""
+    value, end = DECODER.raw_decode(text)
+    return value if end == len(text) else DECODER.decode(text)
 
 
 def encode(value: object) -> str:
@@ -85,9 +97,11 @@ def text_of(value: object) -> str | None:
     """A JSON value as the text of a cell; null and empty values are null, as in a CSV."""
     if value is None:
         return None
+    if type(value) is str and value.isascii():
+        # Nearly every cell takes this way: no further call.
+        return value or None
     if isinstance(value, str):
-        # Nearly every cell takes this way: one call less.
-        return (str(value) if value.isascii() else encodable(value)) or None
+        return encodable(value) or None
     if isinstance(value, bool):
         return "true" if value else "false"
     if value in ([], {}):
@@ -110,7 +124,7 @@ def identifier_of(record: Mapping[str, object], name: str) -> str:
     """The text of a required key."""
     value = record.get(name)
     if value is not None and not isinstance(value, str):
-        raise RefusedRecordError("bad_id", f"the {name} is {_described(value)} where text belongs")
+        raise RefusedRecordError("bad_id", f"the {name} is {described(value)} where text belongs")
     text = text_of(value)
     if text is None or not text.strip():
         raise RefusedRecordError("bad_id", f"the {name} is missing")
@@ -120,7 +134,7 @@ def identifier_of(record: Mapping[str, object], name: str) -> str:
 def object_of(value: object, name: str) -> dict[str, object]:
     """A value that must be an object."""
     if not isinstance(value, dict):
-        raise RefusedRecordError("ragged", f"the {name} is {_described(value)} where an object belongs")
+        raise RefusedRecordError("ragged", f"the {name} is {described(value)} where an object belongs")
     return value
 
 
@@ -130,7 +144,8 @@ def section_of(record: Mapping[str, object], name: str) -> dict[str, object] | N
     return None if value is None else object_of(value, name)
 
 
-def _described(value: object) -> str:
+def described(value: object) -> str:
+    """What kind of JSON value this is, for a message."""
     if isinstance(value, Number):
         return "a number"
     words = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}
@@ -183,6 +198,40 @@ def parse_document(path: Path, text: str, *, unique_keys: bool = False) -> objec
         raise InputFileError(f"{path}: broken JSON at line {error.lineno} column {error.colno} ({error.msg})") from None
     except RecursionError:
         raise InputFileError(f"{path}: the JSON is nested too deeply") from None
+
+
+def skim_document(path: Path, shape: Shape, members: Collection[str] = ()) -> Iterator[tuple[str | None, object]]:
+    """The parts of a JSON file of any size that `skim` finds, decoded; last the rest of the document, under None.
+
+    `members` are the names of objects that are read member by member: each member is a part, its key and its value. If
+    there are some, no object may repeat a key.
+    """
+    # Digests: the keys of millions of members would take half as much memory as the file.
+    keys: dict[str | None, array[int]] = {name: array("q") for name in members}
+    decoder = _UNIQUE_KEYS if members else DECODER
+    try:
+        with readable(path), open_input(path) as file:
+            start = file.read(_CHUNK).removeprefix(b"\xef\xbb\xbf")
+            for name, text in skim(chain([start], iter(lambda: file.read(_CHUNK), b"")), shape):
+                part = decoder.decode(text.decode())
+                if name is None and any(len(np.unique(each)) < len(each) for each in keys.values()):
+                    raise _RepeatedKeyError
+                if name in keys and isinstance(part, dict):
+                    keys[name].extend(map(hash, part))
+                    yield from ((name, member) for member in part.items())
+                else:
+                    yield name, part
+    except (ValueError, RecursionError, _RepeatedKeyError) as error:
+        with readable(path), open_input(path) as file:
+            is_small = len(file.read(_AT_ONCE_BYTES + 1)) <= _AT_ONCE_BYTES
+        if is_small:
+            read_document(path, unique_keys=bool(members))  # says where the error is
+        why = f"broken JSON ({str(error)[:200]})"
+        if isinstance(error, _RepeatedKeyError):
+            why = "an object has a key twice"
+        elif isinstance(error, TooLargePartError):
+            why = f"it has {error}, which is not read"
+        raise InputFileError(f"{path}: {why}") from None
 
 
 class OverlongLine(str):
@@ -242,7 +291,7 @@ def parse_line(text: str, what: str = "result") -> dict[str, object]:
     if isinstance(text, OverlongLine):
         raise RefusedRecordError(TOO_LARGE, too_long("the line", limits().row_mb, "row_mb"))
     try:
-        value = DECODER.decode(text)
+        value = _decode(text)
     except json.JSONDecodeError as error:
         raise RefusedRecordError("ragged", f"broken JSON at column {error.colno} ({error.msg})") from None
     except RecursionError:
@@ -254,12 +303,14 @@ class Carried:
     """The unmapped cells of many records; counts what it leaves out."""
 
     def __init__(self, mapped: Collection[str], taken: Collection[str]) -> None:
-        self._mapped = mapped
+        self._mapped = frozenset(mapped)
         self._taken = taken
         self._left_out: Counter[str] = Counter()
 
     def cells(self, record: Mapping[str, object]) -> Cells:
         """The short values of a record without a column of their own."""
+        if record.keys() <= self._mapped:
+            return {}
         cells = unmapped_cells(record, self._mapped, {}, self._taken)
         long = [name for name, text in cells.items() if text is not None and len(text) > MAX_CARRIED_LENGTH]
         self._left_out.update(long)
@@ -275,12 +326,14 @@ class Carried:
 
 def line_records(
     path: Path, what: str, fill: Callable[[Cells, dict[str, object]], None], cells: Cells | None = None
-) -> list[Record]:
-    """The records of a file with one object per line, filled as by `fill_records`."""
-    records = fill_records(numbered_lines(path), lambda own, text: fill(own, parse_line(text, what)), cells)
-    if not records:
+) -> Iterator[Record]:
+    """The records of a file with one object per line, made as they are taken, as by `fill_records`."""
+    empty = True
+    for record in fill_records(numbered_lines(path), lambda own, text: fill(own, parse_line(text, what)), cells):
+        empty = False
+        yield record
+    if empty:
         raise InputFileError(f"{path}: the file is empty")
-    return records
 
 
 def object_records(
@@ -288,7 +341,7 @@ def object_records(
     what: str,
     fill: Callable[[Cells, dict[str, object]], None],
     cells: Cells | None = None,
-) -> list[Record]:
+) -> Iterator[Record]:
     """The records of values that must be objects; one that could not be read is refused with its own reason."""
 
     def fill_object(own: Cells, value: object) -> None:

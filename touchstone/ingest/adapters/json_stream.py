@@ -1,10 +1,11 @@
-"""Large JSON without holding it: only the parts that a shape asks for are kept, and lists are read element by element.
+"""Large JSON without holding it: only what a shape asks for is kept; lists and objects can be read part by part.
 
 A shape names the keys of an object to keep. Values of other keys, if they are objects or lists, become null and are
 never decoded: the transcript of a sample costs a scan for brackets and quotes, a few nanoseconds per byte. What is
 left of an element is ordinary JSON text; parsing it belongs to the caller, and so does all checking of its syntax.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -18,12 +19,17 @@ _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _OPENING = b"{["
 _IS_MARK = bytes(code in b'"{}[]' for code in range(256))
 _SEPARATORS = b" \t\r\n,"
+_SCALAR = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,]+', re.DOTALL)
 # Longer keys than this are in no shape.
 _MAX_KEY_BYTES = 200
 
 
 class BrokenJsonError(ValueError):
-    """Raised for text that is not one JSON value, and for an element that is too large."""
+    """Raised for text that is not one JSON value."""
+
+
+class TooLargePartError(BrokenJsonError):
+    """Raised for a part that is too large to be held."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,17 @@ class Each:
     element: "Shape"
 
 
-Shape = Keep | Each | Mapping[str, "Shape"]
+@dataclass(frozen=True)
+class Members:
+    """An object whose members are read one by one, each as an object of its own.
+
+    Members that are numbers or texts come with the next one that is an object or a list, or with the end.
+    """
+
+    value: "Shape"
+
+
+Shape = Keep | Each | Members | Mapping[str, "Shape"]
 
 
 @dataclass
@@ -49,6 +65,10 @@ class _Open:
     text: bytearray
     name: str = ""
     is_element: bool = False
+    # Of an element, what follows it: the bracket that closes a member.
+    end: bytes = b""
+    # Of `Members`, whether a member was read.
+    begun: bool = False
 
 
 @dataclass
@@ -134,7 +154,7 @@ class _Skimmer:
 
     def _add_text(self, text: bytes) -> None:
         """Text between brackets: keys, strings, numbers and separators."""
-        if self.stack and isinstance(self.stack[-1].shape, Each):
+        if self.stack and isinstance(self.stack[-1].shape, Each | Members):
             self._extend(self.gap, text)
         else:
             self._extend(self.stack[-1].text if self.stack else self.document, text)
@@ -161,6 +181,9 @@ class _Skimmer:
         if isinstance(parent.shape, Each):
             self._take_gap(parent.name)
             return _Open(parent.shape.element, bytearray(), parent.name, is_element=True)
+        if isinstance(parent.shape, Members):
+            text = bytearray(b"{" + self._members_before(parent))
+            return _Open(parent.shape.value, text, parent.name, is_element=True, end=b"}")
         assert isinstance(parent.shape, Mapping)
         key = _last_key(parent.text)
         shape = parent.shape.get(key)
@@ -170,6 +193,8 @@ class _Skimmer:
         opened = self.stack.pop()
         if isinstance(opened.shape, Each):
             self._take_gap(opened.name)
+        elif isinstance(opened.shape, Members) and (text := self._members_before(opened)):
+            self.finished.append((opened.name, b"{" + text + b"}"))
         opened.text.append(bracket)
         self._finish(opened)
 
@@ -182,28 +207,39 @@ class _Skimmer:
 
     def _finish(self, opened: _Open) -> None:
         if opened.is_element:
-            self.finished.append((opened.name, bytes(opened.text)))
+            self.finished.append((opened.name, bytes(opened.text) + opened.end))
 
     def _take_gap(self, name: str) -> None:
-        """Anything but separators between two elements is an element too, whatever it is."""
-        text = bytes(self.gap).strip(_SEPARATORS)
+        """Texts and numbers between two elements are elements, too."""
+        self.finished += [(name, text) for text in _SCALAR.findall(self.gap)]
         self.gap.clear()
-        if text:
-            self.finished.append((name, text))
+
+    def _members_before(self, parent: _Open) -> bytes:
+        """What stands before a member of an object, or before its end: a comma, members that are one value, a key."""
+        text = bytes(self.gap).strip()
+        self.gap.clear()
+        if parent.begun and text:
+            comma, text = text[:1], text[1:].lstrip()
+            if comma != b"," or not text:
+                raise BrokenJsonError("no comma between two members, or one after the last")
+        parent.begun = True
+        return text
 
     @staticmethod
     def _extend(text: bytearray, more: bytes) -> None:
         if len(text) + len(more) > MAX_ELEMENT_BYTES:
-            raise BrokenJsonError(f"a part of over {MAX_ELEMENT_BYTES >> 20} MiB")
+            raise TooLargePartError(f"a part of over {MAX_ELEMENT_BYTES >> 20} MiB")
         text += more
 
 
 def skim(chunks: Iterable[bytes], shape: Shape) -> Iterator[tuple[str | None, bytes]]:
-    """The elements of the lists that the shape reads one by one, each with the list's key; last the rest, without key.
+    """The parts that the shape reads one by one, each with the key of their list or object; last the rest, without key.
 
     >>> log = [b'{"task": "t", "samples": [{"id": 1, "events": [1, {}]}, {"id"', b': 2}]}']
     >>> list(skim(log, {"samples": Each({"scores": Keep()})}))
     [('samples', b'{"id": 1, "events": null}'), ('samples', b'{"id": 2}'), (None, b'{"task": "t", "samples": []}')]
+    >>> list(skim([b'{"eval": {"a": [1], "n": 2, "b": []}}'], {"eval": Members(Keep())}))
+    [('eval', b'{"a":[1]}'), ('eval', b'{"n": 2, "b":[]}'), (None, b'{"eval": {}}')]
     """
     brackets = _Brackets(_levels(shape))
     skimmer = _Skimmer(shape)
@@ -220,7 +256,10 @@ def _levels(shape: Shape) -> int:
     """How many levels of objects and lists a shape looks into."""
     if isinstance(shape, Keep):
         return 0
-    return 1 + (_levels(shape.element) if isinstance(shape, Each) else max(map(_levels, shape.values()), default=0))
+    inner = (
+        [shape.element] if isinstance(shape, Each) else [shape.value] if isinstance(shape, Members) else shape.values()
+    )
+    return 1 + max(map(_levels, inner), default=0)
 
 
 def _last_key(text: bytearray) -> str:

@@ -18,8 +18,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
@@ -50,6 +53,7 @@ from touchstone.ingest.adapters.swebench import (
     NOT_RUN,
     PATCH_FAILED,
     RESOLVED,
+    STATUS,
     TIMEOUT,
     UNRESOLVED,
     attempt_cells,
@@ -60,17 +64,19 @@ from touchstone.ingest.adapters.swebench import (
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
-    Record,
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
     fill_records,
-    number_attempts,
+    number_attempts_of_rows,
     refuse_repetition,
+    settle,
     table_from_records,
+    words,
 )
 from touchstone.ingest.adapters.tool_figures import tokens_without_cache
 from touchstone.ingest.compressed import uncompressed_name
+from touchstone.ingest.csv_rows import ROW_ERROR_KIND
 from touchstone.text import counted
 
 FORMAT = "openhands"
@@ -106,24 +112,19 @@ def read_openhands(path: Path) -> AdapterTable:
     verdicts, evaluated = _verdicts_beside(path)
     settings: dict[StatedSetting, None] = {}
     records = line_records(path, "instance", partial(_fill, verdicts, settings), {"llm_name": model})
-    refuse_repetition(records, "model_patch")
-    number_attempts(record for record in records if record.cells.get("iteration_id") is None)
-    for record in records:
-        if record.kind is None:
-            record.cells["sample_uuid"] = f"{place}/{record.cells['oid']}/{record.cells['iteration_id']}"
-    taken = any(record.cells["llm_name"] == model for record in records)
-    notes = undecide_unless_judged(records)
+    table = refuse_repetition(table_from_records(path, FORMAT, _COLUMNS, records, raw_lines), "model_patch")
+    table = settle(table, words("llm_name oid iteration_id sample_uuid"), partial(_number, place))
+    table, notes = undecide_unless_judged(table)
+    taken = not table.rows.filter(pl.col("llm_name") == model).head(1).collect().is_empty()
     notes += ["instructions and histories are not kept", *([model_note] if taken and model_note else [])]
-    return table_from_records(
-        path,
-        FORMAT,
-        _COLUMNS,
-        records,
-        raw_lines,
-        files=[path, *(as_given(path, files) if taken else []), *evaluated],
-        figures=_figures(records),
-        settings=list(settings),
-        notes=notes,
+    table = replace(table, files=(path, *(as_given(path, files) if taken else []), *evaluated))
+    return table.stating(_figures(table), settings, notes)
+
+
+def _number(place: str, rows: pl.DataFrame) -> pl.DataFrame:
+    unique = pl.format("{}/{}/{}", pl.lit(place), "oid", "iteration_id")
+    return number_attempts_of_rows(rows).with_columns(
+        pl.when(pl.col(ROW_ERROR_KIND).is_null()).then(unique).alias("sample_uuid")
     )
 
 
@@ -253,19 +254,19 @@ def _usage(instance: Mapping[str, object]) -> Cells:
     }
 
 
-def _figures(records: list[Record]) -> list[ReportedFigure]:
+def _figures(table: AdapterTable) -> list[ReportedFigure]:
     """The share that the grading script prints: resolved of all lines."""
-    by_model: dict[str, list[str | None]] = {}
-    for record in records:
-        if record.kind is None:
-            by_model.setdefault(record.cells["llm_name"] or "", []).append(record.cells["swebench_status"])
+    known = table.rows.filter(pl.col(ROW_ERROR_KIND).is_null()).group_by("llm_name", STATUS).len().collect()
+    by_model: dict[str, dict[str, int]] = {}
+    for model, status, count in known.iter_rows():
+        by_model.setdefault(model, {})[status or NOT_RUN] = count
     return [
         ReportedFigure(
             model,
             "resolved / instances",
             None,
-            statuses.count(RESOLVED) / len(statuses),
-            note=_note(sum(outcome_of(status or NOT_RUN) is None for status in statuses)),
+            statuses.get(RESOLVED, 0) / sum(statuses.values()),
+            note=_note(sum(count for status, count in statuses.items() if outcome_of(status) is None)),
         )
         for model, statuses in sorted(by_model.items())
         if NOT_RUN not in statuses or any(map(is_judged, statuses))
@@ -281,7 +282,7 @@ def read_index(path: Path) -> AdapterTable:
     """Read the instance results of the OpenHands Index into rows of text cells."""
     benchmark = uncompressed_name(path).removesuffix(".json")
     model, score, notes, files = _index_entry(path, benchmark)
-    records = fill_records(_instances(path), partial(_fill_index, model, benchmark), {"llm_name": model})
+    records = list(fill_records(_instances(path), partial(_fill_index, model, benchmark), {"llm_name": model}))
     resolved = sum(record.cells.get("passed") == "true" for record in records)
     share = 100 * resolved / len(records) if records else None
     note = "in percent, rounded to one decimal; instances without a result count as failures in the index"

@@ -3,18 +3,21 @@
 JSON as text cells belongs in `json_files`; what a key of one system means belongs in that system's module.
 """
 
+import gc
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.adapters.spilled_rows import MAX_BYTES, SpilledRows
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND
 from touchstone.ingest.limits import MAX_KEYS
 from touchstone.ingest.unchanged import ChangedWhileReadError, Mark, mark_of
@@ -27,6 +30,11 @@ OWN_COLUMNS = (LINE, ROW_ERROR_KIND, ROW_ERROR, MODEL)
 NAME_COLUMN = "llm_name"
 # Columns with a digest of what the model was asked.
 ASKED_COLUMNS = ("asked_sha", "doc_hash")
+
+# The line that a row of a file which was appended to itself repeats.
+REPEATS = "__repeats"
+_APPENDED = "repeats line {}: the file was appended to itself"
+_BATCH_ROWS, _WEIGHED_ROWS = 20_000, 20
 
 Cells = dict[str, str | None]
 RawReader = Callable[[Path, set[int]], dict[int, str]]
@@ -103,6 +111,20 @@ class AdapterTable:
         """The table with the rows of one model."""
         return replace(self, rows=self.rows.filter(pl.col(MODEL) == model))
 
+    def stating(
+        self, figures: Iterable[ReportedFigure], settings: Iterable[StatedSetting] = (), notes: Iterable[str] = ()
+    ) -> "AdapterTable":
+        """The table with what the tool states about it, and notes for users."""
+        return replace(
+            self,
+            figures=tuple(replace(each, model=encodable(each.model)) for each in figures),
+            settings=tuple(
+                replace(each, model=encodable(each.model), suite=each.suite and encodable(each.suite))
+                for each in settings
+            ),
+            notes=tuple(map(encodable, notes)),
+        )
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Turn errors of reading the rows, of which a scanned file may have some, into an `InputFileError`."""
@@ -132,7 +154,7 @@ class RefusedRecordError(Exception):
         self.reason = reason
 
 
-@dataclass
+@dataclass(slots=True)
 class Record:
     """One record of a file: its cells, or why it is refused."""
 
@@ -148,17 +170,20 @@ class Record:
 
 def fill_records(
     values: Iterable[tuple[int, Value]], fill: Callable[[Cells, Value], None], cells: Cells | None = None
-) -> list[Record]:
-    """A record for each numbered value: `fill` adds to the given cells, or raises `RefusedRecordError`."""
-    records = []
+) -> Iterator[Record]:
+    """A record for each numbered value: `fill` adds to the given cells, or raises `RefusedRecordError`.
+
+    Records are made as they are taken, once: pass them on to `table_from_records`, which needs little memory however
+    many there are, or keep a list where each depends on others and they are few. Figures, and cells that depend on
+    other records, follow from the table: `counts_of_table`, `refuse_repetition`, `settle`, `AdapterTable.stating`.
+    """
     for line, value in values:
         record = Record(line, dict(cells or {}))
         try:
             fill(record.cells, value)
         except RefusedRecordError as refusal:
             record.refuse(refusal)
-        records.append(record)
-    return records
+        yield record
 
 
 def number_attempts(records: Iterable[Record]) -> Counter[tuple[str | None, ...]]:
@@ -172,24 +197,72 @@ def number_attempts(records: Iterable[Record]) -> Counter[tuple[str | None, ...]
     return counts
 
 
-def refuse_repetition(records: Sequence[Record], answer: str) -> None:
-    """Refuse the rows of a file that was appended to itself, where attempts are numbered in the order of the file.
+def refuse_repetition(table: AdapterTable, answer: str) -> AdapterTable:
+    """Refuse the rows of a file that was appended to itself, where attempts are numbered in the order of the file."""
+    with table.reading():
+        found = repeated_rows(table.rows, [answer], "iteration_id")
+    if found.is_empty():
+        return table
+    repeats = pl.col(REPEATS).is_not_null()
+    rows = table.rows.join(found.lazy(), on=LINE, how="left", maintain_order="left").with_columns(
+        pl.when(repeats).then(pl.lit("duplicate")).otherwise(ROW_ERROR_KIND).alias(ROW_ERROR_KIND),
+        pl.when(repeats).then(pl.format(_APPENDED, REPEATS)).otherwise(ROW_ERROR).alias(ROW_ERROR),
+    )
+    return replace(table, rows=rows.drop(REPEATS))
 
-    Equal rows of one problem may be attempts, and so may rows without an `answer`, the name of its column.
+
+def repeated_rows(rows: pl.LazyFrame, answers: Sequence[str], *ignored: str) -> pl.DataFrame:
+    """The lines of rows that were appended to their file, each with the line that it `REPEATS`; else none.
+
+    Equal rows of one problem may be attempts, and so may rows without any of the `answers`. A file is compared by
+    digests of its rows, first of their problems alone.
     """
+    none = pl.DataFrame(schema={LINE: pl.Int64, REPEATS: pl.Int64})
+    if not answers or _repeated(rows, pl.col("oid")).is_empty():
+        return none
+    if rows.select(pl.col("oid").n_unique() < 2).collect(engine="streaming").item():
+        return none
+    found = _repeated(rows, pl.struct(pl.exclude(LINE, *ignored)))
+    has_answer = pl.any_horizontal(pl.col(*answers).is_not_null()).any()
+    return found if not found.is_empty() and rows.select(has_answer).collect(engine="streaming").item() else none
 
-    def content(record: Record) -> object:
-        cells = record.cells
-        return record.kind, record.reason, {name: cells[name] for name in cells if name != "iteration_id"}
 
-    def repeats(block: int) -> bool:
-        return all(content(one) == content(other) for one, other in zip(records[block:], records, strict=False))
+def _repeated(rows: pl.LazyFrame, content: pl.Expr) -> pl.DataFrame:
+    known = rows.select(LINE, content.hash().alias(REPEATS)).collect(engine="streaming").sort(LINE)
+    contents, lines = known[REPEATS].to_numpy(), known[LINE]
+    block = repeated_block(known.height, lambda size: bool((contents[size:] == contents[:-size]).all()))
+    if block is None:
+        return known.clear()
+    firsts = lines.gather(pl.int_range(block, known.height, eager=True) % block)
+    return pl.DataFrame({LINE: lines[block:], REPEATS: firsts})
 
-    told_apart = len({record.cells.get("oid") for record in records}) > 1
-    block = repeated_block(len(records), repeats) if told_apart else None
-    if block is not None and any(record.cells.get(answer) for record in records[:block]):
-        for place, record in enumerate(records[block:]):
-            record.refuse(RefusedRecordError("duplicate", appended_reason(records[place % block].line)))
+
+def records_of(table: AdapterTable, columns: Sequence[str]) -> list[Record]:
+    """All records of a table that is not large, with these columns alone."""
+    with table.reading():
+        known = table.rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *columns).collect(engine="streaming")
+    return [
+        Record(line, dict(zip(columns, cells, strict=True)), kind, reason)
+        for line, kind, reason, *cells in known.iter_rows()
+    ]
+
+
+def number_attempts_of_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Number the accepted rows of a model at a problem from 1, in their order, unless they have a number."""
+    unnumbered = pl.col(ROW_ERROR_KIND).is_null() & pl.col("iteration_id").is_null()
+    number = unnumbered.cast(pl.Int64).cum_sum().over("llm_name", "oid").cast(pl.String)
+    return rows.with_columns(pl.coalesce("iteration_id", pl.when(unnumbered).then(number)).alias("iteration_id"))
+
+
+def settle(table: AdapterTable, columns: Sequence[str], change: Callable[[pl.DataFrame], pl.DataFrame]) -> AdapterTable:
+    """Change cells that depend on other rows: `change` gets `__line`, `__kind` and these columns of all rows in memory.
+
+    It returns the same rows with other cells.
+    """
+    with table.reading():
+        settled = change(table.rows.select(LINE, ROW_ERROR_KIND, *columns).collect(engine="streaming"))
+    rows = pl.concat([table.rows.drop(settled.columns), settled.lazy()], how="horizontal")
+    return replace(table, rows=rows.select(*OWN_COLUMNS, *table.columns))
 
 
 def repeated_block(size: int, repeats: Callable[[int], bool]) -> int | None:
@@ -205,32 +278,28 @@ def repeated_block(size: int, repeats: Callable[[int], bool]) -> int | None:
 
 def appended_reason(line: int) -> str:
     """Why a row of a file that was appended to itself is refused."""
-    return f"repeats line {line}: the file was appended to itself"
+    return _APPENDED.format(line)
 
 
-def undecide_failures(
-    records: Iterable[Record], judged: Callable[[Cells], bool], waiting: Callable[[Cells], bool]
-) -> list[str]:
+def undecide_failures(table: AdapterTable, judged: pl.Expr, waiting: pl.Expr) -> tuple[AdapterTable, list[str]]:
     """Leave all attempts of a model undecided if none was judged and some still wait for it; returns notes.
 
     What failed without being judged, such as an empty patch, would else be the whole figure: 0 of what nobody judged.
     A model that failed at everything has failed.
     """
-    by_model: dict[str, list[Cells]] = {}
-    for record in records:
-        if record.kind is None:
-            by_model.setdefault(record.cells["llm_name"] or "", []).append(record.cells)
-    notes = []
-    for model, attempts in by_model.items():
-        unjudged, failed = sum(map(waiting, attempts)), [cells for cells in attempts if cells["passed"] is not None]
-        if unjudged and failed and not any(map(judged, attempts)):
-            for cells in failed:
-                cells["passed"] = cells["classification"] = None
-            others = f"{len(failed):,} that failed without being judged would be the whole figure"
-            notes.append(
-                f"not judged: {counted_of(unjudged, len(attempts), 'attempt')} of {model}; {others}: undecided"
-            )
-    return notes
+    accepted = pl.col(ROW_ERROR_KIND).is_null()
+    counts = pl.len(), waiting.sum().alias("waiting"), pl.col("passed").count().alias("failed")
+    with table.reading():
+        models = table.rows.filter(accepted).group_by(NAME_COLUMN).agg(*counts, judged=judged.any()).collect()
+    found = models.filter(~pl.col("judged"), pl.col("waiting") > 0, pl.col("failed") > 0).sort(NAME_COLUMN)
+    undecided = accepted & pl.col(NAME_COLUMN).is_in(found[NAME_COLUMN].to_list())
+    rows = table.rows.with_columns(pl.when(~undecided).then(name).alias(name) for name in ("passed", "classification"))
+    notes = [
+        f"not judged: {counted_of(unjudged, attempts, 'attempt')} of {model}; {failed:,} that failed without being "
+        "judged would be the whole figure: undecided"
+        for model, attempts, unjudged, failed in found.select(NAME_COLUMN, "len", "waiting", "failed").iter_rows()
+    ]
+    return replace(table, rows=rows) if notes else table, notes
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -262,11 +331,64 @@ def carried_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
+def spill_records(path: Path, records: Iterable[Record], columns: Sequence[str] = ()) -> SpilledRows:
+    """Records as frames, most of them on disk: these columns first, then the others in the order of their first use."""
+    own = (ROW_ERROR_KIND, ROW_ERROR)
+    found = SpilledRows({LINE: pl.Int64, **dict.fromkeys((*own, *columns), pl.String)})
+    with without_garbage_collection():
+        for batch in _batches(records):
+            found.add(_frame_of(batch, _all_names(batch)))
+            if len(found.columns) > MAX_KEYS + 1 + len(own):
+                raise InputFileError(f"{path}: more than {MAX_KEYS:,} different keys; at most {MAX_KEYS:,} are read")
+    return found
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Pause the search for cycles: it would go through all records again and again, and find none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    source, batch, characters = iter(records), list[Record](), 0
+    while some := list(islice(source, _WEIGHED_ROWS)):
+        batch += some
+        characters += sum([len(cell) for record in some for cell in record.cells.values() if cell])
+        if characters > MAX_BYTES or len(batch) >= _BATCH_ROWS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _frame_of(records: Sequence[Record], names: Iterable[str]) -> pl.DataFrame:
+    cells = [record.cells for record in records]
+    data: dict[str, list[int] | list[str | None]] = {
+        LINE: [record.line for record in records],
+        ROW_ERROR_KIND: [record.kind for record in records],
+        ROW_ERROR: [record.reason for record in records],
+    }
+    data |= {name: [each.get(name) for each in cells] for name in names}
+    schema = {name: pl.Int64 if name == LINE else pl.String for name in data}
+    try:
+        return pl.DataFrame(data, schema=schema)
+    except UnicodeEncodeError:
+        # Names of files and folders need not be UTF-8, and some become cells.
+        clean = {name: [encodable(each) if isinstance(each, str) else each for each in data[name]] for name in data}
+        return pl.DataFrame(clean, schema=schema)
+
+
 def table_from_records(
     path: Path,
     format_name: str,
     native: Sequence[str],
-    records: Sequence[Record],
+    records: Iterable[Record],
     raw_reader: RawReader,
     *,
     shared: Cells | None = None,
@@ -275,33 +397,17 @@ def table_from_records(
     settings: Sequence[StatedSetting] = (),
     notes: Sequence[str] = (),
 ) -> AdapterTable:
-    """Records as a table: the mapped columns first, then the others; `shared` are cells that all records have."""
-    shared = shared or {}
-    cells = [record.cells for record in records]
-    columns = tuple(dict.fromkeys((*native, *shared, *_all_names(cells))))
-    if len(columns) > MAX_KEYS:
-        raise InputFileError(f"{path}: its records have {len(columns)} different keys; at most {MAX_KEYS} can be read")
-    data: dict[str, list[int] | list[str | None]] = {
-        LINE: [record.line for record in records],
-        ROW_ERROR_KIND: [record.kind for record in records],
-        ROW_ERROR: [record.reason for record in records],
-    }
-    data |= {name: [each.get(name) for each in cells] for name in columns if name not in shared}
-    data |= {name: [value] * len(cells) for name, value in shared.items()}
-    schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *columns), pl.String)}
-    try:
-        frame = pl.DataFrame(data, schema=schema)
-    except UnicodeEncodeError:
-        # Names of files and folders need not be UTF-8, and some become cells.
-        clean = {name: [encodable(each) if isinstance(each, str) else each for each in data[name]] for name in data}
-        frame = pl.DataFrame(clean, schema=schema)
-    table = adapter_table(path, format_name, columns, frame, raw_reader)
-    figures = [replace(figure, model=encodable(figure.model)) for figure in figures]
-    settings = [
-        replace(each, model=encodable(each.model), suite=each.suite and encodable(each.suite)) for each in settings
-    ]
-    notes = tuple(map(encodable, notes))
-    return replace(table, files=tuple(files), figures=tuple(figures), settings=tuple(settings), notes=notes)
+    """Records as a table: the mapped columns first, then the others; `shared` are cells that all records have.
+
+    The records are taken one by one and not kept. What is known only after the last is added by `AdapterTable.stating`;
+    `shared` may get its values until then.
+    """
+    spilled = spill_records(path, records, (*native, *(shared or {})))
+    common = {name: value and encodable(value) for name, value in (shared or {}).items()}
+    rows = spilled.rows().with_columns(pl.lit(value, dtype=pl.String).alias(name) for name, value in common.items())
+    columns = tuple(name for name in spilled.columns if name not in OWN_COLUMNS)
+    table = replace(adapter_table(path, format_name, columns, rows, raw_reader), files=tuple(files), kept=spilled)
+    return table.stating(figures, settings, notes)
 
 
 def encodable(text: str) -> str:
@@ -313,12 +419,12 @@ def encodable(text: str) -> str:
     return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _all_names(cells: Sequence[Cells]) -> Cells:
+def _all_names(records: Sequence[Record]) -> Cells:
     """The names in any of the records, in the order of their first use."""
     names: Cells = {}
-    for each in cells:
+    for record in records:
         # In one step: there may be millions of names, nearly all of them known.
-        names.update(each)
+        names.update(record.cells)
     return names
 
 
