@@ -59,12 +59,14 @@ def contributions(discovery: Discovery, found: Sequence[RecognizedSource], most:
 
     A row has the number of files and the first of them, and the number of tasks, problems and attempts.
     """
-    labels = {source.path: source.name for sources in discovery.sources.values() for source in sources}
+    readable = {each.name for each in found}
+    sources = {source.path: source.name for sources in discovery.sources.values() for source in sources}
     rows = [pl.LazyFrame(schema={"model": pl.String, "task": pl.String, "oid": pl.String, "file": pl.String})]
-    for path, table in discovery.adapter_tables.items():
+    for path in (path for path, name in sources.items() if path in discovery.adapter_tables and name in readable):
+        table = discovery.adapter_tables[path]
         task = pl.col("suite") if "suite" in table.columns else pl.lit(None, pl.String)
         good = table.rows.filter(pl.col(ROW_ERROR).is_null(), pl.col(MODEL).is_in(list(discovery.sources)))
-        rows.append(good.select(model=MODEL, task=task, oid="oid", file=pl.lit(labels[path])))
+        rows.append(good.select(model=MODEL, task=task, oid="oid", file=pl.lit(sources[path])))
     held = pl.concat(rows).group_by("model", "task", "oid", "file").len("attempts").collect()
     by = ["model", "task"] if held.select(pl.struct("model", "task").n_unique()).item() <= most else ["model"]
     files, first = pl.col("file").n_unique().alias("files"), pl.col("file").min().alias("first")
