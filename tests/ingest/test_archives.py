@@ -31,7 +31,7 @@ ARCHIVES = (".zip", ".tar", ".tar.gz", ".tar.zst")
 PACKED = [
     (name, form)
     for name, form in product(SAMPLES, (".gz", ".zst", *ARCHIVES))
-    if (form in ARCHIVES or not SAMPLES[name].source and name != "lighteval") and name != "scylla_raw"
+    if (form in ARCHIVES or (not SAMPLES[name].source and name != "lighteval")) and name != "scylla_raw"
 ]
 BY_DAY = [(name, ".gz") for name, form in PACKED if form == ".gz"]
 BY_DAY += [("harbor", ".zip"), ("swebench-logs", ".tar.gz"), ("csv", ".tar.zst"), ("failproof database", ".zip")]
