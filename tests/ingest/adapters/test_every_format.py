@@ -25,7 +25,7 @@ from touchstone.ingest.adapters import folders as folders_module
 GOLDEN = Path(__file__).parent / "golden"
 NOT_READ = {"bigcode", "git-lfs", "human-eval-samples", "human-eval-problems", "livecodebench-generations"}
 NOT_READ |= {"bigcodebench-figures", "multipl-e-figures", "every-eval-ever-aggregates", "lighteval-results"}
-NOT_READ |= {"repairbench-candidates"}
+NOT_READ |= {"repairbench-candidates", "repairbench-figures"}
 JSON_SAMPLES = [name for name, sample in SAMPLES.items() if sample.is_json]
 TEXTS = [name for name in SAMPLES if name not in ("inspect archive", "parquet", "lighteval", "failproof database")]
 OTHER_CONTENT = {
