@@ -27,11 +27,11 @@ from touchstone.ingest.discovery import Discovery, discover
 from touchstone.ingest.inputs import Inputs
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tar.zst")
-# A folder is compressed as an archive only; the sample of scylla_raw names no model.
+# A folder is compressed as an archive only, and so is Parquet that needs its neighbours; scylla_raw names no model.
 PACKED = [
     (name, form)
     for name, form in product(SAMPLES, (".gz", ".zst", *ARCHIVES))
-    if (form in ARCHIVES or not SAMPLES[name].source) and name != "scylla_raw"
+    if (form in ARCHIVES or (not SAMPLES[name].source and name != "lighteval")) and name != "scylla_raw"
 ]
 BY_DAY = [(name, ".gz") for name, form in PACKED if form == ".gz"]
 BY_DAY += [("harbor", ".zip"), ("swebench-logs", ".tar.gz"), ("csv", ".tar.zst"), ("failproof database", ".zip")]

@@ -137,7 +137,7 @@ def test_train_trials_of_helm_are_attempts_and_a_score_that_is_no_verdict_decide
         for trial, em, f1 in values
     ]
     path = tmp_path / "qa:model=acme_fixer" / "per_instance_stats.json"
-    table = written(path, [*entries, {"instance_id": "id2", "stats": []}])
+    table = written(path, [*entries, {"instance_id": "id1", "stats": []}, {"stats": entries[0]["stats"]}])
     assert rows(table, "oid", "iteration_id", "llm_name", "passed")[:2] == [
         ("qa/test/id1", "1", "acme_fixer", "true"),
         ("qa/test/id1", "2", "acme_fixer", "false"),

@@ -20,6 +20,7 @@ from touchstone.ingest.adapters.json_files import list_of, stated_settings, text
 from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.adapters.table import AdapterTable, Cells, NamedModel, model_of_name
 from touchstone.ingest.adapters.tool_figures import counts_of_table, pass_at_k_figures, reported_pass_at_k
+from touchstone.ingest.compressed import uncompressed_name
 from touchstone.text import counted
 
 _RESULTS = JsonFormat(
@@ -33,7 +34,7 @@ _RESULTS = JsonFormat(
     fix="solution",
     columns={"classification": "status", "date": "$.date"},
 )
-_ENDING = re.compile(r"[_.]?eval_results\.json(?:\.gz|\.zst)?$|\.json$")
+_ENDING = re.compile(r"[_.]?eval_results\.json$|\.json$")
 _NAME = re.compile(
     r"(?P<model>.+?)--bigcodebench-(?P<suite>(?:hard-)?(?:complete|instruct))--(?P<backend>[a-z_-]+?)-"
     r"(?P<temperature>\d+(?:\.\d+)?)-\d+(?:-sanitized[-_]calibrated)?(?P<rest>.*)"
@@ -43,9 +44,8 @@ _KS = (1, 5, 10, 25, 100)
 
 def read_bigcodebench(path: Path, options: ReadOptions) -> AdapterTable:
     """Read the statuses of one results file into rows of text cells."""
-    stem = _ENDING.sub("", path.name)
-    beside = path.with_name(f"{stem}_pass_at_k.json" if stem else "pass_at_k.json")
-    stated = object_beside(beside)
+    stem = _ENDING.sub("", uncompressed_name(path))
+    file, stated = object_beside(path, f"{stem}_pass_at_k.json" if stem else "pass_at_k.json")
     named, suite, settings = _from_name(model_of_name(path, stem), stated)
 
     def fill(cells: Cells, found: Found) -> None:
@@ -63,7 +63,7 @@ def read_bigcodebench(path: Path, options: ReadOptions) -> AdapterTable:
         notes.append(f"the reference solutions of {counted(broken, 'task')} failed where it was evaluated")
     generated = stated_settings(named.name, "generation", settings, "temperature", suite)
     judged = stated_settings(named.name, "validator", stated, "calibrated", suite)
-    table = replace(table, files=(path, *([beside] if stated else [])))
+    table = replace(table, files=(path, *file))
     return table.stating(figures, [*generated, *judged], notes)
 
 

@@ -52,13 +52,12 @@ def read_every_eval_ever(path: Path, options: ReadOptions) -> AdapterTable:
     """Read the samples of one file into rows of text cells."""
     table = mapped_adapter(_SAMPLES, fill=_fill).read(path, options)
     name = uncompressed_name(path).removesuffix(".jsonl").removesuffix("_samples")
-    beside = path.with_name(f"{name}.json")
-    stated = object_beside(beside)
+    file, stated = object_beside(path, f"{name}.json")
     model = text_of(inside(stated, "model_info").get("id")) or ""
     results = [each for each in list_of(stated.get("evaluation_results")) if isinstance(each, dict)]
     records = records_of(table, ("oid", "passed", "weighted_score", "evaluation_name", "evaluation_result_id"))
     own = [record for record in records if record.kind is None]
-    table = replace(table, files=(path, *([beside] if stated else [])))
+    table = replace(table, files=(path, *file))
     return table.stating(_figures(model, results, own), _settings(model, stated, results))
 
 

@@ -93,12 +93,13 @@ def object_in(path: Path, what: str) -> dict[str, object]:
     return object_of(document, what)
 
 
-def object_beside(path: Path) -> dict[str, object]:
-    """The object in a JSON file beside the results; empty if there is none that can be read."""
+def object_beside(path: Path, name: str) -> tuple[list[Path], dict[str, object]]:
+    """The file of this name beside another, and the object in it; nothing if there is none that can be read."""
+    file = beside(path, name)
     try:
-        return object_in(path, "file") if is_file(path) else {}
+        return [file], object_in(file, "file")
     except RefusedRecordError:
-        return {}
+        return [], {}
 
 
 def text_in(path: Path, max_bytes: int) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
-from touchstone.ingest.adapters.folders import is_file, object_beside
+from touchstone.ingest.adapters.folders import beside, is_file, object_beside
 from touchstone.ingest.adapters.json_files import (
     inside,
     list_of,
@@ -40,7 +40,8 @@ _COUNTS = {
 def read_helm(path: Path, options: ReadOptions) -> AdapterTable:
     """Read the instances of one run into rows of text cells."""
     folder = path if path.is_dir() else path.parent
-    spec, instances = object_beside(folder / _SPEC), folder / _INSTANCES
+    instances = beside(folder / _SPEC, _INSTANCES)
+    (spec_file, spec), stats = object_beside(instances, _SPEC), beside(instances, _STATS)
     name, adapter = text_of(spec.get("name")) or folder.name, inside(spec, "adapter_spec")
     named = _MODEL.search(name)
     model = text_of(adapter.get("model")) or (named["model"] if named else "unnamed")
@@ -49,7 +50,7 @@ def read_helm(path: Path, options: ReadOptions) -> AdapterTable:
     for line, entry in _entries(instances):
         _add(samples, line, entry, model, scenario)
     stated: dict[tuple[str | None, str], float | None] = {}
-    for stat in map(inside, list_of(_document(folder / _STATS))):
+    for stat in map(inside, list_of(_document(stats))):
         about = inside(stat, "name")
         metric = text_of(about.get("name")) or ""
         if about.keys() == {"name", "split"} and not _REQUESTS.fullmatch(metric):
@@ -67,13 +68,13 @@ def read_helm(path: Path, options: ReadOptions) -> AdapterTable:
             *stated_settings(model, "generation", adapter, "temperature max_tokens num_outputs top_p top_k_per_token"),
             *stated_settings(model, "problems", adapter, "instructions max_train_instances method"),
         ],
-        files=[each for each in (instances, folder / _SPEC, folder / _STATS) if is_file(each)],
+        files=[instances, *spec_file, *([stats] if is_file(stats) else [])],
     )
 
 
 def _recognizes(head: Head) -> bool:
     if head.is_folder:
-        return _INSTANCES in head.names and Head(head.path / _INSTANCES).text[:1] == "["
+        return Head(beside(head.path / _SPEC, _INSTANCES)).text[:1] == "["
     paths = head.key_paths
     return ("[]", "instance_id") in paths and ("[]", "stats") in paths
 
@@ -93,7 +94,9 @@ def _entries(path: Path) -> list[tuple[int, object]]:
 
 
 def _add(samples: dict[tuple[str, ...], Sample], line: int, entry: object, model: str, scenario: str) -> None:
-    """Add an entry, of which each metric of a run may have written one per instance."""
+    """Add an entry, of which each metric of a run may have written one per instance, some without values."""
+    if inside(entry).get("stats") == []:
+        return
     instance, trial = text_of(inside(entry).get("instance_id")), text_of(inside(entry).get("train_trial_index")) or "0"
     changed = text_of(inside(entry, "perturbation").get("name")) or ""
     stats = {

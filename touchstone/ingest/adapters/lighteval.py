@@ -13,7 +13,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
-from touchstone.ingest.adapters.folders import as_given, is_file, object_beside
+from touchstone.ingest.adapters.folders import as_given, object_beside
 from touchstone.ingest.adapters.json_files import (
     DECODER,
     GENERATION,
@@ -27,6 +27,7 @@ from touchstone.ingest.adapters.json_files import (
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
 from touchstone.ingest.adapters.scored_samples import Sample, scored_table
 from touchstone.ingest.adapters.table import AdapterTable, Cells, Record
+from touchstone.ingest.compressed import uncompressed_name
 
 FORMAT = "lighteval"
 # Of today, and until 2025.
@@ -37,13 +38,14 @@ _MAX_TEXT = 10_000
 
 def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
     """Read the details of one task into rows of text cells."""
-    found = _NAME.fullmatch(path.name)
+    found = _NAME.fullmatch(uncompressed_name(path))
     task, time = (found["task"], found["time"]) if found else (path.stem.removeprefix("details_"), None)
     folders = path.absolute().parent.parts[: -1 if path.absolute().parent.name == time else None]
     start = max((place + 1 for place, part in enumerate(folders) if part == "details"), default=len(folders) - 1)
-    beside = Path(*folders[: start - 1], "results", *folders[start:], f"results_{time}.json")
-    beside = beside if is_file(beside) else Path(*folders, f"results_{time}.json")
-    stated = object_beside(beside)
+    name = f"results_{time}.json"
+    file, stated = object_beside(Path(*folders[: start - 1], "results", *folders[start:], name), name)
+    if not stated:
+        file, stated = object_beside(Path(*folders, name), name)
     general, config = inside(stated, "config_general"), inside(stated, "config_tasks", task)
     model = text_of(general.get("model_name")) or "/".join(folders[start:]) or "unnamed"
     metrics = [each for each in map(inside, list_of(config.get("metrics"))) if each.get("corpus_level_fn") == "mean"]
@@ -62,7 +64,7 @@ def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
             *stated_settings(model, "problems", config, "num_fewshots hf_repo hf_subset", task),
         ],
         notes=[] if stated else [f"no results file of the same time: the model is the folders' name, {model}"],
-        files=(path, *as_given(path, [beside] if stated else [])),
+        files=(path, *as_given(path, file)),
     )
 
 

@@ -27,7 +27,7 @@ from touchstone.ingest.adapters.tool_figures import counts_of_records, pass_at_k
 
 FORMAT = "multipl-e"
 COLUMNS = words("oid iteration_id llm_name suite cluster passed classification error program language temperature")
-_ENDINGS = (".results.json", ".results.json.gz")
+_ENDINGS = (".results.json", ".results.json.gz", ".results.json.zst")
 _FOLDER = re.compile(r"[^-]+-[^-]+-(?P<model>.+)-\d+(?:\.\d+)?-[^-]+")
 _FIGURES = words("Dataset Pass@k Estimate NumProblems MinCompletions MaxCompletions")
 _KS = (1, 10, 100)
@@ -76,7 +76,7 @@ def _recognizes(head: Head) -> bool:
     return head.has_keys("name", "language") and ("results", LIST, "exit_code") in head.key_paths
 
 
-ADAPTER = Adapter(FORMAT, "MultiPL-E results", _recognizes, lambda path, _: read_multipl_e(path), True)
+ADAPTER = Adapter(FORMAT, "MultiPL-E results", _recognizes, lambda path, _: read_multipl_e(path))
 FIGURES = not_evaluated(
     "multipl-e-figures",
     "MultiPL-E figures",

@@ -23,6 +23,7 @@ from touchstone.ingest.adapters.json_files import (
 )
 from touchstone.ingest.adapters.scored_samples import Sample, scored_table
 from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError
+from touchstone.ingest.compressed import uncompressed_name
 
 FORMAT = "nemo-skills"
 _FILE = re.compile(r"output(?:-rs(?P<seed>\d+))?\.jsonl")
@@ -44,14 +45,15 @@ def read_nemo_skills(path: Path, options: ReadOptions) -> AdapterTable:
     model = folder.parents[1].name if folder.parent.name == "eval-results" else folder.parent.name
     places: dict[int, tuple[Path, int]] = {}
     samples = list(_samples(files, places, model or "unnamed", folder.name))
-    metrics, seeds = folder / "metrics.json", len(files)
-    figures = inside(object_beside(metrics), folder.name) if path.is_dir() else {}
+    (metrics, stated), seeds = object_beside(folder / "output.jsonl", "metrics.json"), len(files)
+    figures = inside(stated, folder.name) if path.is_dir() else {}
     modes = (f"pass@1[avg-of-{seeds}]", f"pass@1[{seeds}]", *(("pass@1", "greedy") if seeds == 1 else ()))
     mode = next((each for each in modes if each in figures), "")
     numbers = {name: number_of(value) for name, value in inside(figures, mode).items()}
 
     def raw(_: Path, lines: set[int]) -> dict[int, str]:
-        return {line: raw_lines(places[line][0], {places[line][1]})[places[line][1]] for line in lines}
+        own = {file: {places[line][1]: line for line in lines if places[line][0] == file} for file in files}
+        return {own[file][line]: text for file in files for line, text in raw_lines(file, set(own[file])).items()}
 
     return scored_table(
         path,
@@ -61,12 +63,12 @@ def read_nemo_skills(path: Path, options: ReadOptions) -> AdapterTable:
         options.score,
         stated={(folder.name, name): value / 100 for name, value in numbers.items() if value is not None},
         notes=[f"the files do not name the model; '{model}' is the name of a folder"],
-        files=as_given(path, [*files, *([metrics] if figures else [])]),
+        files=as_given(path, [*files, *(metrics if figures else [])]),
     )
 
 
 def _outputs(folder: Path) -> list[Path]:
-    named = [file for file in files_in(folder, ".jsonl") if _FILE.fullmatch(file.name)]
+    named = [file for file in files_in(folder, "") if _FILE.fullmatch(uncompressed_name(file))]
     return sorted(named, key=lambda file: (len(file.name), file.name))
 
 
@@ -82,7 +84,7 @@ ADAPTER = Adapter(FORMAT, "outputs of NeMo-Skills", _recognizes, read_nemo_skill
 
 def _samples(files: list[Path], places: dict[int, tuple[Path, int]], model: str, suite: str) -> Iterator[Sample]:
     for file in files:
-        named = _FILE.fullmatch(file.name)
+        named = _FILE.fullmatch(uncompressed_name(file))
         seed = f"rs{named['seed']}" if named and named["seed"] else "1"
         for place, (line, text) in enumerate(numbered_lines(file), start=1):
             places[len(places) + 1] = (file, line)

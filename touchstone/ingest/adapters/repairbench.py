@@ -44,8 +44,7 @@ def read_repairbench(path: Path, options: ReadOptions) -> AdapterTable:
         fill=lambda cells, _: cells.update(suite=benchmark),
         named=lambda _: named,
     ).read(path, options)
-    beside = path.with_name(f"statistics_{run}.json")
-    stated, counts = object_beside(beside), counts_of_table(table)
+    (file, stated), counts = object_beside(path, f"statistics_{run}.json"), counts_of_table(table)
     total, passed = (sum(each) for each in zip(*counts, strict=True)) if counts else (0, 0)
     figures = [
         ReportedFigure(model, name, number_of(stated[name]), round(estimate(total, passed, k), 3), benchmark, _POOLED)
@@ -54,7 +53,7 @@ def read_repairbench(path: Path, options: ReadOptions) -> AdapterTable:
     ]
     missing = int(number_of(stated.get("num_bugs")) or 0) - len(counts)
     notes = [named.note, *([f"without candidates, and left out: {counted(missing, 'bug')}"] if missing > 0 else [])]
-    return replace(table, files=(path, *([beside] if stated else []))).stating(figures, notes=notes)
+    return replace(table, files=(path, *file)).stating(figures, notes=notes)
 
 
 def _is_plausible(found: Found) -> bool:
@@ -70,4 +69,11 @@ CANDIDATES = not_evaluated(
     "candidates of RepairBench",
     lambda head: {"identifier", "generation", "buggy_code"}.issubset(head.first_record),
     "candidates without verdicts; RepairBench's evaluate_patches.py writes evaluation_*.jsonl with them",
+)
+FIGURES = not_evaluated(
+    "repairbench-figures",
+    "figures of RepairBench",
+    lambda head: head.has_keys("num_bugs", "num_plausible_patches"),
+    "figures of RepairBench; the attempts are in evaluation_*.jsonl",
+    "ignored",
 )
