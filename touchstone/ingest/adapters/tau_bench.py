@@ -22,7 +22,7 @@ from touchstone.config.formats import JsonFormat
 from touchstone.config.json_paths import Found
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
-from touchstone.ingest.adapters.folders import as_given, beside, is_file, object_beside
+from touchstone.ingest.adapters.folders import as_given, object_beside
 from touchstone.ingest.adapters.json_files import Number, inside, list_of, number_of, stated_settings
 from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.adapters.table import (
@@ -175,14 +175,15 @@ def _read_tau2(path: Path, options: ReadOptions) -> AdapterTable:
         table = _SIMULATIONS.read(path, options)
     except InputFileError:
         table = _INDEX.read(path, options)
-    submission = beside(path.absolute().parent, "submission.json")
-    if not is_file(submission):
+    files, submission = object_beside(path.absolute().parent, "submission.json")
+    if not files:
         return table
-    results, domain = object_beside(submission).get("results"), table.rows.select("suite").first().collect().item()
-    percents = {name.replace("_", "^"): number_of(value) for name, value in inside(results, str(domain)).items()}
+    domain = table.rows.select("suite").first().collect().item()
+    results = inside(submission, "results", str(domain))
+    percents = {name.replace("_", "^"): number_of(value) for name, value in results.items()}
     shares = {name: percent / 100 for name, percent in percents.items() if percent is not None}
     figures = tuple(replace(each, reported=shares.get(each.name)) for each in table.figures)
-    return replace(table, figures=figures, files=(path, *as_given(path, [submission])))
+    return replace(table, figures=figures, files=(path, *as_given(path, files)))
 
 
 def _recognizes_tau2(head: Head) -> bool:
