@@ -45,6 +45,7 @@ def test_a_large_file_is_read_the_same_and_leaves_nothing_behind(
     in_memory = read_adapted(path).frame
     monkeypatch.setattr(spilled_rows, "MAX_BYTES", 100)
     monkeypatch.setattr(table, "_BATCH_ROWS", 7)
+    monkeypatch.setattr(table, "_WEIGHED_ROWS", 7)
     found = read_adapted(path)
     of_model = found.for_model("m")
     assert len(list(temporary.rglob("*.parquet"))) == 8

@@ -67,7 +67,7 @@ def test_several_predictions_are_attempts(tmp_path: Path) -> None:
 def test_predictions_that_were_appended_to_themselves_count_once(tmp_path: Path) -> None:
     twice = [prediction(instance_id=f"p-{place}", model_patch=f"diff {place}\n") for place in (1, 2)] * 2
     table = read_adapted(write(tmp_path, *twice))
-    assert table.frame.select("iteration_id", "__kind").rows() == [("1", None)] * 2 + [("1", "duplicate")] * 2
+    assert table.frame.select("iteration_id", "__kind").rows() == [("1", None)] * 2 + [(None, "duplicate")] * 2
     assert table.notes == ()
 
 

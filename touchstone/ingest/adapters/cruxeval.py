@@ -6,14 +6,11 @@ ordered differently. Model, temperature and what was predicted are in the file's
 CRUXEval's own figures are in percent, and count a sample with fewer than k generations as solved.
 """
 
-import pickle
 import re
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
@@ -66,53 +63,29 @@ def read_cruxeval(path: Path) -> AdapterTable:
     document: dict[str, object] = {}
     without = 0
 
-    def attempts(generations: "_Generations") -> Iterator[_Attempt]:
+    def attempts() -> Iterator[_Attempt]:
         nonlocal without
-        for sample, scores in _scores(path, document):
-            for attempt in _attempts(sample, scores, generations.of(sample)):
+        generations = _members(path, _GENERATIONS)
+        waiting: dict[str, object] = {}
+        for sample, scores in _members(path, _SCORED, document):
+            if sample not in waiting:
+                # Most files have the same order in both objects, so that few generations wait for their scores.
+                for each, texts in generations:
+                    waiting[each] = texts
+                    if each == sample:
+                        break
+            for attempt in _attempts(sample, scores, list_of(waiting.pop(sample, None))):
                 without += attempt.number > 0 and attempt.generation is None
                 yield attempt
 
-    with tempfile.TemporaryFile() as file:
-        generations = _Generations(path, file)
-        records = fill_records(enumerate(attempts(generations), start=1), partial(_fill, mode))
-        table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(_raw_scores), shared=shared)
+    records = fill_records(enumerate(attempts(), start=1), partial(_fill, mode))
+    table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(_raw_scores), shared=shared)
     notes = [named.note, *([] if mode else [_NO_MODE])]
     if without:
         notes.append(
             f"{without:,} attempts have no generation: it is missing, or their number is not that of the scores"
         )
     return table.stating(_figures(named.name, mode, document, counts_of_table(table)), notes=notes)
-
-
-class _Generations:
-    """The generations of each sample, which wait for their scores in a file, in the same order as a rule."""
-
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
-        self._file = file
-        self._places: dict[str, int] | None = None
-        for name, part in skim_document(path, {_GENERATIONS: Members(Keep())}, [_GENERATIONS]):
-            if name is not None:
-                pickle.dump(part, file)
-        self._end = file.tell()
-        file.seek(0)
-
-    def of(self, sample: str) -> list[object]:
-        if self._places is None:
-            found, generations = self._next()
-            if found == sample:
-                return generations
-            self._file.seek(0)
-            starts = iter(self._file.tell, self._end)
-            self._places = {self._next()[0]: start for start in starts}
-        self._file.seek(self._places.get(sample, self._end))
-        return self._next()[1]
-
-    def _next(self) -> tuple[str, list[object]]:
-        if self._file.tell() == self._end:
-            return "", []
-        sample, generations = pickle.load(self._file)
-        return sample, list_of(generations)
 
 
 def _recognizes(head: Head) -> bool:
@@ -123,17 +96,16 @@ def _recognizes(head: Head) -> bool:
 ADAPTER = Adapter(FORMAT, "CRUXEval scored generations", _recognizes, lambda path, _: read_cruxeval(path))
 
 
-def _scores(path: Path, document: dict[str, object]) -> Iterator[tuple[str, object]]:
-    """Every sample with its scores; then the rest of the file is in `document`."""
-    for name, part in skim_document(path, {_SCORED: Members(Keep())}, [_SCORED]):
-        if name is None:
-            if not isinstance(part, dict) or not isinstance(part.get(_SCORED), dict):
-                reason = f"CRUXEval results need an object '{_SCORED}' with the scores of each sample"
-                raise InputFileError(f"{path}: {reason}")
-            document |= part
-        else:
+def _members(path: Path, key: str, document: dict[str, object] | None = None) -> Iterator[tuple[str, object]]:
+    """The samples in one of the two objects; then the rest of the file is in `document`."""
+    for name, part in skim_document(path, {key: Members(Keep())}, [key]):
+        if name is not None:
             assert isinstance(part, tuple)
             yield part
+        elif not isinstance(part, dict) or (key == _SCORED and not isinstance(part.get(key), dict)):
+            raise InputFileError(f"{path}: CRUXEval results need an object '{_SCORED}' with the scores of each sample")
+        elif document is not None:
+            document |= part
 
 
 def _from_name(path: Path) -> tuple[NamedModel, str | None, str | None]:
@@ -145,7 +117,7 @@ def _from_name(path: Path) -> tuple[NamedModel, str | None, str | None]:
 
 
 def _raw_scores(path: Path) -> Iterator[tuple[int, object]]:
-    attempts = (each for sample, scores in _scores(path, {}) for each in _attempts(sample, scores, []))
+    attempts = (each for sample, scores in _members(path, _SCORED) for each in _attempts(sample, scores, []))
     return enumerate(({each.sample: each.passed} for each in attempts), start=1)
 
 

@@ -22,7 +22,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
+
+import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
@@ -49,6 +52,7 @@ from touchstone.ingest.adapters.table import (
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
+    records_of,
     table_from_records,
     undecide_failures,
     words,
@@ -308,39 +312,32 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
     if not records:
         raise InputFileError(f"{path}: the job has no finished trial")
     _keep_scores_if_graded(records)
-    notes = [*(note for job in jobs for note in job.notes), *separate_agents(records)]
-    # A job can be run without its verifier.
-    notes += undecide_failures(
-        records,
-        judged=lambda cells: cells["reward"] is not None,
-        waiting=lambda cells: cells["passed"] is None and cells["exception_type"] is None,
-    )
-    accepted = [(record, trial) for record, trial in zip(records, trials, strict=True) if record.kind is None]
-    number_by_time(
-        (record, trial.get("started_at"), record.cells["trial_name"] or "")
-        for record, trial in accepted
-        if isinstance(trial, dict)
-    )
-    done = 0
-    figures = []
-    for job in jobs:
-        found, missing = job_figures(job.result, records[done : done + len(job.trials)])
-        figures += found
-        notes += missing
-        done += len(job.trials)
-    return table_from_records(
+    table = table_from_records(
         path,
         FORMAT,
         COLUMNS,
         records,
         raw_values(lambda _: enumerate(trials, start=1)),
         files=[file for job in jobs for file in (*job.files, *_trajectories(job.files))],
-        figures=figures,
-        settings=[
-            each for record, trial in accepted if isinstance(trial, dict) for each in _settings(record.cells, trial)
-        ],
-        notes=notes,
     )
+    table, several = separate_agents(table)
+    # A job can be run without its verifier.
+    waiting = pl.col("passed").is_null() & pl.col("exception_type").is_null()
+    table, unjudged = undecide_failures(number_by_time(table), pl.col("reward").is_not_null(), waiting)
+    settled = iter(records_of(table, words("oid llm_name suite passed reward evals_key")))
+    notes = [*(note for job in jobs for note in job.notes), *several, *unjudged]
+    figures = []
+    for job in jobs:
+        found, missing = job_figures(job.result, list(islice(settled, len(job.trials))))
+        figures += found
+        notes += missing
+    settings = [
+        each
+        for record, trial in zip(records, trials, strict=True)
+        if record.kind is None and isinstance(trial, dict)
+        for each in _settings(record.cells, trial)
+    ]
+    return table.stating(figures, settings, notes)
 
 
 def _trajectories(files: Iterable[Path]) -> list[Path]:

@@ -56,10 +56,7 @@ DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=
 
 def _decode(text: str) -> object:
     """The value of JSON text without space around it; `DECODER.decode` looks for that with two searches per line."""
-    try:
-        value, end = DECODER.scan_once(text, 0)
-    except StopIteration:
-        end = -1
+    value, end = DECODER.raw_decode(text)
     return value if end == len(text) else DECODER.decode(text)
 
 

@@ -5,6 +5,7 @@ never decoded: the transcript of a sample costs a scan for brackets and quotes, 
 left of an element is ordinary JSON text; parsing it belongs to the caller, and so does all checking of its syntax.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _OPENING = b"{["
 _IS_MARK = bytes(code in b'"{}[]' for code in range(256))
 _SEPARATORS = b" \t\r\n,"
+_SCALAR = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,]+', re.DOTALL)
 # Longer keys than this are in no shape.
 _MAX_KEY_BYTES = 200
 
@@ -204,11 +206,9 @@ class _Skimmer:
             self.finished.append((opened.name, bytes(opened.text) + opened.end))
 
     def _take_gap(self, name: str) -> None:
-        """Anything but separators between two elements is an element too, whatever it is."""
-        text = bytes(self.gap).strip(_SEPARATORS)
+        """Texts and numbers between two elements are elements, too."""
+        self.finished += [(name, text) for text in _SCALAR.findall(self.gap)]
         self.gap.clear()
-        if text:
-            self.finished.append((name, text))
 
     def _members_before(self, parent: _Open) -> bytes:
         """What stands before a member of an object, or before its end: a comma, members that are one value, a key."""

@@ -33,8 +33,10 @@ from touchstone.ingest.adapters.json_files import (
     object_of,
     raw_values,
     read_document,
+    skim_document,
     text_of,
 )
+from touchstone.ingest.adapters.json_stream import Each, Keep
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -97,14 +99,13 @@ def file_name(path: Path) -> FileName:
 
 def read_eval_all(path: Path) -> AdapterTable:
     """Read the graded generations of one file into rows of text cells."""
-    questions = _questions(path)
     name = file_name(path)
-    scenario = name.scenario or _scenario_of(questions)
+    scenario = name.scenario or _scenario_of(_questions(path))
     common: Cells = {"llm_name": name.model.name, "suite": scenario, "temperature": name.temperature}
     carried = Carried(_MAPPED, COLUMNS)
-    records = _records(questions, common, carried)
+    stated: list[float | None] = []
+    records = _records(_questions(path), common, carried, stated)
     table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(_places))
-    stated = [number_of(inside(question).get("pass@1")) for question in questions]
     known = [value for value in stated if value is not None]
     mean = sum(known) / len(known) if known and len(known) == len(stated) else None
     figures = pass_at_k_figures(name.model.name, counts_of_table(table), KS, {"pass@1": mean}, scenario)
@@ -153,14 +154,15 @@ GENERATIONS = not_evaluated(
 )
 
 
-def _questions(path: Path) -> list[object]:
-    document = read_document(path)
-    if not isinstance(document, list):
-        raise InputFileError(f"{path}: LiveCodeBench results are a list of questions")
-    return document
+def _questions(path: Path) -> Iterator[object]:
+    for name, part in skim_document(path, Each(Keep())):
+        if name is not None:
+            yield part
+        elif not isinstance(part, list):
+            raise InputFileError(f"{path}: LiveCodeBench results are a list of questions")
 
 
-def _scenario_of(questions: list[object]) -> str:
+def _scenario_of(questions: Iterable[object]) -> str:
     """The scenario that the lists of the first question belong to."""
     first = next((question for question in questions if isinstance(question, dict)), {})
     if "pred_list" not in first:
@@ -176,10 +178,13 @@ def _attempts(question: object) -> int:
     return len(list_of(inside(question).get("graded_list")))
 
 
-def _records(questions: Iterable[object], common: Cells, carried: Carried) -> Iterator[Record]:
-    """The attempts at all questions; those of one that cannot be used are refused."""
+def _records(
+    questions: Iterable[object], common: Cells, carried: Carried, stated: list[float | None]
+) -> Iterator[Record]:
+    """The attempts at all questions; those of one that cannot be used are refused. `stated` gets their pass@1."""
     first = 1
     for question in questions:
+        stated.append(number_of(inside(question).get("pass@1")))
         found = _records_of_question(question, common, carried, first)
         first += len(found)
         yield from found

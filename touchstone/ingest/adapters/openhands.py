@@ -22,6 +22,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import polars as pl
+
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import as_given, beside, bounded_document, is_file, object_in
@@ -51,7 +53,7 @@ from touchstone.ingest.adapters.swebench import (
     NOT_RUN,
     PATCH_FAILED,
     RESOLVED,
-    SETTLED,
+    STATUS,
     TIMEOUT,
     UNRESOLVED,
     attempt_cells,
@@ -62,18 +64,19 @@ from touchstone.ingest.adapters.swebench import (
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
-    Record,
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
     fill_records,
-    number_attempts,
+    number_attempts_of_rows,
     refuse_repetition,
     settle,
     table_from_records,
+    words,
 )
 from touchstone.ingest.adapters.tool_figures import tokens_without_cache
 from touchstone.ingest.compressed import uncompressed_name
+from touchstone.ingest.csv_rows import ROW_ERROR_KIND
 from touchstone.text import counted
 
 FORMAT = "openhands"
@@ -110,21 +113,19 @@ def read_openhands(path: Path) -> AdapterTable:
     settings: dict[StatedSetting, None] = {}
     records = line_records(path, "instance", partial(_fill, verdicts, settings), {"llm_name": model})
     table = refuse_repetition(table_from_records(path, FORMAT, _COLUMNS, records, raw_lines), "model_patch")
-    table, (named, figures, notes) = settle(table, (*SETTLED, "sample_uuid"), partial(_number, place))
-    taken = model in named
+    table = settle(table, words("llm_name oid iteration_id sample_uuid"), partial(_number, place))
+    table, notes = undecide_unless_judged(table)
+    taken = not table.rows.filter(pl.col("llm_name") == model).head(1).collect().is_empty()
     notes += ["instructions and histories are not kept", *([model_note] if taken and model_note else [])]
     table = replace(table, files=(path, *(as_given(path, files) if taken else []), *evaluated))
-    return table.stating(figures, settings, notes)
+    return table.stating(_figures(table), settings, notes)
 
 
-def _number(place: str, records: list[Record]) -> tuple[set[str | None], list[ReportedFigure], list[str]]:
-    """Number the attempts without a number; returns the models, figures and notes."""
-    number_attempts(record for record in records if record.cells.get("iteration_id") is None)
-    for record in records:
-        if record.kind is None:
-            record.cells["sample_uuid"] = f"{place}/{record.cells['oid']}/{record.cells['iteration_id']}"
-    notes = undecide_unless_judged(records)
-    return {record.cells["llm_name"] for record in records}, _figures(records), notes
+def _number(place: str, rows: pl.DataFrame) -> pl.DataFrame:
+    unique = pl.format("{}/{}/{}", pl.lit(place), "oid", "iteration_id")
+    return number_attempts_of_rows(rows).with_columns(
+        pl.when(pl.col(ROW_ERROR_KIND).is_null()).then(unique).alias("sample_uuid")
+    )
 
 
 def _recognizes(head: Head) -> bool:
@@ -253,19 +254,19 @@ def _usage(instance: Mapping[str, object]) -> Cells:
     }
 
 
-def _figures(records: list[Record]) -> list[ReportedFigure]:
+def _figures(table: AdapterTable) -> list[ReportedFigure]:
     """The share that the grading script prints: resolved of all lines."""
-    by_model: dict[str, list[str | None]] = {}
-    for record in records:
-        if record.kind is None:
-            by_model.setdefault(record.cells["llm_name"] or "", []).append(record.cells["swebench_status"])
+    known = table.rows.filter(pl.col(ROW_ERROR_KIND).is_null()).group_by("llm_name", STATUS).len().collect()
+    by_model: dict[str, dict[str, int]] = {}
+    for model, status, count in known.iter_rows():
+        by_model.setdefault(model, {})[status or NOT_RUN] = count
     return [
         ReportedFigure(
             model,
             "resolved / instances",
             None,
-            statuses.count(RESOLVED) / len(statuses),
-            note=_note(sum(outcome_of(status or NOT_RUN) is None for status in statuses)),
+            statuses.get(RESOLVED, 0) / sum(statuses.values()),
+            note=_note(sum(count for status, count in statuses.items() if outcome_of(status) is None)),
         )
         for model, statuses in sorted(by_model.items())
         if NOT_RUN not in statuses or any(map(is_judged, statuses))

@@ -15,14 +15,17 @@ promptfoo writes zeros, and so are those of a response from promptfoo's cache.
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import polars as pl
+
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
-from touchstone.ingest.adapters.folders import bounded_document
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
     Number,
@@ -38,9 +41,11 @@ from touchstone.ingest.adapters.json_files import (
     raw_values,
     scalar_of,
     section_of,
+    skim_document,
     stated_settings,
     text_of,
 )
+from touchstone.ingest.adapters.json_stream import Each, Keep, Shape
 from touchstone.ingest.adapters.steps import Step, message_steps
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -49,10 +54,11 @@ from touchstone.ingest.adapters.table import (
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
-    number_attempts,
+    settle,
     table_from_records,
     words,
 )
+from touchstone.ingest.csv_rows import LINE
 from touchstone.vocabulary import DEFAULT_TIER
 
 _SPACE = re.compile(r"\s+")
@@ -70,8 +76,11 @@ COLUMNS = words(
 )
 _VERSIONS = ("1", "2", "3")
 _VERSION = "promptfooVersion"
-# The document is parsed in memory, in which it takes several times its size.
-_MAX_BYTES = 1 << 30
+_SHAPE: Shape = {
+    "results": {"results": Each(Keep()), "prompts": Keep(), "stats": Keep()},
+    "config": Keep(),
+    "metadata": Keep(),
+}
 # Values that a person would group by; longer ones are texts.
 _MAX_CELL = 500
 _MAX_ERROR = 2000
@@ -155,7 +164,8 @@ class Counts:
     passed: int = 0
     failed: int = 0
     errors: int = 0
-    scores: list[float] = field(default_factory=list)
+    cached: int = 0
+    scores: "array[float]" = field(default_factory=lambda: array("d"))
 
     def add(self, cells: Cells) -> None:
         """Count one row."""
@@ -164,16 +174,9 @@ class Counts:
         self.failed += outcome == "false"
         self.errors += outcome is None
         score = cells.get("weighted_score")
-        self.scores += [] if score is None else [float(score)]
-
-
-def counts_of(rows: Iterable[tuple[str, Cells]]) -> dict[str, Counts]:
-    """The counts by column, and those of all rows under `ALL`."""
-    counts = {ALL: Counts(ALL, None)}
-    for column, cells in rows:
-        counts.setdefault(column, Counts(cells["llm_name"] or "", cells["tier"])).add(cells)
-        counts[ALL].add(cells)
-    return counts
+        self.cached += cells.get("cached") == "true"
+        if score is not None:
+            self.scores.append(float(score))
 
 
 def figures_of(results: Mapping[str, object], counts: Mapping[str, Counts]) -> list[ReportedFigure]:
@@ -214,47 +217,69 @@ def _named(key: str, counts: Counts) -> str:
     return key if counts.tier is None else f"{key} ({counts.tier})"
 
 
-@dataclass(frozen=True)
-class _Row:
-    """The parts of a row that name and number it."""
+@dataclass
+class _Rows:
+    """What is known of the accepted rows when all were read: what names and numbers them, and their counts."""
 
-    column: str
-    test: str
-    assertions: str
-    order: int
+    columns: dict[str, Cells] = field(default_factory=dict)
+    counts: dict[str, Counts] = field(default_factory=lambda: {ALL: Counts(ALL, None)})
+    lines: list[int] = field(default_factory=list)
+    names: list[tuple[str, str, str, int]] = field(default_factory=list)
+
+    def accept(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Pass all records on, and remember which were accepted."""
+        for record in records:
+            if record.kind is None:
+                self.lines.append(record.line)
+            yield record
+
+    def fill(self, cells: Cells, result: Mapping[str, object]) -> None:
+        """Fill the cells of a row, and count it."""
+        column, test, assertions, order = _fill(cells, result)
+        self.names.append((sys.intern(column), test, sys.intern(assertions), order))
+        self.columns.setdefault(column, cells)
+        self.counts.setdefault(column, Counts(cells["llm_name"] or "", None)).add(cells)
+        self.counts[ALL].add(cells)
+
+    def name(self, known: pl.DataFrame) -> pl.DataFrame:
+        """Name the tier, the problem and the attempt of every row."""
+        tiers = name_columns(self.columns)
+        for column, tier in tiers.items():
+            self.counts[column].tier = tier
+        several = pl.col("assertions").n_unique().over("test") > 1
+        number = pl.int_range(1, pl.len() + 1).over("column", "oid", order_by=["order", LINE])
+        named = (
+            pl.DataFrame(self.names, schema=["column", "test", "assertions", "order"], orient="row")
+            .with_columns(
+                pl.Series(LINE, self.lines, dtype=pl.Int64),
+                oid=pl.when(several).then(pl.format("{}-{}", "test", "assertions")).otherwise("test"),
+                tier=pl.col("column").replace_strict(tiers, return_dtype=pl.String),
+            )
+            .select(LINE, "oid", "tier", iteration_id=number.cast(pl.String))
+        )
+        return known.select(LINE).join(named, on=LINE, how="left", maintain_order="left")
 
 
 def read_promptfoo(path: Path) -> AdapterTable:
     """Read the rows of one evaluation into rows of text cells."""
     is_lines = _is_lines(path)
-    document = {} if is_lines else _document(path)
-    results = inside(document, "results")
-    description = _short(inside(document, "config").get("description"))
-    shared = {"run_id": text_of(document.get("evalId")), "eval_description": description}
-    rows: list[_Row] = []
+    document: dict[str, object] = {}
+    shared: Cells = dict.fromkeys(("run_id", "eval_description"))
+    rows = _Rows()
 
-    def fill(cells: Cells, result: Mapping[str, object]) -> None:
-        rows.append(_fill(cells, result))
+    def elements() -> Iterator[tuple[int, object]]:
+        yield from _elements(path, document)
+        description = _short(inside(document, "config").get("description"))
+        shared.update(run_id=text_of(document.get("evalId")), eval_description=description)
 
-    if is_lines:
-        records = list(line_records(path, "row", fill, shared))
-    else:
-        records = list(object_records(enumerate(list_of(results.get("results")), start=1), "row", fill, shared))
-    if not records:
-        raise InputFileError(f"{path}: the file holds no results")
-    accepted = [record for record in records if record.kind is None]
-    _name(accepted, rows)
-    counts = counts_of((row.column, record.cells) for row, record in zip(rows, accepted, strict=True))
-    return table_from_records(
-        path,
-        FORMAT,
-        COLUMNS,
-        records,
-        raw_lines if is_lines else raw_values(_elements),
-        figures=figures_of(results, counts),
-        settings=_settings(document, sorted({record.cells["llm_name"] or "" for record in accepted})),
-        notes=[_LEFT_OUT, *_notes([record.cells for record in accepted])],
-    )
+    records = line_records(path, "row", rows.fill) if is_lines else object_records(elements(), "row", rows.fill)
+    raw = raw_lines if is_lines else raw_values(_elements)
+    table = table_from_records(path, FORMAT, COLUMNS, rows.accept(records), raw, shared=shared)
+    if rows.names:
+        table = settle(table, (), rows.name)
+    models = sorted({cells["llm_name"] or "" for cells in rows.columns.values()})
+    figures = figures_of(inside(document, "results"), rows.counts)
+    return table.stating(figures, _settings(document, models), [_LEFT_OUT, *_notes(rows.counts)])
 
 
 def _settings(document: Mapping[str, object], models: Iterable[str]) -> list[StatedSetting]:
@@ -309,23 +334,26 @@ def _is_lines(path: Path) -> bool:
     return "success" in Head(path).first_record
 
 
-def _document(path: Path) -> dict[str, object]:
-    value = bounded_document(path, _MAX_BYTES)
-    document = inside(value)
-    results = inside(document, "results")
-    if not isinstance(results.get("results"), list):
-        raise InputFileError(f"{path}: there is no list results.results")
-    version = text_of(results.get("version"))
-    if version not in _VERSIONS:
-        raise InputFileError(f"{path}: results.version is {version}; versions {', '.join(_VERSIONS)} are read")
-    return document
+def _elements(path: Path, document: dict[str, object] | None = None) -> Iterator[tuple[int, object]]:
+    """The rows of a document; then the rest of it is in `document`."""
+    place = 0
+    for name, part in skim_document(path, _SHAPE):
+        if name is not None:
+            place += 1
+            yield place, part
+            continue
+        results = inside(part, "results")
+        if not isinstance(results.get("results"), list):
+            raise InputFileError(f"{path}: there is no list results.results")
+        version = text_of(results.get("version"))
+        if version not in _VERSIONS:
+            raise InputFileError(f"{path}: results.version is {version}; versions {', '.join(_VERSIONS)} are read")
+        if document is not None:
+            document |= inside(part)
 
 
-def _elements(path: Path) -> Iterator[tuple[int, object]]:
-    return enumerate(list_of(inside(_document(path), "results").get("results")), start=1)
-
-
-def _fill(cells: Cells, result: Mapping[str, object]) -> _Row:
+def _fill(cells: Cells, result: Mapping[str, object]) -> tuple[str, str, str, int]:
+    """Fill the cells of a row; returns its column, its test, what that asserts, and its place among the tests."""
     cells["provider_id"], cells["llm_name"] = _provider(result.get("provider"))
     prompt = inside(result, "prompt")
     cells["prompt_label"] = text_of(prompt.get("label") or prompt.get("display"))
@@ -335,10 +363,10 @@ def _fill(cells: Cells, result: Mapping[str, object]) -> _Row:
     test = section_of(result, "testCase") or {}
     cells["test_description"] = text_of(test.get("description") or result.get("description"))
     problem = problem_of(cells["test_description"], test.get("vars", result.get("vars")))
-    row = _Row(str(column), problem, assertions_of(test), whole_number(result.get("testIdx")) or 0)
+    name = (str(column), problem, assertions_of(test), whole_number(result.get("testIdx")) or 0)
     cells |= _outcome(result)
     cells |= _carried("metadata", inside(test, "metadata")) | _carried("named_score", inside(result, "namedScores"))
-    return row
+    return name
 
 
 def _provider(value: object) -> tuple[str, str]:
@@ -411,25 +439,12 @@ def _short(value: object) -> str | None:
     return None if text is None or len(text) > _MAX_CELL else text
 
 
-def _name(records: Sequence[Record], rows: Sequence[_Row]) -> None:
-    """Name the tier, the problem and the attempt of every row."""
-    tiers = name_columns({row.column: record.cells for row, record in zip(rows, records, strict=True)})
-    versions: dict[str, set[str]] = {}
-    for row in rows:
-        versions.setdefault(row.test, set()).add(row.assertions)
-    for row, record in zip(rows, records, strict=True):
-        oid = f"{row.test}-{row.assertions}" if len(versions[row.test]) > 1 else row.test
-        record.cells |= {"oid": oid, "tier": tiers[row.column]}
-    order = {id(record): (row.order, record.line) for row, record in zip(rows, records, strict=True)}
-    number_attempts(sorted(records, key=lambda record: order[id(record)]))
-
-
-def _notes(cells: Sequence[Cells]) -> Iterator[str]:
-    errors = sum(each.get("passed") is None for each in cells)
-    cached = sum(each.get("cached") == "true" for each in cells)
-    if errors:
-        yield f"{errors} of {len(cells)} rows are errors and undecided"
-    if cached:
-        yield f"{cached} of {len(cells)} responses came from promptfoo's cache: as repeats they tell nothing new"
-    if any(" #" in (each.get("tier") or "") for each in cells):
+def _notes(counts: Mapping[str, Counts]) -> Iterator[str]:
+    every = counts[ALL]
+    total = every.passed + every.failed + every.errors
+    if every.errors:
+        yield f"{every.errors} of {total} rows are errors and undecided"
+    if every.cached:
+        yield f"{every.cached} of {total} responses came from promptfoo's cache: as repeats they tell nothing new"
+    if any(" #" in (each.tier or "") for each in counts.values()):
         yield "columns with the same provider and prompt label are numbered in the tier; label the providers"

@@ -52,20 +52,12 @@ def read_trajectories(path: Path) -> AdapterTable:
     records = list(fill_records(numbered.items(), partial(_fill, settings), {"llm_name": run}))
     if not records:
         raise InputFileError(f"{path}: there is no trajectory in this folder")
-    notes = undecide_unless_judged(records)
-    notes += ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are not kept"]
+    notes = ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are not kept"]
     if any(record.cells["llm_name"] == run for record in records):
         notes.append(f"a trajectory without a configuration belongs to its folder '{run}', which is taken as the model")
-    return table_from_records(
-        path,
-        FORMAT,
-        _COLUMNS,
-        records,
-        raw_from_files(numbered),
-        files=files,
-        settings=list(settings),
-        notes=notes,
-    )
+    table = table_from_records(path, FORMAT, _COLUMNS, records, raw_from_files(numbered), files=files)
+    table, undecided = undecide_unless_judged(table)
+    return table.stating([], settings, [*undecided, *notes])
 
 
 def _recognizes(head: Head) -> bool:

@@ -25,10 +25,12 @@ made of it. The submission's folder is the model.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
@@ -45,10 +47,12 @@ from touchstone.ingest.adapters.json_files import (
     raw_values,
     scalar_of,
     shown_json,
+    skim_document,
     stated_settings,
     text_of,
     unmapped_cells,
 )
+from touchstone.ingest.adapters.json_stream import Each, Keep, Members
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -58,7 +62,7 @@ from touchstone.ingest.adapters.table import (
     ReportedFigure,
     StatedSetting,
     encodable,
-    number_attempts,
+    number_attempts_of_rows,
     refuse_repetition,
     settle,
     table_from_records,
@@ -66,7 +70,7 @@ from touchstone.ingest.adapters.table import (
     words,
 )
 from touchstone.ingest.compressed import uncompressed_name
-from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, ROW_ERROR_KIND
 from touchstone.ingest.fix_columns import NATIVE_COLUMNS
 from touchstone.text import counted
 from touchstone.vocabulary import MAX_COUNT
@@ -97,8 +101,6 @@ _OUTCOMES: dict[str, tuple[str | None, str | None]] = {
     NO_LOGS: (None, None),
     NOT_RUN: (None, None),
 }
-# What depends on the other attempts in a file, and what that follows from.
-SETTLED = words("llm_name oid iteration_id passed classification swebench_status")
 # What is known without running a patch.
 _UNJUDGED = frozenset({NOT_RUN, EMPTY_PATCH, TIMEOUT, INFRA_FAILURE})
 _TIMED_OUT = "tests_timed_out"
@@ -189,13 +191,10 @@ def is_judged(status: str | None) -> bool:
     return status not in _UNJUDGED
 
 
-def undecide_unless_judged(records: Iterable[Record]) -> list[str]:
+def undecide_unless_judged(table: AdapterTable) -> tuple[AdapterTable, list[str]]:
     """Leave attempts without a patch undecided where no patch of the model was judged; returns notes."""
-    return undecide_failures(
-        records,
-        judged=lambda cells: is_judged(cells["swebench_status"]),
-        waiting=lambda cells: cells["swebench_status"] == NOT_RUN,
-    )
+    status = pl.col(STATUS)
+    return undecide_failures(table, ~status.is_in(_UNJUDGED), waiting=status == NOT_RUN)
 
 
 def status_of_failure(status: str, infra: bool, reason: str | None) -> str:
@@ -464,18 +463,19 @@ def read_predictions(path: Path) -> AdapterTable:
     records = line_records(path, "prediction", fill) if by_line else object_records(_elements(path), "prediction", fill)
     raw = raw_lines if by_line else raw_values(_elements)
     table = table_from_records(path, PREDICTIONS_FORMAT, (*COLUMNS, _PATCH), records, raw)
-    table, notes = settle(refuse_repetition(table, _PATCH), SETTLED, _number)
+    table = settle(refuse_repetition(table, _PATCH), ("llm_name", "oid", "iteration_id"), number_attempts_of_rows)
+    several = _instances_with_several(table)
+    which = counted(several, "instance has", "instances have")
+    table, notes = undecide_unless_judged(table)
+    notes += [f"{which} several predictions, which are attempts; the harness uses the last one"] if several else []
     notes += [f"left out of every prediction: {', '.join(left_out)}"] if left_out else []
     return table.stating([], notes=notes)
 
 
-def _number(records: list[Record]) -> list[str]:
-    several = sum(count > 1 for count in number_attempts(records).values())
-    which = counted(several, "instance has", "instances have")
-    notes = undecide_unless_judged(records)
-    return notes + (
-        [f"{which} several predictions, which are attempts; the harness uses the last one"] if several else []
-    )
+def _instances_with_several(table: AdapterTable) -> int:
+    second = table.rows.filter(pl.col(ROW_ERROR_KIND).is_null(), pl.col("iteration_id") == "2")
+    with table.reading():
+        return int(second.select(pl.len()).collect(engine="streaming").item())
 
 
 def _recognizes_predictions(head: Head) -> bool:
@@ -497,12 +497,15 @@ def _is_json_lines(head: Head) -> bool:
 
 def _elements(path: Path) -> Iterator[tuple[int, object]]:
     """The predictions of a list, or of an object in which the key is the instance."""
-    document = bounded_document(path)
-    if isinstance(document, list):
-        yield from enumerate(document, start=1)
-    elif isinstance(document, dict):
-        for place, (key, value) in enumerate(document.items(), start=1):
-            yield place, {_ID: key} | value if isinstance(value, dict) else value
+    if Head(path).text.startswith("["):
+        values = (part for name, part in skim_document(path, Each(Keep())) if name is not None)
+        yield from enumerate(values, start=1)
+        return
+    members = (part for name, part in skim_document(path, Members(Keep()), [""]) if name is not None)
+    for place, member in enumerate(members, start=1):
+        assert isinstance(member, tuple)
+        key, value = member
+        yield place, {_ID: key} | value if isinstance(value, dict) else value
 
 
 def _fill(left_out: dict[str, None], cells: Cells, prediction: Mapping[str, object]) -> None:
@@ -514,7 +517,7 @@ def _fill(left_out: dict[str, None], cells: Cells, prediction: Mapping[str, obje
         raise RefusedRecordError("ragged", "the model_patch is not a text")
     is_empty = patch is None or not patch.strip()
     cells |= attempt_cells(oid, model, None, EMPTY_PATCH if is_empty else NOT_RUN)
-    cells[_PATCH] = None if is_empty else text_of(patch)
+    cells |= {"iteration_id": None, _PATCH: None if is_empty else text_of(patch)}
     cells |= unmapped_cells(prediction, (_ID, _MODEL, _PATCH, *_LEFT_OUT), {}, _TAKEN)
 
 

@@ -174,7 +174,7 @@ def fill_records(
 
     Records are made as they are taken, once: pass them on to `table_from_records`, which needs little memory however
     many there are, or keep a list where each depends on others and they are few. Figures, and cells that depend on
-    other records, follow from the table: `counts_of_table`, `records_of`, `refuse_repetition`, `settle`, `stating`.
+    other records, follow from the table: `counts_of_table`, `refuse_repetition`, `settle`, `AdapterTable.stating`.
     """
     for line, value in values:
         record = Record(line, dict(cells or {}))
@@ -237,7 +237,7 @@ def _repeated(rows: pl.LazyFrame, content: pl.Expr) -> pl.DataFrame:
 
 
 def records_of(table: AdapterTable, columns: Sequence[str]) -> list[Record]:
-    """All records of a table, with these columns alone, in memory."""
+    """All records of a table that is not large, with these columns alone."""
     with table.reading():
         known = table.rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *columns).collect(engine="streaming")
     return [
@@ -246,18 +246,22 @@ def records_of(table: AdapterTable, columns: Sequence[str]) -> list[Record]:
     ]
 
 
-def settle(
-    table: AdapterTable, columns: Sequence[str], change: Callable[[list[Record]], Value]
-) -> tuple[AdapterTable, Value]:
-    """Change cells that depend on other records: `change` alters all records, with these columns alone, in memory.
+def number_attempts_of_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Number the accepted rows of a model at a problem from 1, in their order, unless they have a number."""
+    unnumbered = pl.col(ROW_ERROR_KIND).is_null() & pl.col("iteration_id").is_null()
+    number = unnumbered.cast(pl.Int64).cum_sum().over("llm_name", "oid").cast(pl.String)
+    return rows.with_columns(pl.coalesce("iteration_id", pl.when(unnumbered).then(number)).alias("iteration_id"))
 
-    Returns the table with these cells, and what `change` returns.
+
+def settle(table: AdapterTable, columns: Sequence[str], change: Callable[[pl.DataFrame], pl.DataFrame]) -> AdapterTable:
+    """Change cells that depend on other rows: `change` gets `__line`, `__kind` and these columns of all rows in memory.
+
+    It returns the same rows with other cells.
     """
-    records = records_of(table, columns)
-    found = change(records)
-    settled = _frame_of(records, columns)
+    with table.reading():
+        settled = change(table.rows.select(LINE, ROW_ERROR_KIND, *columns).collect(engine="streaming"))
     rows = pl.concat([table.rows.drop(settled.columns), settled.lazy()], how="horizontal")
-    return replace(table, rows=rows.select(*OWN_COLUMNS, *table.columns)), found
+    return replace(table, rows=rows.select(*OWN_COLUMNS, *table.columns))
 
 
 def repeated_block(size: int, repeats: Callable[[int], bool]) -> int | None:
@@ -276,29 +280,25 @@ def appended_reason(line: int) -> str:
     return _APPENDED.format(line)
 
 
-def undecide_failures(
-    records: Iterable[Record], judged: Callable[[Cells], bool], waiting: Callable[[Cells], bool]
-) -> list[str]:
+def undecide_failures(table: AdapterTable, judged: pl.Expr, waiting: pl.Expr) -> tuple[AdapterTable, list[str]]:
     """Leave all attempts of a model undecided if none was judged and some still wait for it; returns notes.
 
     What failed without being judged, such as an empty patch, would else be the whole figure: 0 of what nobody judged.
     A model that failed at everything has failed.
     """
-    by_model: dict[str, list[Cells]] = {}
-    for record in records:
-        if record.kind is None:
-            by_model.setdefault(record.cells["llm_name"] or "", []).append(record.cells)
-    notes = []
-    for model, attempts in by_model.items():
-        unjudged, failed = sum(map(waiting, attempts)), [cells for cells in attempts if cells["passed"] is not None]
-        if unjudged and failed and not any(map(judged, attempts)):
-            for cells in failed:
-                cells["passed"] = cells["classification"] = None
-            others = f"{len(failed):,} that failed without being judged would be the whole figure"
-            notes.append(
-                f"not judged: {counted_of(unjudged, len(attempts), 'attempt')} of {model}; {others}: undecided"
-            )
-    return notes
+    accepted = pl.col(ROW_ERROR_KIND).is_null()
+    counts = pl.len(), waiting.sum().alias("waiting"), pl.col("passed").count().alias("failed")
+    with table.reading():
+        models = table.rows.filter(accepted).group_by(NAME_COLUMN).agg(*counts, judged=judged.any()).collect()
+    found = models.filter(~pl.col("judged"), pl.col("waiting") > 0, pl.col("failed") > 0).sort(NAME_COLUMN)
+    undecided = accepted & pl.col(NAME_COLUMN).is_in(found[NAME_COLUMN].to_list())
+    rows = table.rows.with_columns(pl.when(~undecided).then(name).alias(name) for name in ("passed", "classification"))
+    notes = [
+        f"not judged: {counted_of(unjudged, attempts, 'attempt')} of {model}; {failed:,} that failed without being "
+        "judged would be the whole figure: undecided"
+        for model, attempts, unjudged, failed in found.select(NAME_COLUMN, "len", "waiting", "failed").iter_rows()
+    ]
+    return replace(table, rows=rows) if notes else table, notes
 
 
 def words(text: str) -> tuple[str, ...]:

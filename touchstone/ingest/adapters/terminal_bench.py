@@ -12,10 +12,12 @@ trial that the harness or the installation of the agent ended, or whose test out
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
+
+import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
@@ -40,9 +42,11 @@ from touchstone.ingest.adapters.json_files import (
     raw_values,
     scalar_of,
     section_of,
+    skim_document,
     stated_settings,
     text_of,
 )
+from touchstone.ingest.adapters.json_stream import Each, Keep
 from touchstone.ingest.adapters.steps import Step, call_lines, typed_lines
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -51,12 +55,12 @@ from touchstone.ingest.adapters.table import (
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
-    number_attempts,
+    settle,
     table_from_records,
     words,
 )
-from touchstone.ingest.adapters.tool_figures import counts_of_records, pass_at_k, reported_pass_at_k
-from touchstone.ingest.csv_rows import LINE
+from touchstone.ingest.adapters.tool_figures import counts_of_table, pass_at_k, reported_pass_at_k
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR_KIND
 from touchstone.text import counted
 
 FORMAT = "terminal-bench"
@@ -89,22 +93,26 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 class _Run:
     """One run: what `run_metadata.json` and `results.json` say, and trials (or why one cannot be read) beside them.
 
-    `contradicted` are the rows, by identity, whose trial says something else.
+    The rows of a file are read each time they are needed. `contradicted` are the names of trials that say something
+    else than their row, `runs` those of the runs in the names of all trials.
     """
 
     folder: Path
     files: list[Path] = field(default_factory=list)
     metadata: Mapping[str, object] = field(default_factory=dict)
     results: Mapping[str, object] = field(default_factory=dict)
-    rows: list[object] = field(default_factory=list)
+    source: Path | None = None
     others: list[object] = field(default_factory=list)
-    contradicted: set[int] = field(default_factory=set)
+    contradicted: set[str | None] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    runs: set[str | None] = field(default_factory=set)
+    # The first and the last line of the file's rows in the table.
+    lines: tuple[int, int] = (1, 0)
 
-    @property
-    def all_rows(self) -> list[object]:
+    def rows(self) -> Iterator[object]:
         """The rows of the run's file, then those of trials that it lacks."""
-        return [*self.rows, *self.others]
+        yield from _rows_of_file(self.source) if self.source else ()
+        yield from self.others
 
     @property
     def model(self) -> str:
@@ -122,8 +130,7 @@ class _Run:
         """The run in the metadata, else in the names of all trials, else the name of the file or its folder."""
         if named := scalar_of(self.metadata.get("run_id")):
             return named
-        trials = [scalar_of(row.get("trial_name")) or "" for row in self.all_rows if isinstance(row, dict)]
-        runs = {match[2] if (match := _NAME.fullmatch(trial)) else None for trial in trials}
+        runs = self.runs | {_run_of_trial(row) for row in self.others if isinstance(row, dict)}
         run = runs.pop() if len(runs) == 1 else None
         file = next((file.stem for file in self.files if file.name not in (_RESULTS, _METADATA)), None)
         return run or file or self.folder.name
@@ -133,35 +140,41 @@ def read_terminal_bench(path: Path) -> AdapterTable:
     """Read a run, or every run in a folder, into rows of text cells."""
     folder = path.absolute() if path.is_dir() else path.absolute().parent
     runs = list(_runs_in(folder)) if path.is_dir() else [_run_of_file(path)]
-    records: list[Record] = []
-    figures: list[ReportedFigure] = []
-    for run in runs:
-        rows = enumerate(run.all_rows, start=len(records) + 1)
-        made = list(object_records(rows, "trial", partial(_fill, run), {"llm_name": run.model}))
-        figures += _figures(run, made[: len(run.rows)])
-        records += made
-    trials = [row for run in runs for row in run.all_rows]
-    if not records:
-        raise InputFileError(f"{path}: there is no trial in it")
-    notes = [*(note for run in runs for note in run.notes), *separate_agents(records), "instructions are left out"]
+    logs: list[Path] = []
+
+    def records() -> Iterator[Record]:
+        line = 0
+        for run in runs:
+            start = line + 1
+            rows = _with_logs(run, logs, start)
+            for record in object_records(rows, "trial", partial(_fill, run), {"llm_name": run.model}):
+                line = record.line
+                yield record
+            run.lines = (start, line - len(run.others))
+        if line == 0:
+            raise InputFileError(f"{path}: there is no trial in it")
+
+    def raw(_: Path) -> Iterator[tuple[int, object]]:
+        return enumerate((row for run in runs for row in run.rows()), start=1)
+
+    table = table_from_records(path, FORMAT, COLUMNS, records(), raw_values(raw))
+    table, several = separate_agents(table)
+    notes = [*(note for run in runs for note in run.notes), *several, "instructions are left out"]
     if len(runs) > 1:
-        number_by_time(
-            (record, row.get("trial_started_at"), record.cells["trial_name"] or "")
-            for record, row in zip(records, trials, strict=True)
-            if record.kind is None and isinstance(row, dict)
-        )
+        table = number_by_time(table)
         notes.append(f"{counted(len(runs), 'run')}: the trials of a model at a task are numbered in the order of time")
-    return table_from_records(
-        path,
-        FORMAT,
-        COLUMNS,
-        records,
-        raw_values(lambda _: enumerate(trials, start=1)),
-        files=as_given(path, (file.absolute() for run in runs for file in (*run.files, *_logs_of_trials(run)))),
-        figures=figures,
-        settings=[each for run in runs for each in _settings(run)],
-        notes=list(dict.fromkeys(notes)),
-    )
+    files = [file.absolute() for run in runs for file in run.files]
+    figures = [each for run in runs for each in _figures(run, table)]
+    settings = [each for run in runs for each in _settings(run)]
+    table = replace(table, files=tuple(as_given(path, (*files, *logs))))
+    return table.stating(figures, settings, dict.fromkeys(notes))
+
+
+def _with_logs(run: _Run, logs: list[Path], start: int) -> Iterator[tuple[int, object]]:
+    """The numbered rows of a run; the logs of their trials are added to `logs`."""
+    for place, row in enumerate(run.rows(), start=start):
+        logs += _logs_of_trial(run, row)
+        yield place, row
 
 
 def _settings(run: _Run) -> list[StatedSetting]:
@@ -206,18 +219,17 @@ def _episode(file: Path) -> tuple[int, str]:
     return len(file.parent.name), file.parent.name
 
 
-def _logs_of_trials(run: _Run) -> Iterator[Path]:
-    """The logs of what was typed, in the folders of the run's trials."""
-    for row in run.all_rows:
-        task, name = (scalar_of(inside(row).get(key)) for key in ("task_id", "trial_name"))
-        if not task or not name or "/" in task + name or ".." in (task, name):
-            continue
-        trial = run.folder / task / name
-        if is_file(trial / _COMMANDS):
-            yield trial / _COMMANDS
-        elif is_folder(trial / _LOGS):
-            answers = (folder / file for folder in subfolders(trial / _LOGS) for file in _ANSWERS)
-            yield from (file for file in answers if is_file(file))
+def _logs_of_trial(run: _Run, row: object) -> Iterator[Path]:
+    """The logs of what was typed, in the folder of a trial."""
+    task, name = (scalar_of(inside(row).get(key)) for key in ("task_id", "trial_name"))
+    if not task or not name or "/" in task + name or ".." in (task, name):
+        return
+    trial = run.folder / task / name
+    if is_file(trial / _COMMANDS):
+        yield trial / _COMMANDS
+    elif is_folder(trial / _LOGS):
+        answers = (folder / file for folder in subfolders(trial / _LOGS) for file in _ANSWERS)
+        yield from (file for file in answers if is_file(file))
 
 
 ADAPTER = Adapter(
@@ -257,9 +269,8 @@ def _runs_in(folder: Path, nesting: int = 1) -> Iterator[_Run]:
 def _run(folder: Path, tasks: Iterable[Path]) -> _Run:
     run = _Run(folder)
     _read_metadata(run)
-    if is_file(folder / _RESULTS):
-        _read_results(run, folder / _RESULTS)
-    _add_trials(run, tasks)
+    known = _read_results(run, folder / _RESULTS) if is_file(folder / _RESULTS) else {}
+    _add_trials(run, tasks, known)
     return run
 
 
@@ -274,7 +285,7 @@ def _run_of_file(path: Path) -> _Run:
     run = _Run(above[2] if len(above) > 2 and is_file(above[2] / _METADATA) else above[0])
     _read_metadata(run)
     run.files.append(path)
-    run.rows.append(bounded_document(path))
+    run.others.append(bounded_document(path))
     return run
 
 
@@ -290,18 +301,34 @@ def _read_metadata(run: _Run) -> None:
     run.files.append(file)
 
 
-def _read_results(run: _Run, file: Path) -> None:
-    results = bounded_document(file)
-    rows = results.get("results") if isinstance(results, dict) else None
-    if not isinstance(results, dict) or not isinstance(rows, list):
-        raise InputFileError(f"{file}: the results of a run are an object with a list 'results'")
-    run.results, run.rows = results, rows
+def _read_results(run: _Run, file: Path) -> dict[str | None, object]:
+    """Read what stands around the rows of a run; returns the outcome of each of its trials by name."""
+    outcomes: dict[str | None, object] = {}
+    for name, part in skim_document(file, {"results": Each({}), "pass_at_k": Keep()}):
+        if name is not None:
+            if isinstance(part, dict):
+                run.runs.add(_run_of_trial(part))
+                outcomes[scalar_of(part.get("trial_name"))] = part.get("is_resolved")
+        elif isinstance(part, dict) and isinstance(part.get("results"), list):
+            run.results = part
+        else:
+            raise InputFileError(f"{file}: the results of a run are an object with a list 'results'")
+    run.source = file
     run.files.append(file)
+    return outcomes
 
 
-def _add_trials(run: _Run, tasks: Iterable[Path]) -> None:
+def _rows_of_file(file: Path) -> Iterator[object]:
+    return (part for name, part in skim_document(file, {"results": Each(Keep())}) if name is not None)
+
+
+def _run_of_trial(row: Mapping[str, object]) -> str | None:
+    found = _NAME.fullmatch(scalar_of(row.get("trial_name")) or "")
+    return found[2] if found else None
+
+
+def _add_trials(run: _Run, tasks: Iterable[Path], known: Mapping[str | None, object]) -> None:
     """Add the trials that only their own folder has; the others are in the run's file, and must agree with it."""
-    known = {scalar_of(row.get("trial_name")): row for row in run.rows if isinstance(row, dict)}
     for file in (trial / _RESULTS for task in tasks for trial in subfolders(task)):
         if not is_file(file):
             continue
@@ -311,12 +338,12 @@ def _add_trials(run: _Run, tasks: Iterable[Path]) -> None:
             if file.parent.name not in known:
                 run.others.append(refusal)
             continue
-        row = known.get(scalar_of(trial.get("trial_name")))
-        if row is None:
+        name = scalar_of(trial.get("trial_name"))
+        if name not in known:
             run.others.append(trial)
             run.files.append(file)
-        elif row.get("is_resolved") != trial.get("is_resolved"):
-            run.contradicted.add(id(row))
+        elif known[name] != trial.get("is_resolved"):
+            run.contradicted.add(name)
 
 
 def _fill(run: _Run, cells: Cells, trial: Mapping[str, object]) -> None:
@@ -344,7 +371,7 @@ def _fill(run: _Run, cells: Cells, trial: Mapping[str, object]) -> None:
         "trial_name": name,
         "sample_uuid": text_of(trial.get("id")),
     }
-    if id(trial) in run.contradicted:
+    if name in run.contradicted:
         reason = f"{name}: {_RESULTS} of the run and of the trial differ in is_resolved"
         raise RefusedRecordError("contradiction", reason)
 
@@ -374,20 +401,21 @@ def _token_cells(trial: Mapping[str, object]) -> Cells:
     return dict(tokens) if any(number_of(count) != 0 for count in tokens.values() if count is not None) else {}
 
 
-def _figures(run: _Run, records: list[Record]) -> list[ReportedFigure]:
+def _figures(run: _Run, table: AdapterTable) -> list[ReportedFigure]:
     """The figures at the end of the run's file, which count a trial without a verdict as a failure."""
-    accepted = [record.cells for record in records if record.kind is None]
+    rows = table.rows.filter(pl.col(LINE).is_between(*run.lines), pl.col(ROW_ERROR_KIND).is_null())
+    counts = counts_of_table(replace(table, rows=rows))
+    accepted = sum(attempts for attempts, _ in counts)
     if not run.results or not accepted:
         return []
-    counts = counts_of_records(records)
+    undecided = rows.select(pl.col("passed").null_count()).collect(engine="streaming").item()
     count = sum(passed for _, passed in counts)
-    undecided = sum(cells["passed"] is None for cells in accepted)
     left_out = counted(undecided, "trial without a verdict", "trials without a verdict")
     note = f"Terminal-Bench counts {left_out} as failed; Touchstone leaves them out" if undecided else None
     figures = [
         ReportedFigure(run.model, "n_resolved", number_of(run.results.get("n_resolved")), float(count), run.suite),
         ReportedFigure(
-            run.model, "accuracy", number_of(run.results.get("accuracy")), count / len(accepted), run.suite, note
+            run.model, "accuracy", number_of(run.results.get("accuracy")), count / accepted, run.suite, note
         ),
     ]
     stated = reported_pass_at_k(run.results.get("pass_at_k"))
@@ -420,20 +448,25 @@ def seconds_between(start: object, end: object) -> str | None:
     return str((last - first).total_seconds())
 
 
-def number_by_time(trials: Iterable[tuple[Record, object, str]]) -> None:
+def number_by_time(table: AdapterTable) -> AdapterTable:
     """Number the trials of a model at a task from 1 by their start, then by name; those without a time come last."""
-    ordered = sorted(trials, key=lambda trial: (time_of(trial[1]) or _LATEST, trial[2]))
-    number_attempts(record for record, _, _ in ordered)
+
+    def number(rows: pl.DataFrame) -> pl.DataFrame:
+        times = pl.Series("time", [time_of(text) or _LATEST for text in rows["started_at"]])
+        accepted = pl.col(ROW_ERROR_KIND).is_null()
+        place = accepted.cum_sum().over("llm_name", "tier", "oid", order_by=["time", "trial_name"]).cast(pl.String)
+        numbered = pl.when(accepted).then(place).otherwise("iteration_id").alias("iteration_id")
+        return rows.with_columns(times).select(LINE, numbered)
+
+    return settle(table, words("llm_name tier oid iteration_id started_at trial_name"), number)
 
 
-def separate_agents(records: Iterable[Record]) -> list[str]:
+def separate_agents(table: AdapterTable) -> tuple[AdapterTable, list[str]]:
     """Make the agent the tier of a model that several agents drive, whose trials are not attempts of one system."""
-    agents: dict[str | None, set[str | None]] = {}
-    accepted = [record for record in records if record.kind is None]
-    for record in accepted:
-        agents.setdefault(record.cells["llm_name"], set()).add(record.cells.get("agent"))
-    several = {model for model, names in agents.items() if len(names) > 1}
-    for record in accepted:
-        if record.cells["llm_name"] in several:
-            record.cells["tier"] = record.cells.get("agent")
-    return [f"several agents drive {model}; each is a tier" for model in sorted(filter(None, several))]
+    accepted = pl.col(ROW_ERROR_KIND).is_null()
+    with table.reading():
+        agents = table.rows.filter(accepted).group_by("llm_name").agg(pl.col("agent").n_unique()).collect()
+    several = agents.filter(pl.col("agent") > 1)["llm_name"].drop_nulls().sort().to_list()
+    tier = pl.when(accepted & pl.col("llm_name").is_in(several)).then("agent").otherwise("tier").alias("tier")
+    notes = [f"several agents drive {model}; each is a tier" for model in several]
+    return replace(table, rows=table.rows.with_columns(tier)), notes
