@@ -52,6 +52,11 @@ SAMPLES = {
     },
     "tau-bench": {"../made/tau2-bench": "submission", "../made/tau-bench": "results"},
     "terminal-bench": {"terminal-bench/runs": "runs"},
+    "test-reports": {
+        "test-reports/handmade_jest.json": "reports/gpt-4o.json",
+        "test-reports/handmade_mstest.trx": "reports/qwen.trx",
+        "test-reports/handmade_go.jsonl": "reports/sonnet.json",
+    },
     "tf-repair-evaluator": {
         "seeds/tf-repair-evaluator/problems": "problems",
         "seeds/tf-repair-evaluator/gemini_synthetic_fixes.csv": "llms_fixes_results/gemini_synthetic_fixes.csv",

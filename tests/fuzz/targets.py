@@ -254,7 +254,19 @@ def _check_sql(data: bytes) -> None:
 
 
 _JSON = (b'{"', b'": ', b"[", b"]", b"null", b"true", b"NaN", b"1e999", b'"\\ud800"', b"-1", b'""')
-_XML = (b"<testcase ", b'name="', b"<failure>", b"</testsuite>", b"<![CDATA[", b"&#0;", b"<!DOCTYPE x>", b"<skipped/>")
+_XML = (
+    b"<testcase ",
+    b"<test-case ",
+    b"<UnitTestResult ",
+    b'result="',
+    b'name="',
+    b"<failure>",
+    b"</testsuite>",
+    b"<![CDATA[",
+    b"&#0;",
+    b"<!DOCTYPE x>",
+    b"<skipped/>",
+)
 _HUNK = (
     b"--- a/main.py\n",
     b"+++ b/main.py\n",
@@ -289,7 +301,12 @@ TARGETS = {
         Target("jsonl", partial(_read_table, name="m_fixes.jsonl"), words=_JSON),
         Target("parquet", partial(_read_table, name="m_fixes.parquet")),
         Target("eval-log", partial(_read_table, name="log.eval"), ("inspect/*.eval",)),
-        Target("junit-xml", partial(_read_table, name="report.xml"), ("junit/*.xml",), _XML),
+        Target(
+            "junit-xml",
+            partial(_read_table, name="report.xml"),
+            ("junit/*.xml", "test-reports/*.xml", "test-reports/*.trx"),
+            _XML,
+        ),
         Target(
             "documents", _read_document, ("**/*.json", "**/*.jsonl", "../made/**/*.json", "../made/**/*.jsonl"), _JSON
         ),

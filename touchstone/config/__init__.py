@@ -205,7 +205,7 @@ class EvaluationConfig(_Section):
     score: str | None = Field(None, min_length=1)
     """Which score decides in files that have several, such as Inspect logs."""
     junit_pattern: str | None = Field(None, min_length=1)
-    """Which parts of a JUnit file's path are model, tier and attempt: `{model}/{attempt}.xml`."""
+    """Which parts of the path of a test report are model, tier and attempt: `{model}/{attempt}.xml`."""
     problems_csv: Path | None = None
     """The problems file, or its address; JSON Lines only if named here. By default `problems.csv` (else `.csv.gz`,
     `.csv.zst`, `.parquet`) in `fixes_dir`, in `output_dir`, or in a folder `problems` in or beside `fixes_dir`.

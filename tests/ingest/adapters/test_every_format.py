@@ -159,8 +159,8 @@ def test_hostile_names(tmp_path: Path, name: str, stem: str) -> None:
     SAMPLES[name].read(path.rename(path.with_name(stem + path.suffix)))
 
 
-# Logs of Inspect and JUnit XML are streamed, with limits of their own; of several documents the one is refused alone.
-OWN_LIMITS = ("inspect", "junit", "swe-agent", "multipl-e")
+# Logs of Inspect are streamed, with limits of their own; of several documents the one is refused alone.
+OWN_LIMITS = ("inspect", "swe-agent", "multipl-e")
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_a_pattern_that_does_not_fit_is_refused(tmp_path: Path, pattern: str, re
     ("text", "reason"),
     [
         ("<testsuite>", "not whole XML"),
-        ("<testsuites/>", "there is no test case"),
+        ("<testsuites/>", "the file holds no results"),
         ("<testsuite><testcase name='a'><testcase name='b'/></testcase></testsuite>", "inside another one"),
         ("<testsuite>" * 300, "nested more than 200 levels"),
         *(

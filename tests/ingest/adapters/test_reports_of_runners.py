@@ -1,0 +1,232 @@
+"""Test results of runners other than JUnit: the rules of each tool. The samples have the rest (`formats`)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from touchstone.config.input_limits import InputLimits
+from touchstone.errors import InputFileError
+from touchstone.ingest import limits
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
+
+PACKAGE = "acme.com/cart"
+
+
+def read(tmp_path: Path, content: object, name: str = "m.json") -> AdapterTable:
+    path = tmp_path / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return read_adapted(path)
+
+
+def verdicts(table: AdapterTable) -> dict[str, str | None]:
+    return dict(table.frame.filter(table.frame["__kind"].is_null()).select("oid", "passed").iter_rows())
+
+
+def counts(table: AdapterTable) -> dict[str, tuple[float | None, float | None]]:
+    return {figure.name: (figure.reported, figure.recomputed) for figure in table.figures}
+
+
+def ctrf(*tests: dict[str, Any], **summary: int) -> dict[str, Any]:
+    return {"results": {"tool": {"name": "t"}, "summary": {"tests": len(tests)} | summary, "tests": list(tests)}}
+
+
+@pytest.mark.parametrize(
+    ("test", "oid", "seconds"),
+    [
+        ({"name": "adds", "duration": 1500}, "adds", "1.5"),
+        ({"name": "adds", "suite": ["Cart"]}, "Cart > adds", None),
+        ({"name": "Cart adds", "suite": "cart.test.js > Cart", "filePath": "/app/cart.test.js"}, "Cart adds", None),
+        (
+            {
+                "name": "tests/test_a.py::test_b",
+                "file_path": "tests/test_a.py",
+                "start": 1764545435.6,
+                "duration": 0.25,
+            },
+            "tests/test_a.py::test_b",
+            "0.25",
+        ),
+    ],
+)
+def test_names_and_times_of_ctrf(tmp_path: Path, test: dict[str, Any], oid: str, seconds: str | None) -> None:
+    table = read(tmp_path, ctrf(test | {"status": "passed"}))
+    assert table.format == "ctrf"
+    assert table.frame.select("oid", "duration_seconds").rows() == [(oid, seconds)]
+
+
+def test_a_status_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    table = read(
+        tmp_path, ctrf({"name": "a", "status": "passed"}, {"name": "b", "status": "maybe"}, {"status": "failed"})
+    )
+    assert table.frame.select("__line", "__kind").rows() == [(1, None), (2, "bad_boolean"), (3, "bad_id")]
+    assert counts(table)["tests"] == (3, 1)
+
+
+def event(action: str, test: str | None = None, package: str = PACKAGE, **more: Any) -> str:
+    return json.dumps({"Action": action, "Package": package} | ({"Test": test} if test else {}) | more)
+
+
+def go(tmp_path: Path, *lines: str) -> AdapterTable:
+    table = read(tmp_path, "\n".join(lines), "m.out")
+    assert table.format == "go-test"
+    return table
+
+
+@pytest.mark.parametrize(
+    ("results", "passed", "flaky"),
+    [
+        (["pass", "fail", "pass"], "false", "true"),
+        (["fail", "package", "pass"], "true", "true"),
+        (["pass", "package", "fail", "pass"], "false", "true"),
+        (["skip"], None, None),
+        (["skip", "pass"], "true", None),
+    ],
+)
+def test_results_of_one_run_count_as_the_worst_and_a_later_run_replaces_them(
+    tmp_path: Path, results: list[str], passed: str | None, flaky: str | None
+) -> None:
+    events = [event("fail") if each == "package" else event(each, "TestAdd") for each in results]
+    table = go(tmp_path, event("run", "TestAdd"), *events, event("pass"))
+    assert table.frame.select("passed", "flaky").rows() == [(passed, flaky)]
+
+
+@pytest.mark.parametrize(
+    ("around", "package", "inner"), [("fail", "fail", "false"), ("pass", "fail", None), ("pass", "pass", None)]
+)
+def test_a_test_without_a_result(tmp_path: Path, around: str, package: str, inner: str | None) -> None:
+    """As after a panic; Go also leaves out results of subtests whose test passed."""
+    table = go(tmp_path, event("run", "TestAdd/one"), event(around, "TestAdd"), event(package))
+    assert verdicts(table)[f"{PACKAGE}.TestAdd/one"] == inner
+
+
+def test_what_failed_without_a_test_is_a_problem(tmp_path: Path) -> None:
+    table = go(
+        tmp_path,
+        event("pass", "TestAdd"),
+        event("pass"),
+        "# acme.com/old",
+        "FAIL\tacme.com/old [build failed]",
+        event("fail", package="acme.com/main"),
+        event("skip", package="acme.com/docs"),
+    )
+    assert verdicts(table) == {f"{PACKAGE}.TestAdd": "true", "acme.com/old": "false", "acme.com/main": "false"}
+    assert counts(table) == {"failed packages": (2, 2)}
+
+
+def test_events_that_end_early(tmp_path: Path) -> None:
+    table = go(tmp_path, event("pass", "TestAdd"), event("run", "TestRemove"), '{"Action": "out')
+    assert table.frame.select("passed", "__kind").rows() == [("true", None), (None, None), (None, "ragged")]
+    assert "1 package has no result: the file was cut off" in table.notes
+
+
+def test_a_benchmark_is_not_a_test(tmp_path: Path) -> None:
+    table = go(tmp_path, event("bench", "BenchmarkAdd"), event("pass", "TestAdd"), event("pass"))
+    assert verdicts(table) == {f"{PACKAGE}.TestAdd": "true"}
+
+
+def trx(*results: str, counters: str = "", definitions: str = "") -> str:
+    space = "http://microsoft.com/schemas/VisualStudio/TeamTest/2010"
+    parts = f"<Results>{''.join(results)}</Results>{definitions}<ResultSummary>{counters}</ResultSummary>"
+    return f'<TestRun id="1" xmlns="{space}">{parts}</TestRun>'
+
+
+@pytest.mark.parametrize(
+    ("attributes", "passed", "outcome"),
+    [
+        ('outcome="Passed"', "true", "passed"),
+        ('outcome="Timeout"', "false", "error"),
+        ("", "false", "error"),
+        ('outcome="Inconclusive"', None, "skipped"),
+        ('outcome="PassedButRunAborted"', None, "skipped"),
+    ],
+)
+def test_outcomes_of_trx(tmp_path: Path, attributes: str, passed: str | None, outcome: str) -> None:
+    table = read(tmp_path, trx(f'<UnitTestResult testName="a" {attributes}/>'), "m.trx")
+    assert table.frame.select("passed", "outcome").rows() == [(passed, outcome)]
+
+
+@pytest.mark.parametrize("total", ["2", "1"])
+def test_nested_results_are_counted_as_the_file_does(tmp_path: Path, total: str) -> None:
+    inner = '<InnerResults><UnitTestResult testName="a (1)" outcome="Passed"/></InnerResults>'
+    counters = f'<Counters total="{total}" passed="{total}" failed="0" notExecuted="0"/>'
+    result = f'<UnitTestResult testName="a" outcome="Passed">{inner}</UnitTestResult>'
+    table = read(tmp_path, trx(result, counters=counters), "m.trx")
+    assert verdicts(table) == {"a": "true", "a (1)": "true"}
+    assert counts(table) == {"total": (int(total),) * 2, "passed": (int(total),) * 2, "failed": (0, 0)}
+
+
+def test_tests_of_two_assemblies(tmp_path: Path) -> None:
+    case = '<test-case fullname="Shop.Adds" result="{}"/>'
+    suites = [
+        f'<test-suite type="Assembly" name="{name}.dll">{case.format(word)}</test-suite>'
+        for name, word in (("a", "Passed"), ("b", "Failed"))
+    ]
+    table = read(tmp_path, f'<test-run total="2" passed="1" failed="1">{"".join(suites)}</test-run>', "m.xml")
+    assert verdicts(table) == {"a.dll::Shop.Adds": "true", "b.dll::Shop.Adds": "false"}
+
+
+@pytest.mark.parametrize(
+    ("suite", "found"),
+    [
+        ('result="Failed" site="SetUp"', {"F": "false"}),
+        ('result="Failed" label="Invalid"', {"F": "false"}),
+        ('result="Skipped" label="Ignored"', {}),
+        ('result="Failed" site="Child"', {}),
+    ],
+)
+def test_a_fixture_without_tests(tmp_path: Path, suite: str, found: dict[str, str]) -> None:
+    document = f'<test-run total="1"><test-suite fullname="F" {suite}/><test-case name="a" result="Passed"/></test-run>'
+    assert verdicts(read(tmp_path, document, "m.xml")) == {"a": "true"} | found
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<TestRun id="1"><Results/></TestRun>',
+        '<test-results-of-others total="1"><test-suite/></test-results-of-others>',
+        '<test-results total="1"><case/></test-results>',
+        '{"results": {"tests": [], "summary": {}}}',
+        '{"stats": {"passes": 1, "failures": 0, "pending": 0}, "results": []}',
+        '{"testResults": []}',
+        '{"examples": [{"text": 1}], "summary": {}}',
+        '{"Action": "deploy", "Package": "a"}',
+        '{"Action": ["run"], "Package": "a"}',
+    ],
+)
+def test_what_only_looks_like_a_report_is_not_recognized(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(content)
+    assert detect_format(path) in (None, "forgetest")
+
+
+def test_the_path_names_model_and_attempt_of_any_report(tmp_path: Path) -> None:
+    path = tmp_path / "gpt" / "2.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(ctrf({"name": "a", "status": "passed"})))
+    table = read_adapted(path, ReadOptions(junit_pattern="{model}/{attempt}.json"))
+    assert table.frame.select("llm_name", "iteration_id").rows() == [("gpt", "2")]
+
+
+def test_an_element_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_in_use", InputLimits(row_mb=1))
+    with pytest.raises(InputFileError, match="an element is longer than 1 MiB"):
+        read(tmp_path, f'<testsuite><testcase name="{"x" * (4 << 20)}"/></testsuite>', "m.xml")
+
+
+@given(tests=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["", "f", "g"]), st.booleans()), min_size=1))
+def test_no_test_is_lost_and_each_has_a_name_of_its_own(
+    tmp_path_factory: pytest.TempPathFactory, tests: list[tuple[str, str, bool]]
+) -> None:
+    entries = [
+        {"name": name, "filePath": file and f"/app/{file}", "status": "passed" if ok else "failed"}
+        for name, file, ok in tests
+    ]
+    passed = sum(ok for _, _, ok in tests)
+    table = read(tmp_path_factory.getbasetemp(), ctrf(*entries, passed=passed, failed=len(tests) - passed))
+    assert table.frame["oid"].n_unique() == len(tests)
+    assert [verdict == "true" for verdict in table.frame["passed"]] == [ok for _, _, ok in tests]
+    assert all(reported == recomputed for reported, recomputed in counts(table).values())
