@@ -470,5 +470,5 @@ def model_of_name(path: Path, stem: str) -> NamedModel:
     name = _GENERIC.sub("", stem).strip(" ._-")
     if name:
         return NamedModel(name, f"the file does not name the model; '{name}' comes from the file's name")
-    folder = path.resolve().parent.name.strip() or "unnamed"
+    folder = path.parent.resolve().name.strip() or "unnamed"
     return NamedModel(folder, f"the file does not name the model; '{folder}' is the name of its folder")
