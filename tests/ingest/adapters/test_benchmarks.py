@@ -77,7 +77,7 @@ def test_a_broken_problem_of_multipl_e_is_refused_alone_and_other_results_are_no
     assert figures(table) == {("HumanEval-java", "pass@1"): (None, 0.3333)}
     (tmp_path / "aider").mkdir()
     (tmp_path / "aider" / ".aider.results.json").write_bytes((folder / "HumanEval_53_add.results.json").read_bytes())
-    assert detect_format(tmp_path / "aider") is None
+    assert detect_format(tmp_path / "aider") == "aider"
 
 
 def deepeval(path: Path, *cases: dict[str, Any], wrapped: bool = False, **run: Any) -> AdapterTable:

@@ -96,6 +96,16 @@ def test_a_submission_of_tau2_bench_states_its_figures_in_percent() -> None:
     assert [file.name for file in table.files] == [TAU2.name, "submission.json"]
 
 
+@pytest.mark.parametrize("reason", ["infrastructure_error", "context_window_exceeded"])
+def test_a_reward_of_a_trial_that_was_stopped_decides_nothing(tmp_path: Path, reason: str) -> None:
+    content = json.loads(TAU2.read_text())
+    content["simulations"][5]["termination_reason"] = reason
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    table = read_adapted(tmp_path / "run.json")
+    assert table.frame["reward", "passed"].row(5) == ("0.0", None)
+    assert figures(table) == {"average reward": pytest.approx(3 / 5), "pass^1": 0.5}
+
+
 def test_tau2_bench_counts_a_trial_without_a_reward_as_failed(tmp_path: Path) -> None:
     content = json.loads(TAU2.read_text())
     content["simulations"] = content["simulations"][:2]

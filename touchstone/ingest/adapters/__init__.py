@@ -84,6 +84,7 @@ _IN_ORDER = (
     ("lighteval", "RESULTS", {"json"}),
     ("repairbench", "ADAPTER", {"json"}),
     ("repairbench", "CANDIDATES", {"json"}),
+    ("repairbench", "FIGURES", {"json"}),
     ("lm_eval", "ADAPTER", {"json"}),
     ("lm_eval", "RESULTS", {"json"}),
     ("deepeval", "ADAPTER", {"json", "folder"}),

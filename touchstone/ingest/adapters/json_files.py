@@ -260,22 +260,6 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, text
 
 
-def numbered_elements(path: Path) -> Iterator[tuple[int, str]]:
-    """The texts of the elements of a list, with their places."""
-    from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, skim
-
-    with readable(path), open_input(path) as file:
-        chunks = chain([file.read(_CHUNK).removeprefix(BOM_UTF8)], iter(lambda: file.read(_CHUNK), b""))
-        try:
-            for place, (key, text) in enumerate(skim(chunks, Each(Keep())), start=1):
-                if key is not None:
-                    yield place, decoded(path, text)
-                elif text.strip() != b"[]":
-                    raise BrokenJsonError("it is not one list")
-        except BrokenJsonError as error:
-            raise InputFileError(f"{path}: broken JSON ({error})") from None
-
-
 def unended_line(path: Path) -> int | None:
     """The number of the last line if nothing ends it, as in a file that is being written."""
     lines, last = 0, b"\n"

@@ -45,6 +45,7 @@ _KNOWN = {
     "lighteval": "(a Parquet file with doc, metric and model_response)",
     "lighteval-results": "config_general, results",
     "nemo-skills": "[].generation, [].symbolic_correct | [].is_correct | [].judgement (or a folder)",
+    "repairbench-figures": "num_bugs, num_plausible_patches",
     "repairbench-candidates": "[].identifier, [].generation, [].buggy_code",
     "deepeval": "testCases | testRunData.testCases (or the folder .deepeval)",
     "lm-eval": "[].doc_id, [].doc, [].resps | [].filtered_resps",

@@ -8,8 +8,9 @@ read as a fixes CSV, and one that is named like a fixes CSV keeps its `llm_name`
 """
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -18,12 +19,14 @@ from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import (
     LINES_SUFFIXES,
-    numbered_elements,
-    numbered_lines,
-    parse_line,
+    line_records,
+    object_records,
     raw_lines,
+    raw_values,
+    skim_document,
     text_of,
 )
+from touchstone.ingest.adapters.json_stream import Each, Keep
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
 from touchstone.ingest.adapters.spilled_rows import SpilledRows
 from touchstone.ingest.adapters.table import (
@@ -31,15 +34,14 @@ from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
     RawReader,
+    Record,
     RefusedRecordError,
     adapter_table,
-    fill_records,
     spill_records,
 )
 from touchstone.ingest.compressed import CSV_SUFFIXES, data_suffix
 from touchstone.ingest.csv_rows import (
     LINE,
-    MAX_RAW_LENGTH,
     ROW_ERROR,
     ROW_ERROR_KIND,
     TextTable,
@@ -64,14 +66,16 @@ _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
 def read_json(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a record per line, or a list of them, into rows of text cells."""
     head = Head(path)
-    texts = numbered_elements if head.text.startswith("[") else numbered_lines
     renames, notes = _named(options or ReadOptions(), _keys(head))
-    kept = _json_rows(path, renames, texts)
-
-    def raw(path: Path, places: set[int]) -> dict[int, str]:
-        return {place: text[:MAX_RAW_LENGTH] for place, text in texts(path) if place in places}
-
+    is_list = head.text.startswith("[")
+    make = partial(object_records, _elements(path), "record") if is_list else partial(line_records, path, "record")
+    kept, raw = _json_rows(path, renames, make), raw_values(_elements) if is_list else raw_lines
     return replace(_table(path, "jsonl", kept.rows(), kept.columns[len(_OWN) :], raw), kept=kept, notes=notes)
+
+
+def _elements(path: Path) -> Iterator[tuple[int, object]]:
+    """The elements of a list, with their places."""
+    return enumerate((part for name, part in skim_document(path, Each(Keep())) if name is not None), start=1)
 
 
 def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -114,24 +118,27 @@ def read_problem_table(path: Path, renames: Mapping[str, str]) -> AdapterTable |
         rows, names = _parquet_rows(path, renames)
         return AdapterTable(path, "parquet", tuple(names), rows, raw_parquet, scanned=mark)
     if suffix in LINES_SUFFIXES:
-        kept = _json_rows(path, renames, numbered_lines)
+        kept = _json_rows(path, renames, partial(line_records, path, "record"))
         return AdapterTable(path, "jsonl", tuple(kept.columns[len(_OWN) :]), kept.rows(), raw_lines, kept=kept)
     return None
 
 
 def _json_rows(
-    path: Path, renames: Mapping[str, str], texts: Callable[[Path], Iterator[tuple[int, str]]]
+    path: Path,
+    renames: Mapping[str, str],
+    make: Callable[[Callable[[Cells, dict[str, object]], None]], Iterable[Record]],
 ) -> SpilledRows:
+    """The rows of the records that are made with a function which fills the cells of each."""
     shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
     most = limits().cell_bytes
 
-    def fill(cells: Cells, text: str) -> None:
-        found = _cells(parse_line(text, "record"), renames, shapes)
+    def fill(cells: Cells, record: dict[str, object]) -> None:
+        found = _cells(record, renames, shapes)
         if any(cell and len(cell) > most // 4 and len(cell.encode()) > most for cell in found.values()):
             raise RefusedRecordError(TOO_LARGE, too_long("a cell", limits().cell_mb, "cell_mb"))
         cells |= found
 
-    found = spill_records(path, fill_records(texts(path), fill))
+    found = spill_records(path, make(fill))
     if len(found.columns) == len(_OWN):
         first = found.rows().select(LINE, ROW_ERROR).head(1).collect().rows()
         why = f"no line is a record (line {first[0][0]}: {first[0][1]})" if first else "the file is empty"

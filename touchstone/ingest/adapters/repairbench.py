@@ -70,3 +70,10 @@ CANDIDATES = not_evaluated(
     lambda head: {"identifier", "generation", "buggy_code"}.issubset(head.first_record),
     "candidates without verdicts; RepairBench's evaluate_patches.py writes evaluation_*.jsonl with them",
 )
+FIGURES = not_evaluated(
+    "repairbench-figures",
+    "figures of RepairBench",
+    lambda head: head.has_keys("num_bugs", "num_plausible_patches"),
+    "figures of RepairBench; the attempts are in evaluation_*.jsonl",
+    "ignored",
+)

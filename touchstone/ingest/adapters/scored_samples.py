@@ -70,8 +70,9 @@ def scored_table(
         for (suite, name), value in (stated or {}).items()
         if name in metrics
     ]
-    scorer = StatedSetting(model, "scorer", "metric", chosen)
-    return table.stating(figures, [*settings, scorer], notes)
+    suites = dict.fromkeys(each.record.cells.get("suite") for each in samples if each.record.kind is None)
+    scorers = [StatedSetting(model, "scorer", "metric", chosen, suite) for suite in suites]
+    return table.stating(figures, [*settings, *scorers], notes)
 
 
 def _decides(samples: Sequence[Sample], name: str) -> bool:

@@ -22,7 +22,7 @@ from touchstone.config.formats import JsonFormat
 from touchstone.config.json_paths import Found
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
-from touchstone.ingest.adapters.folders import as_given, bounded_document, is_file
+from touchstone.ingest.adapters.folders import as_given, object_beside
 from touchstone.ingest.adapters.json_files import Number, inside, list_of, number_of, stated_settings
 from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.adapters.table import (
@@ -175,14 +175,15 @@ def _read_tau2(path: Path, options: ReadOptions) -> AdapterTable:
         table = _SIMULATIONS.read(path, options)
     except InputFileError:
         table = _INDEX.read(path, options)
-    submission = path.absolute().parents[1] / "submission.json"
-    if not is_file(submission):
+    files, submission = object_beside(path.absolute().parent, "submission.json")
+    if not files:
         return table
-    stated = inside(bounded_document(submission), "results", str(table.rows.select("suite").first().collect().item()))
-    percent = {name.replace("_", "^"): number_of(value) for name, value in stated.items()}
-    shares = {name: None if rate is None else rate / 100 for name, rate in percent.items()}
+    domain = table.rows.select("suite").first().collect().item()
+    results = inside(submission, "results", str(domain))
+    percents = {name.replace("_", "^"): number_of(value) for name, value in results.items()}
+    shares = {name: percent / 100 for name, percent in percents.items() if percent is not None}
     figures = tuple(replace(each, reported=shares.get(each.name)) for each in table.figures)
-    return replace(table, figures=figures, files=(path, *as_given(path, [submission])))
+    return replace(table, figures=figures, files=(path, *as_given(path, files)))
 
 
 def _recognizes_tau2(head: Head) -> bool:
@@ -190,7 +191,8 @@ def _recognizes_tau2(head: Head) -> bool:
     return head.has_keys("info", "tasks") and {("info", "agent_info"), ("info", "environment_info")} <= head.key_paths
 
 
-TAU2 = replace(_SIMULATIONS, recognizes=_recognizes_tau2, read=_read_tau2)
+_MARKS = "info.agent_info, info.environment_info, tasks"
+TAU2 = replace(_SIMULATIONS, recognizes=_recognizes_tau2, read=_read_tau2, marks=_MARKS)
 PARTS = not_evaluated(
     "tau2-bench-parts",
     "a simulation or the figures of tau2-bench",
