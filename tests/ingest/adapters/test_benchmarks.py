@@ -151,12 +151,8 @@ def test_train_trials_of_helm_are_attempts_and_a_score_that_is_no_verdict_decide
 
 def test_every_metric_of_every_eval_ever_has_its_own_suite(tmp_path: Path) -> None:
     shared = {"evaluation_id": "e", "model_id": "m", "evaluation_name": "mmlu", "interaction_type": "single_turn"}
-    judged = [
-        ("1", "exact_match:test", True),
-        ("1", "f1:test", None),
-        ("2", "exact_match:test", False),
-        ("2", None, True),
-    ]
+    exact, f1 = "exact_match:test", "f1:test"
+    judged = [("1", exact, True), ("1", f1, None), ("2", exact, False), ("2", None, True)]
     samples = [
         {**shared, "sample_id": own, "evaluation_result_id": result, "evaluation": {"score": 0.5, "is_correct": passed}}
         for own, result, passed in judged
