@@ -64,7 +64,7 @@ def test_folders_and_what_everything_shares() -> None:
     }
     folders |= {"project"}
     shared = {"config", "errors", "fields", "names", "progress", "tables", "text", "checks"}
-    shared |= {"locations", "regular_files", "vocabulary"}
+    shared |= {"downloads", "locations", "regular_files", "vocabulary"}
     assert entries - folders <= shared | {"__init__", "adapters", "api", "evaluation", "table_functions", "py"}
 
 

@@ -1,55 +1,19 @@
 """What an adapter of your own needs: see `docs/own_formats.md`. Name its file in `adapters` in the configuration."""
 
-from touchstone.config.formats import JsonFormat
-from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
-from touchstone.ingest.adapters.json_files import (
-    line_records,
-    number_of,
-    numbered_lines,
-    object_records,
-    raw_lines,
-    raw_values,
-    read_document,
-    read_text,
-    text_of,
-)
-from touchstone.ingest.adapters.mapping import mapped_adapter
-from touchstone.ingest.adapters.table import (
-    AdapterTable,
-    Cells,
-    Record,
-    RefusedRecordError,
-    ReportedFigure,
-    StatedSetting,
-    fill_records,
-    number_attempts,
-    table_from_records,
-)
-
-__all__ = [
-    "Adapter",
-    "AdapterTable",
-    "Cells",
-    "Head",
-    "InputFileError",
-    "JsonFormat",
-    "ReadOptions",
-    "Record",
-    "RefusedRecordError",
-    "ReportedFigure",
-    "StatedSetting",
-    "fill_records",
-    "line_records",
-    "mapped_adapter",
-    "number_attempts",
-    "number_of",
-    "numbered_lines",
-    "object_records",
-    "raw_lines",
-    "raw_values",
-    "read_document",
-    "read_text",
-    "table_from_records",
-    "text_of",
-]
+from touchstone.config.formats import JsonFormat as JsonFormat
+from touchstone.errors import InputFileError as InputFileError
+from touchstone.ingest.adapters.adapter import Adapter as Adapter
+from touchstone.ingest.adapters.adapter import Head as Head
+from touchstone.ingest.adapters.adapter import ReadOptions as ReadOptions
+from touchstone.ingest.adapters.json_files import line_records as line_records
+from touchstone.ingest.adapters.json_files import numbered_lines as numbered_lines
+from touchstone.ingest.adapters.json_files import raw_lines as raw_lines
+from touchstone.ingest.adapters.json_files import raw_values as raw_values
+from touchstone.ingest.adapters.json_files import read_document as read_document
+from touchstone.ingest.adapters.json_files import read_text as read_text
+from touchstone.ingest.adapters.mapping import mapped_adapter as mapped_adapter
+from touchstone.ingest.adapters.table import AdapterTable as AdapterTable
+from touchstone.ingest.adapters.table import RefusedRecordError as RefusedRecordError
+from touchstone.ingest.adapters.table import ReportedFigure as ReportedFigure
+from touchstone.ingest.adapters.table import fill_records as fill_records
+from touchstone.ingest.adapters.table import table_from_records as table_from_records

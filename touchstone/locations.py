@@ -18,6 +18,7 @@ import re
 import stat
 from pathlib import Path
 
+from touchstone.downloads import downloaded
 from touchstone.errors import SCHEMES, UNPACKED, WORKING_COPY, TouchstoneError, objects_root, shown
 
 # What decides which server a bucket name belongs to.
@@ -64,10 +65,11 @@ def address(text: str | Path) -> str | None:
 
 
 def input_location(text: str | Path) -> Path:
-    """The local path of an input: the path itself, or where objects at an address are mirrored."""
-    found = address(text)
+    """The local path of an input: the path itself, what is on disk of a web address, or the mirror of objects."""
+    on_disk = downloaded(text)
+    found = None if on_disk else address(text)
     if found is None:
-        return Path(text)
+        return on_disk or Path(text)
     scheme, _, rest = found.partition("://")
     return objects_root() / "inputs" / _site(scheme) / rest
 

@@ -17,9 +17,11 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.config import load_config
+from touchstone.config.formats import JsonFormat
 from touchstone.errors import TouchstoneError
-from touchstone.ingest.adapters import AdapterTable, read_adapted
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, read_adapted
 from touchstone.ingest.adapters.failproof import read_failproof
+from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.attempts import open_fixes, read_attempts
 from touchstone.ingest.problems import read_problems
 from touchstone.ingest.typed_rows import InputTable
@@ -35,6 +37,15 @@ _EXAMPLES = Path(__file__).parents[1] / "ingest" / "adapters" / "files"
 # DuckDB parses nested ones in exponential time and memory; a query's process has limits, this one has none.
 _MAX_WITHS = 6
 _SECTION = b"=== "
+_OWN = JsonFormat(
+    name="own",
+    records="in.runs.*[]",
+    problem=("={^@key}/{id}", "a"),
+    passed=("ok", "list[-1]"),
+    model=("^.model", "$.model", "@folder"),
+    columns={"more": "^^.more"},
+    settings={"generation": "$.in.seed"},
+)
 _MAX_EXAMPLE = 20_000
 
 
@@ -111,6 +122,14 @@ def _read_document(data: bytes) -> None:
     """JSON of other systems: one document, or one record a line."""
     is_lines = data.lstrip()[:1] == b"{" and b"\n{" in data.strip()
     _read_table(data, "results.jsonl" if is_lines else "results.json")
+
+
+def _read_own(data: bytes) -> None:
+    """JSON in a format that a user declared, with every kind of path."""
+    with scratch_folder() as folder, refused():
+        path = folder / "own.json"
+        path.write_bytes(data)
+        _read_adapted(mapped_adapter(_OWN).read(path, ReadOptions()), folder)
 
 
 def _read_failproof(data: bytes) -> None:
@@ -274,6 +293,7 @@ TARGETS = {
         Target(
             "documents", _read_document, ("**/*.json", "**/*.jsonl", "../made/**/*.json", "../made/**/*.jsonl"), _JSON
         ),
+        Target("own-format", _read_own, words=(*_JSON, b'"runs"', b'"in"', b'"id"', b'"ok"')),
         Target("failproof", _read_failproof, words=(*_JSON, *_CELLS)),
         Target("folders", _read_folder, words=(*_JSON, b"\n=== ", b"result.json", b"report.json")),
         Target("config", _read_config, words=_JSON),

@@ -12,7 +12,7 @@ ORDER = [command for commands in PANELS.values() for command in commands]
 EXAMPLES = {
     "run": ("touchstone run .", "touchstone run --config evaluation_config.json --only atlas-large"),
     "pass-at-k": ("touchstone pass-at-k .", "touchstone pass-at-k results.jsonl --k-values 1 5 10 --format csv"),
-    "inspect-files": ("touchstone inspect-files logs/", "touchstone inspect-files --formats"),
+    "inspect-files": ("touchstone inspect-files logs/", "touchstone inspect-files --why results.json"),
     "import human-eval": (
         "touchstone import human-eval new --problems HumanEval.jsonl.gz \\\n      --samples samples.jsonl",
     ),

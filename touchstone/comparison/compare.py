@@ -20,6 +20,7 @@ from touchstone.comparison.regressions import ScoreMethod, compare_cases
 from touchstone.comparison.report import ComparisonReport, exploratory_line
 from touchstone.comparison.verdicts import Ends
 from touchstone.config import IntervalSettings
+from touchstone.downloads import downloaded
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.quarantine import explain_refusals
 from touchstone.locations import address
@@ -327,7 +328,7 @@ def _open(name: str, options: CompareOptions) -> ComparisonInput:
         snapshot = find_snapshot(options.data, name)
         label = name if name == snapshot.id else f"{name} ({snapshot.id})"
         return replace(open_input(str(snapshot.folder)), label=label)
-    if name.strip() and address(name) is None and not Path(name).exists():
+    if name.strip() and _is_missing(name):
         raise TouchstoneError(f"{name}: no such file or folder; to name a snapshot, add --data DIR")
     return open_input(
         name,
@@ -367,7 +368,11 @@ def _renamed(evaluation: ComparisonInput, model: str, options: CompareOptions) -
 
 
 def _is_snapshot_name(name: str, options: CompareOptions) -> bool:
-    return options.data is not None and address(name) is None and not Path(name).exists()
+    return options.data is not None and _is_missing(name)
+
+
+def _is_missing(name: str) -> bool:
+    return downloaded(name) is None and address(name) is None and not Path(name).exists()
 
 
 def _unread_snapshots(baseline: str, current: str, options: CompareOptions) -> list[str]:

@@ -299,21 +299,11 @@ class EvaluationConfig(_Section):
     @classmethod
     def _one_format_each(cls, formats: list[JsonFormat]) -> list[JsonFormat]:
         names = [each.name for each in formats]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two formats are called '{twice}'; rename one")
-        unmarked = next(
-            (
-                each.name
-                for each in formats
-                if not each.files and not re.search(r"\w", each.records) and not each.marks()
-            ),
-            None,
-        )
-        if unmarked is not None:
-            raise ValueError(
-                f"'{unmarked}' names no key of its records, so any JSON would fit; name its files in 'files'"
-            )
+        for each in formats:
+            if names.count(each.name) > 1:
+                raise ValueError(f"two formats are called '{each.name}'; rename one")
+            if not (each.files or each.marks() or re.search(r"\w", each.records)):
+                raise ValueError(f"'{each.name}' names no key, so any JSON would fit; name its files in 'files'")
         return formats
 
     @field_validator("gates", mode="before")

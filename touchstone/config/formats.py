@@ -5,6 +5,7 @@ Adapters of well-known tools are declared in the same way. Reading files and loa
 """
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -40,25 +41,18 @@ def _listed(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-def _are_fields(texts: tuple[str, ...]) -> tuple[str, ...]:
-    for text in texts:
-        parse_field(text)
-    return texts
+def _each_is(parse: Callable[[str], object]) -> AfterValidator:
+    def check(texts: tuple[str, ...]) -> tuple[str, ...]:
+        for text in texts:
+            parse(text)
+        return texts
+
+    return AfterValidator(check)
 
 
-def _are_records(text: str) -> str:
-    parse_records(text)
-    return text
-
-
-def _are_paths(texts: tuple[str, ...]) -> tuple[str, ...]:
-    for text in texts:
-        parse_path(text)
-    return texts
-
-
-# One path or several, of which the first that a record has counts.
-Paths = Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_are_fields)]
+# One path or several, of which the first that a record has counts; text with paths in it, too.
+Fields = Annotated[tuple[str, ...], BeforeValidator(_listed), _each_is(parse_field)]
+Paths = Annotated[tuple[str, ...], BeforeValidator(_listed), _each_is(parse_path)]
 
 
 class JsonFormat(BaseModel):
@@ -70,11 +64,11 @@ class JsonFormat(BaseModel):
     """Name of the format, in lower case."""
     title: str = ""
     """What messages call such a file; by default the name."""
-    records: Annotated[str, AfterValidator(_are_records)]
+    records: Annotated[str, AfterValidator(lambda text: parse_records(text).text)]
     """Path to the attempts: `results[].cases[]`, `tests.*`, `[]` (also JSON Lines), `$` (the document is one)."""
-    problem: Paths
+    problem: Fields
     """The id of the problem."""
-    passed: Paths
+    passed: Fields
     """Whether the attempt passed: a boolean, or a word or number that the next keys judge. Null is undecided, and an
     unknown value is refused."""
     pass_values: tuple[Word, ...] = ()
@@ -85,31 +79,31 @@ class JsonFormat(BaseModel):
     """Values that decide nothing."""
     at_least: float | None = None
     """The number from which on `passed` is a pass."""
-    model: Paths = ()
+    model: Fields = ()
     """The model; by default the name of the file."""
-    attempt: Paths = ()
+    attempt: Fields = ()
     """What tells attempts at a problem apart; by default their order."""
-    suite: Paths = ()
+    suite: Fields = ()
     """The suite of the problem."""
-    cost: Paths = ()
+    cost: Fields = ()
     """Cost in US dollars."""
-    duration: Paths = ()
+    duration: Fields = ()
     """Duration in seconds."""
-    input_tokens: Paths = ()
+    input_tokens: Fields = ()
     """Tokens of the prompt."""
-    output_tokens: Paths = ()
+    output_tokens: Fields = ()
     """Tokens of the answer."""
-    error: Paths = ()
+    error: Fields = ()
     """Why the attempt failed."""
-    fix: Paths = ()
+    fix: Fields = ()
     """The code that the model wrote."""
-    columns: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")], Paths] = {}
+    columns: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,99}$")], Fields] = {}
     """Further columns of the attempts, with their paths."""
-    settings: dict[Dimension, Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_are_paths)]] = {}
+    settings: dict[Dimension, Paths] = {}
     """Settings of the run by what they say something about, such as `generation`, for comparisons."""
     files: str | None = Field(None, min_length=1)
     """Names of such files, with `*` for any text; by default any."""
-    requires: Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_are_paths)] = ()
+    requires: Paths = ()
     """Further paths from the document that a file must have to be recognized."""
 
     @model_validator(mode="before")
@@ -132,7 +126,7 @@ class JsonFormat(BaseModel):
             raise ValueError(f"the column '{taken}' has a key of its own; give its path there")
         return self
 
-    def fields(self) -> dict[str, Paths]:
+    def fields(self) -> dict[str, Fields]:
         """The columns of the attempts with their paths, as far as given."""
         own = {column: getattr(self, key) for key, column in _OWN_COLUMNS.items()}
         return {name: paths for name, paths in (own | self.columns).items() if paths}

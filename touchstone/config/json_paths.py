@@ -91,18 +91,10 @@ def _step(found: re.Match[str]) -> Step:
 def parse_records(text: str) -> JsonPath:
     """The path to the records of a document: `$`, or one with `[]` and `*` but without `[0]`, `@` and `^`."""
     path = parse_path(text)
-    several = any(isinstance(step, _Every) for step in path.steps)
-    if (
-        path.start not in ("record", "root")
-        or path.up
-        or "@" in text[:1]
-        or any(type(step) is int for step in path.steps)
-    ):
+    if path.up or text.startswith("@") or any(isinstance(step, int) for step in path.steps):
         raise JsonPathError(f"{text!r} is not a path to records: only keys, '[]' and '*' can be in it")
-    if not several and text != "$":
-        raise JsonPathError(
-            f"{text!r} leads to one value: add '[]' for the elements of a list, '.*' for those of an object"
-        )
+    if text != "$" and not any(isinstance(step, _Every) for step in path.steps):
+        raise JsonPathError(f"{text!r} leads to one value: add '[]' for the elements of a list, '.*' for an object's")
     return path
 
 

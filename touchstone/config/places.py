@@ -10,14 +10,15 @@ from typing import Any
 from pydantic import BaseModel
 
 from touchstone.errors import TouchstoneError
-from touchstone.locations import address, input_location, is_mirror, output_location, refuse_address
+from touchstone.locations import input_location, is_mirror, output_location, refuse_address
 
 
 def local_places(data: dict[str, Any]) -> dict[str, str]:
     """The keys that may be addresses in object storage and are, with the local paths that stand for them."""
     places = {"fixes_dir": input_location, "problems_csv": input_location, "output_dir": output_location}
     given = {key: data[key] for key in places if isinstance(data.get(key), str)}
-    return {key: str(places[key](text)) for key, text in given.items() if address(text) is not None}
+    found = {key: places[key](text) for key, text in given.items()}
+    return {key: str(path.absolute()) for key, path in found.items() if path != Path(given[key])}
 
 
 def refuse_addresses(section: BaseModel, prefix: str = "") -> None:

@@ -11,6 +11,7 @@ from touchstone.config.file import read_config_file
 from touchstone.config.places import refuse_system_folder
 from touchstone.config.tf_repair import original_config
 from touchstone.config.validation import expanded
+from touchstone.downloads import in_hub_cache
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of, input_location, is_mirror
 from touchstone.storage.files import replacing
@@ -30,7 +31,7 @@ def implied_settings(
 
     A folder `clones` beside the files has what fixes are applied to. Results go into a folder beside the files, or into
     the folder if one is given. The configuration is written there, too, to be edited and used with `--config`.
-    Results of files in object storage go into the current folder.
+    Results of files in object storage or in Hugging Face's cache go into the current folder.
     """
     if any(map(is_mirror, paths)):
         from touchstone.storage.input_mirror import fetch
@@ -39,11 +40,12 @@ def implied_settings(
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise TouchstoneError(f"{missing}: no such file or folder")
-    places = [path.resolve() for path in paths]
+    # A file stays under its own name, which that of the file it is a link to need not be.
+    places = [path.resolve() if path.is_dir() else path.parent.resolve() / path.name for path in paths]
     root = Path(os.path.commonpath([place if place.is_dir() else place.parent for place in places]))
     if any(map(is_mirror, paths)) and not is_mirror(root):
         raise TouchstoneError("the paths have no folder in common; name files of one bucket, or local ones")
-    beside = Path.cwd() if is_mirror(root) else root
+    beside = Path.cwd() if is_mirror(root) or in_hub_cache(root) else root
     output = expanded(output_dir).absolute() if output_dir is not None else beside / RESULTS_FOLDER
     settings: dict[str, object] = {
         "fixes_dir": address_of(root) or os.path.relpath(root, output),

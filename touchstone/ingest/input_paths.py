@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig
+from touchstone.downloads import snapshot_of
 from touchstone.errors import TouchstoneError, shown
 from touchstone.locations import archive_of, is_mirror
 from touchstone.storage.store import DAGSTER_FOLDER, OUTPUT_NAMES
@@ -118,7 +119,7 @@ def files_below(folder: Path) -> Iterable[Path]:
 
 
 def _entries(folder: Path, skipped: set[Path]) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
+    for path in sorted((snapshot_of(folder) or folder).iterdir()):
         if _is_searched(path, skipped):
             yield from _entries(path, skipped)
         else:

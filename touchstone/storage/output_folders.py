@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from touchstone.downloads import downloaded
 from touchstone.locations import address, input_location, is_working_copy, output_location
 from touchstone.storage.files import refuse_links_out
 from touchstone.storage.snapshots import FOLDER, Snapshot, find
@@ -81,8 +82,8 @@ def find_snapshot(root: Path, name: str) -> Snapshot:
 
 def folder_at(text: str) -> Path:
     """The local path of what is at a path or address: results of a run if any are published there, else files."""
-    if address(text) is None:
-        return Path(text)
+    if downloaded(text) is not None or address(text) is None:
+        return input_location(text)
     from touchstone.storage.input_mirror import fetch
     from touchstone.storage.remote_store import View, is_published
 

@@ -1,5 +1,6 @@
 """Declared formats: paths, outcomes, settings; a document read at once and record by record gives the same rows."""
 
+import contextlib
 import gzip
 import json
 from pathlib import Path
@@ -11,11 +12,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from touchstone.config.formats import JsonFormat
-from touchstone.config.json_paths import Found, JsonPathError, parse_field, parse_path, parse_records
+from touchstone.config.json_paths import Found, JsonPathError, WrongKind, parse_field, parse_path, parse_records
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, mapping
 from touchstone.ingest.adapters.adapter import Head, ReadOptions
-from touchstone.ingest.adapters.table import Record, ReportedFigure
+from touchstone.ingest.adapters.json_files import read_document
 
 FIELDS: dict[str, Any] = {"name": "ours", "problem": "id", "passed": "ok"}
 
@@ -154,38 +155,31 @@ OBJECTS = st.dictionaries(st.text("ab.é", max_size=2), LISTS | RECORDS, max_siz
     around=st.dictionaries(st.sampled_from(["m", "n"]), LISTS | OBJECTS, max_size=2),
     records=st.sampled_from(["runs[]", "runs.*", "runs.*[]", "in.runs[]", "*", "*[]"]),
 )
-def test_record_by_record_gives_the_same(
+def test_part_by_part_finds_what_a_walk_through_the_document_finds(
     tmp_path_factory: pytest.TempPathFactory, first: Any, around: dict[str, Any], records: str
 ) -> None:
     document = {"runs": first, **around, "in": {"runs": first, "k": [1]}, "late": {"model": "m"}}
     path = written(tmp_path_factory.getbasetemp(), document)
-    declared = JsonFormat(
-        **FIELDS, records=records, columns={"late": "$.late.model", "m": "$.m", "key": "@key", "n": ["^.n", "^^.k"]}
-    )
+    seen: list[tuple[Any, ...]] = []
 
-    def figures(found: Any, root: object) -> list[ReportedFigure]:
-        return [ReportedFigure("m", json.dumps(root), None, float(sum(isinstance(each, Record) for each in found)))]
+    def fill(_: object, found: Found) -> None:
+        seen.append((found.value, found.key, found.index, found.get("$.late.model"), found.get("$.in.k[0]")))
 
-    def read_with(at_once: int) -> object:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(mapping, "_AT_ONCE_BYTES", at_once)
-            patch.setattr(mapping, "_CHUNK", 7)
-            try:
-                table = mapping.mapped_adapter(declared, figures=figures, kept=["$.in.k"]).read(path, ReadOptions())
-            except InputFileError as error:
-                return str(error)
-            return table.frame.rows(), table.raw(set(column(table, "__line"))), table.figures  # type: ignore[arg-type]
-
-    assert read_with(0) == read_with(10**6)
+    declared = JsonFormat(**FIELDS | {"records": records, "problem": "=a", "passed": "=1"})
+    adapter = mapping.mapped_adapter(declared, fill=fill, kept=["$.in.k", "$.late"])
+    with contextlib.suppress(InputFileError):  # without results
+        adapter.read(path, ReadOptions())
+    whole = Found(read_document(path)).each(parse_records(records).steps)
+    walked = [each for each in whole if not isinstance(each.value, WrongKind)]
+    known = ("m", "1") if records[0] != "*" else (None, None)
+    assert seen == [(each.value, each.key, each.index, *known) for each in walked]
 
 
-def test_a_key_that_is_there_twice_is_refused_at_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "twice.json"
     path.write_text('{"runs": {"a": {"ok": true}, "b": {"ok": true}, "a": {"ok": false}}}')
-    for size in (10**6, 0):
-        monkeypatch.setattr(mapping, "_AT_ONCE_BYTES", size)
-        with pytest.raises(InputFileError, match="an object has the key 'a' twice"):
-            read(path, records="runs.*", problem="@key")
+    with pytest.raises(InputFileError, match="an object has the key 'a' twice"):
+        read(path, records="runs.*", problem="@key")
 
 
 @pytest.mark.parametrize(

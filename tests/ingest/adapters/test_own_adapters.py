@@ -152,7 +152,7 @@ def test_an_adapter_that_cannot_be_used_stops_the_run(tmp_path: Path, code: str,
         ({"formats": [TAU2, TAU2]}, "two formats are called 'our-tau2'; rename one"),
         (
             {"formats": [{"name": "x", "records": "*", "problem": "@key", "passed": "@"}]},
-            "'x' names no key of its records, so any JSON would fit; name its files in 'files'",
+            "'x' names no key, so any JSON would fit; name its files in 'files'",
         ),
     ],
 )

@@ -6,15 +6,25 @@ ordered differently. Model, temperature and what was predicted are in the file's
 CRUXEval's own figures are in percent, and count a sample with fewer than k generations as solved.
 """
 
+import pickle
 import re
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
-from touchstone.ingest.adapters.json_files import inside, list_of, number_of, raw_values, read_document, text_of
+from touchstone.ingest.adapters.json_files import (
+    list_of,
+    number_of,
+    raw_values,
+    skim_document,
+    text_of,
+)
+from touchstone.ingest.adapters.json_stream import Keep, Members
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -51,19 +61,58 @@ class _Attempt:
 
 def read_cruxeval(path: Path) -> AdapterTable:
     """Read the scored generations of one file into rows of text cells."""
-    document = _document(path)
     named, mode, temperature = _from_name(path)
-    common: Cells = {"llm_name": named.name, "suite": mode, "temperature": temperature}
-    attempts = list(_all_attempts(document))
-    records = fill_records(enumerate(attempts, start=1), partial(_fill, mode), common)
-    without = sum(attempt.number > 0 and attempt.generation is None for attempt in attempts)
+    shared: Cells = {"llm_name": named.name, "suite": mode, "temperature": temperature}
+    document: dict[str, object] = {}
+    without = 0
+
+    def attempts(generations: "_Generations") -> Iterator[_Attempt]:
+        nonlocal without
+        for sample, scores in _scores(path, document):
+            for attempt in _attempts(sample, scores, generations.of(sample)):
+                without += attempt.number > 0 and attempt.generation is None
+                yield attempt
+
+    with tempfile.TemporaryFile() as file:
+        generations = _Generations(path, file)
+        records = fill_records(enumerate(attempts(generations), start=1), partial(_fill, mode))
+        table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(_raw_scores), shared=shared)
     notes = [named.note, *([] if mode else [_NO_MODE])]
     if without:
         notes.append(
             f"{without:,} attempts have no generation: it is missing, or their number is not that of the scores"
         )
-    table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(_scores))
     return table.stating(_figures(named.name, mode, document, counts_of_table(table)), notes=notes)
+
+
+class _Generations:
+    """The generations of each sample, which wait for their scores in a file, in the same order as a rule."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self._file = file
+        self._places: dict[str, int] | None = None
+        for name, part in skim_document(path, {_GENERATIONS: Members(Keep())}, [_GENERATIONS]):
+            if name is not None:
+                pickle.dump(part, file)
+        self._end = file.tell()
+        file.seek(0)
+
+    def of(self, sample: str) -> list[object]:
+        if self._places is None:
+            found, generations = self._next()
+            if found == sample:
+                return generations
+            self._file.seek(0)
+            starts = iter(self._file.tell, self._end)
+            self._places = {self._next()[0]: start for start in starts}
+        self._file.seek(self._places.get(sample, self._end))
+        return self._next()[1]
+
+    def _next(self) -> tuple[str, list[object]]:
+        if self._file.tell() == self._end:
+            return "", []
+        sample, generations = pickle.load(self._file)
+        return sample, list_of(generations)
 
 
 def _recognizes(head: Head) -> bool:
@@ -74,11 +123,17 @@ def _recognizes(head: Head) -> bool:
 ADAPTER = Adapter(FORMAT, "CRUXEval scored generations", _recognizes, lambda path, _: read_cruxeval(path))
 
 
-def _document(path: Path) -> dict[str, object]:
-    document = read_document(path, unique_keys=True)
-    if not isinstance(document, dict) or not isinstance(document.get(_SCORED), dict):
-        raise InputFileError(f"{path}: CRUXEval results need an object '{_SCORED}' with the scores of each sample")
-    return document
+def _scores(path: Path, document: dict[str, object]) -> Iterator[tuple[str, object]]:
+    """Every sample with its scores; then the rest of the file is in `document`."""
+    for name, part in skim_document(path, {_SCORED: Members(Keep())}, [_SCORED]):
+        if name is None:
+            if not isinstance(part, dict) or not isinstance(part.get(_SCORED), dict):
+                reason = f"CRUXEval results need an object '{_SCORED}' with the scores of each sample"
+                raise InputFileError(f"{path}: {reason}")
+            document |= part
+        else:
+            assert isinstance(part, tuple)
+            yield part
 
 
 def _from_name(path: Path) -> tuple[NamedModel, str | None, str | None]:
@@ -89,22 +144,16 @@ def _from_name(path: Path) -> tuple[NamedModel, str | None, str | None]:
     return model_of_name(path, found["model"]), found["mode"], found["temperature"]
 
 
-def _all_attempts(document: dict[str, object]) -> Iterator[_Attempt]:
-    scored = document[_SCORED]
-    for sample, scores in scored.items() if isinstance(scored, dict) else ():
-        yield from _attempts(sample, scores, inside(document, _GENERATIONS))
+def _raw_scores(path: Path) -> Iterator[tuple[int, object]]:
+    attempts = (each for sample, scores in _scores(path, {}) for each in _attempts(sample, scores, []))
+    return enumerate(({each.sample: each.passed} for each in attempts), start=1)
 
 
-def _scores(path: Path) -> Iterator[tuple[int, object]]:
-    return enumerate(({each.sample: each.passed} for each in _all_attempts(_document(path))), start=1)
-
-
-def _attempts(sample: str, scores: object, generations: Mapping[str, object]) -> Iterator[_Attempt]:
+def _attempts(sample: str, scores: object, texts: list[object]) -> Iterator[_Attempt]:
     """The attempts at a sample; number 0 stands for a sample without scores."""
     if not isinstance(scores, list) or not scores:
         yield _Attempt(sample, 0, scores, None)
         return
-    texts = list_of(generations.get(sample))
     matched = texts if len(texts) == len(scores) else [None] * len(scores)
     for number, (passed, text) in enumerate(zip(scores, matched, strict=True), start=1):
         yield _Attempt(sample, number, passed, text)

@@ -9,8 +9,11 @@ file's name, `/` written as `--`: `acme--fixer-7b_openai_temp_0.8_eval_results.j
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+
+import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
@@ -19,11 +22,12 @@ from touchstone.ingest.adapters.json_files import (
     number_of,
     object_of,
     raw_values,
-    read_document,
     shown_json,
+    skim_document,
     stated_settings,
     text_of,
 )
+from touchstone.ingest.adapters.json_stream import Keep, Members, Shape
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -37,6 +41,7 @@ from touchstone.ingest.adapters.table import (
 )
 from touchstone.ingest.adapters.tool_figures import counts_of_table, pass_at_k_figures
 from touchstone.ingest.compressed import uncompressed_name
+from touchstone.ingest.csv_rows import LINE
 
 FORMAT = "evalplus"
 COLUMNS = words(
@@ -53,6 +58,7 @@ _CLASSES = {
     "timed out": "timeout",
 }
 _KS = (1, 10, 100)
+_SHAPE: Shape = {"eval": Members(Keep()), "pass_at_k": Keep()}
 _ENDING = re.compile(r"[_.]?eval_results\.json$|\.json$")
 _BACKENDS = "vllm|hf|openai|anthropic|google|bedrock|ollama|gptqmodel|mindie|tgi"
 _SETTINGS = re.compile(rf"(?:_(?P<backend>{_BACKENDS}))?_temp_(?P<temperature>\d+(?:\.\d+)?)(?P<rest>.*)$")
@@ -72,17 +78,27 @@ class _Row:
 
 def read_evalplus(path: Path) -> AdapterTable:
     """Read the verdicts of one results file into rows of text cells."""
-    document = _document(path)
     named, settings = model_and_settings(path)
-    common: Cells = {"llm_name": named.name, **settings}
-    common |= {"date": text_of(document.get("date")), "hash": text_of(document.get("hash"))}
-    rows = list(_rows(document))
-    records = fill_records(enumerate(rows, start=1), _fill, common)
-    table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(_samples))
+    shared: Cells = {"llm_name": named.name, **settings}
+    document: dict[str, object] = {}
+    has_plus = False
+
+    def rows() -> Iterator[_Row]:
+        nonlocal has_plus
+        for row in _rows(path, document):
+            has_plus = has_plus or inside(row.sample).get("plus_status") is not None
+            yield row
+        shared.update(date=text_of(document.get("date")), hash=text_of(document.get("hash")))
+
+    records = fill_records(enumerate(rows(), start=1), _fill)
+    table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(partial(_samples, 2)), shared=shared)
+    if not has_plus:
+        base = table.rows.filter(pl.col(LINE) % 2 == 1).with_columns((pl.col(LINE) + 1) // 2)
+        table = replace(table, rows=base, raw_reader=raw_values(partial(_samples, 1)))
     figures = [
         figure for suite in (BASE, PLUS) for figure in _figures(named.name, suite, table, document.get("pass_at_k"))
     ]
-    notes = [named.note, _LEFT_OUT, *([] if any(row.suite == PLUS for row in rows) else [_BASE_ONLY])]
+    notes = [named.note, _LEFT_OUT, *([] if has_plus else [_BASE_ONLY])]
     # The hash is that of the problems and their tests.
     judged = stated_settings(named.name, "validator", document, "hash")
     return table.stating(figures, judged, notes)
@@ -116,29 +132,24 @@ def _recognizes(head: Head) -> bool:
 ADAPTER = Adapter(FORMAT, "evalplus results", _recognizes, lambda path, _: read_evalplus(path))
 
 
-def _document(path: Path) -> dict[str, object]:
-    document = read_document(path, unique_keys=True)
-    if not isinstance(document, dict) or not isinstance(document.get("eval"), dict):
-        raise InputFileError(f"{path}: evalplus results need an object 'eval' with the samples of each task")
-    return document
+def _samples(suites: int, path: Path) -> Iterator[tuple[int, object]]:
+    """The sample of every row, of which each has one per suite."""
+    rows = (row.sample for row in _rows(path, {}) if row.suite == BASE)
+    return enumerate((sample for sample in rows for _ in range(suites)), start=1)
 
 
-def _samples(path: Path) -> Iterator[tuple[int, object]]:
-    return enumerate((row.sample for row in _rows(_document(path))), start=1)
-
-
-def _rows(document: Mapping[str, object]) -> Iterator[_Row]:
-    tasks = document["eval"]
-    samples = {task: _samples_of(value) for task, value in tasks.items()} if isinstance(tasks, dict) else {}
-    has_plus = any(
-        isinstance(sample, dict) and sample.get("plus_status") is not None
-        for listed in samples.values()
-        for sample in listed
-    )
-    for task, listed in samples.items():
-        for attempt, sample in enumerate(listed, start=1):
-            for suite in (BASE, PLUS) if has_plus else (BASE,):
-                yield _Row(task, attempt, suite, sample)
+def _rows(path: Path, document: dict[str, object]) -> Iterator[_Row]:
+    """Two rows for each sample, as if the file had plus verdicts; then the rest of the file is in `document`."""
+    for name, part in skim_document(path, _SHAPE, ["eval"]):
+        if name is None:
+            if not isinstance(part, dict) or not isinstance(part.get("eval"), dict):
+                raise InputFileError(f"{path}: evalplus results need an object 'eval' with the samples of each task")
+            document |= part
+        else:
+            assert isinstance(part, tuple)
+            task, value = part
+            for attempt, sample in enumerate(_samples_of(value), start=1):
+                yield from (_Row(task, attempt, suite, sample) for suite in (BASE, PLUS))
 
 
 def _samples_of(value: object) -> list[object]:

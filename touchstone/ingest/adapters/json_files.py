@@ -6,12 +6,16 @@ Numbers stay as they were written, so that no digit is lost before the rules of 
 import hashlib
 import json
 import math
+from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
+import numpy as np
+
 from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.json_stream import Shape, skim
 from touchstone.ingest.adapters.table import (
     Cells,
     RawReader,
@@ -29,6 +33,8 @@ from touchstone.vocabulary import Dimension
 
 LINES_SUFFIXES = (".jsonl", ".ndjson")
 _CHUNK = 1 << 20
+# A document up to this size can be parsed at once, which takes ten times as much memory.
+_AT_ONCE_BYTES = 32 << 20
 # Prompts, transcripts and test inputs are longer, labels and settings shorter.
 MAX_CARRIED_LENGTH = 2000
 _MAX_SETTING = 200
@@ -46,6 +52,15 @@ class Number(str):
 
 
 DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=Number)
+
+
+def _decode(text: str) -> object:
+    """The value of JSON text without space around it; `DECODER.decode` looks for that with two searches per line."""
+    try:
+        value, end = DECODER.scan_once(text, 0)
+    except StopIteration:
+        end = -1
+    return value if end == len(text) else DECODER.decode(text)
 
 
 def encode(value: object) -> str:
@@ -186,6 +201,35 @@ def parse_document(path: Path, text: str, *, unique_keys: bool = False) -> objec
         raise InputFileError(f"{path}: the JSON is nested too deeply") from None
 
 
+def skim_document(path: Path, shape: Shape, members: Collection[str] = ()) -> Iterator[tuple[str | None, object]]:
+    """The parts of a JSON file of any size that `skim` finds, decoded; last the rest of the document, under None.
+
+    `members` are the names of objects that are read member by member: each member is a part, its key and its value. If
+    there are some, no object may repeat a key.
+    """
+    # Digests: the keys of millions of members would take half as much memory as the file.
+    keys: dict[str | None, array[int]] = {name: array("q") for name in members}
+    decoder = _UNIQUE_KEYS if members else DECODER
+    try:
+        with readable(path), open_input(path) as file:
+            start = file.read(_CHUNK).removeprefix(b"\xef\xbb\xbf")
+            for name, text in skim(chain([start], iter(lambda: file.read(_CHUNK), b"")), shape):
+                part = decoder.decode(text.decode())
+                if name is None and any(len(np.unique(each)) < len(each) for each in keys.values()):
+                    raise _RepeatedKeyError
+                if name in keys and isinstance(part, dict):
+                    keys[name].extend(map(hash, part))
+                    yield from ((name, member) for member in part.items())
+                else:
+                    yield name, part
+    except (ValueError, RecursionError, _RepeatedKeyError) as error:
+        if path.stat().st_size <= _AT_ONCE_BYTES:
+            read_document(path, unique_keys=bool(members))  # says where the error is
+        repeated = isinstance(error, _RepeatedKeyError)
+        why = "an object has a key twice" if repeated else f"broken JSON ({str(error)[:200]})"
+        raise InputFileError(f"{path}: {why}") from None
+
+
 class OverlongLine(str):
     """The start of a line that is longer than a row may be, which `parse_line` refuses."""
 
@@ -243,7 +287,7 @@ def parse_line(text: str, what: str = "result") -> dict[str, object]:
     if isinstance(text, OverlongLine):
         raise RefusedRecordError(TOO_LARGE, too_long("the line", limits().row_mb, "row_mb"))
     try:
-        value = DECODER.decode(text)
+        value = _decode(text)
     except json.JSONDecodeError as error:
         raise RefusedRecordError("ragged", f"broken JSON at column {error.colno} ({error.msg})") from None
     except RecursionError:
@@ -255,12 +299,14 @@ class Carried:
     """The unmapped cells of many records; counts what it leaves out."""
 
     def __init__(self, mapped: Collection[str], taken: Collection[str]) -> None:
-        self._mapped = mapped
+        self._mapped = frozenset(mapped)
         self._taken = taken
         self._left_out: Counter[str] = Counter()
 
     def cells(self, record: Mapping[str, object]) -> Cells:
         """The short values of a record without a column of their own."""
+        if record.keys() <= self._mapped:
+            return {}
         cells = unmapped_cells(record, self._mapped, {}, self._taken)
         long = [name for name, text in cells.items() if text is not None and len(text) > MAX_CARRIED_LENGTH]
         self._left_out.update(long)

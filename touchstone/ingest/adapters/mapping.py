@@ -12,7 +12,7 @@ paths in `kept`: a large file is read record by record.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
@@ -30,7 +30,6 @@ from touchstone.config.json_paths import (
     parse_path,
     parse_records,
 )
-from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import (
     Number,
@@ -38,15 +37,15 @@ from touchstone.ingest.adapters.json_files import (
     number_of,
     numbered_lines,
     object_of,
-    parse_document,
     parse_line,
     raw_lines,
     raw_values,
     read_document,
+    skim_document,
     stated_settings,
     text_of,
 )
-from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, Members, Shape, skim
+from touchstone.ingest.adapters.json_stream import Each, Keep, Members, Shape
 from touchstone.ingest.adapters.marks import has_lines, has_mark
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -61,8 +60,8 @@ from touchstone.ingest.adapters.table import (
     refuse_repetition,
     table_from_records,
 )
-from touchstone.ingest.compressed import open_input, uncompressed_name
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, decoded, readable
+from touchstone.ingest.compressed import uncompressed_name
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND
 from touchstone.vocabulary import FAIL_WORDS, FALSE_WORDS, PASS_WORDS, TRUE_WORDS, Dimension
 
 Judge = Callable[[Found], bool | None]
@@ -75,9 +74,6 @@ _WORDS: Mapping[str, str | None] = dict.fromkeys((*TRUE_WORDS, *PASS_WORDS), "tr
     (*FALSE_WORDS, *FAIL_WORDS), "false"
 )
 # Equal rows without any of these may be attempts; with one, the file was appended to itself.
-_CHUNK = 1 << 20
-# Up to this size a document is parsed at once, whose errors say where they are.
-_AT_ONCE_BYTES = 32 << 20
 _TELLING = ("fixed_code", "duration_seconds", "cost_usd", "output_tokens")
 
 
@@ -121,21 +117,17 @@ class _Reading:
     kept: Sequence[str]
 
     def __post_init__(self) -> None:
-        self.records = parse_records(self.declared.records)
-        steps = self.records.steps
-        place = next((place for place, step in enumerate(steps) if step in (ELEMENTS, VALUES)), len(steps))
-        # The keys to the first list or object that is read part by part, and the steps within a part.
-        self.before, self.after = steps[:place], steps[place + 1 :]
+        declared = self.declared
+        self.records = parse_records(declared.records)
         self.by_line = self.records.steps[:1] == (ELEMENTS,) and has_lines(Head(self.path))
         stem = _ENDING.sub("", uncompressed_name(self.path))
         self.names = (stem, self.path.resolve().parent.name)
         self.fields = {name: _getter(paths) for name, paths in self.declared.fields().items()}
         self.others = {name: get for name, get in self.fields.items() if name not in ("oid", "llm_name")}
         self.passed = _getter(self.declared.passed)
-        listed = {"true": self.declared.pass_values, "false": self.declared.fail_values}
-        listed |= {None: self.declared.undecided_values}
-        words = {_word(word): outcome for outcome, values in listed.items() for word in values}
-        self.outcomes: Mapping[str, str | None] = words or _WORDS
+        listed = (declared.pass_values, declared.fail_values, declared.undecided_values)
+        words = zip(("true", "false", None), listed, strict=True)
+        self.outcomes = {_word(word): outcome for outcome, values in words for word in values} or _WORDS
         self.needs_object = any(
             path.steps and path.start == "record" and not path.up
             for path in paths_of((*self.declared.problem, *self.declared.passed))
@@ -191,54 +183,31 @@ class _Reading:
             yield from found.each(self.records.steps[1:]) if isinstance(found, Found) else [found]
 
     def found_in_document(self) -> Iterator[Found]:
-        before, each, after = self.before, self.records.steps[len(self.before) :][:1], self.after
-        with readable(self.path), open_input(self.path) as file:
-            is_small = len(file.read(_AT_ONCE_BYTES + 1)) <= _AT_ONCE_BYTES
-        if is_small or not each:
-            document = read_document(self.path, unique_keys=VALUES in self.records.steps)
-            self.root = _pruned(document, self.around()) if each and before else None if each else document
-            top = Found(self.root, names=self.names)
-            for found in Found(document, names=self.names).each(self.records.steps):
-                yield _placed(found, top)
+        """The records of a document, part by part of the first list or object on the way to them."""
+        steps = self.records.steps
+        place = next((place for place, step in enumerate(steps) if step in (ELEMENTS, VALUES)), len(steps))
+        before, each = steps[:place], steps[place:][:1]
+        if not each:
+            self.root = read_document(self.path)
+            yield Found(self.root, names=self.names)
             return
-        # What is around the records may come after them, so it is read first.
-        self.root = self.parsed(next(text for _, text in self.skimmed(self.around()))) if before else None
-        top = Found(self.root, names=self.names)
-        for index, (key, value) in enumerate(self.members(by_key=each == (VALUES,))):
-            found = Found(value, key, index, top, self.names)
-            yield from [found] if isinstance(value, WrongKind) else found.each(after)
-
-    def members(self, *, by_key: bool) -> Iterator[tuple[str | None, object]]:
-        """The elements of the list, or the members of the object, that has the records; else what is there instead."""
+        by_key = each == (VALUES,)
         shape: Shape = Members(Keep()) if by_key else Each(Keep())
-        for step in reversed(self.before):
+        for step in reversed(before):
             shape = {str(step): shape}
-        seen = set[str]()
-        for name, text in self.skimmed(shape):
-            part = self.parsed(text)
-            if name is None:
-                value = follow(part, self.before)
-                if value is not None and not isinstance(value, dict if by_key else list):
-                    yield None, WrongKind(value, "an object" if by_key else "a list")
-            elif not by_key:
-                yield None, part
+        name = str(before[-1]) if before else ""
+        if before:
+            # What is around the records may come after them, so it is read first.
+            *_, (_, self.root) = skim_document(self.path, self.around())
+        top = Found(self.root, names=self.names)
+        for index, (part_of, part) in enumerate(skim_document(self.path, shape, [name] if by_key else [])):
+            if part_of is None:
+                rest = follow(part, before)
+                if rest is not None and not isinstance(rest, dict if by_key else list):
+                    yield Found(WrongKind(rest, "an object" if by_key else "a list"), around=top)
             else:
-                for key, value in part.items() if isinstance(part, dict) else ():
-                    if key in seen:
-                        raise InputFileError(f"{self.path}: an object has the key {key[:100]!r} twice")
-                    seen.add(key)
-                    yield key, value
-
-    def skimmed(self, shape: Shape) -> Iterator[tuple[str | None, bytes]]:
-        try:
-            with readable(self.path), open_input(self.path) as file:
-                first = file.read(_CHUNK).removeprefix(b"\xef\xbb\xbf")
-                yield from skim(chain([first], iter(lambda: file.read(_CHUNK), b"")), shape)
-        except BrokenJsonError as error:
-            raise InputFileError(f"{self.path}: broken JSON ({error})") from None
-
-    def parsed(self, text: bytes) -> object:
-        return parse_document(self.path, decoded(self.path, text), unique_keys=VALUES in self.records.steps)
+                key, value = part if by_key and isinstance(part, tuple) else (None, part)
+                yield from Found(value, key, index, top, self.names).each(steps[place + 1 :])
 
     def around(self) -> Shape:
         """What is kept of the document around the records."""
@@ -351,21 +320,6 @@ def _with_path(shape: Shape, steps: Sequence[Step]) -> Shape:
     if not steps or not isinstance(steps[0], str) or not isinstance(shape, Mapping):
         return Keep()
     return {**shape, steps[0]: _with_path(shape.get(steps[0], {}), steps[1:])}
-
-
-def _pruned(value: object, shape: Shape) -> object:
-    """What `skim` leaves of a document that was parsed at once."""
-    if not isinstance(shape, Mapping) or not isinstance(value, dict):
-        return value
-    return {
-        key: _pruned(each, shape[key]) if key in shape else None if isinstance(each, dict | list) else each
-        for key, each in value.items()
-    }
-
-
-def _placed(found: Found, top: Found) -> Found:
-    """The value as found in what is left of the document."""
-    return top if found.around is None else replace(found, around=_placed(found.around, top))
 
 
 def _records(table: AdapterTable) -> Iterator[Record]:

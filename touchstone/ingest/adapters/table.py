@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,7 +33,7 @@ ASKED_COLUMNS = ("asked_sha", "doc_hash")
 # The line that a row of a file which was appended to itself repeats.
 REPEATS = "__repeats"
 _APPENDED = "repeats line {}: the file was appended to itself"
-_BATCH_ROWS = 20_000
+_BATCH_ROWS, _WEIGHED_ROWS = 20_000, 20
 
 Cells = dict[str, str | None]
 RawReader = Callable[[Path, set[int]], dict[int, str]]
@@ -152,7 +153,7 @@ class RefusedRecordError(Exception):
         self.reason = reason
 
 
-@dataclass
+@dataclass(slots=True)
 class Record:
     """One record of a file: its cells, or why it is refused."""
 
@@ -341,11 +342,10 @@ def spill_records(path: Path, records: Iterable[Record], columns: Sequence[str] 
 
 
 def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    batch: list[Record] = []
-    characters = 0
-    for record in records:
-        batch.append(record)
-        characters += sum(map(len, filter(None, record.cells.values())))
+    source, batch, characters = iter(records), list[Record](), 0
+    while some := list(islice(source, _WEIGHED_ROWS)):
+        batch += some
+        characters += sum([len(cell) for record in some for cell in record.cells.values() if cell])
         if characters > MAX_BYTES or len(batch) >= _BATCH_ROWS:
             yield batch
             batch, characters = [], 0
@@ -385,10 +385,11 @@ def table_from_records(
 ) -> AdapterTable:
     """Records as a table: the mapped columns first, then the others; `shared` are cells that all records have.
 
-    The records are taken one by one and not kept. What is known only after the last is added by `AdapterTable.stating`.
+    The records are taken one by one and not kept. What is known only after the last is added by `AdapterTable.stating`;
+    `shared` may get its values until then.
     """
+    spilled = spill_records(path, records, (*native, *(shared or {})))
     common = {name: value and encodable(value) for name, value in (shared or {}).items()}
-    spilled = spill_records(path, records, (*native, *common))
     rows = spilled.rows().with_columns(pl.lit(value, dtype=pl.String).alias(name) for name, value in common.items())
     columns = tuple(name for name in spilled.columns if name not in OWN_COLUMNS)
     table = replace(adapter_table(path, format_name, columns, rows, raw_reader), files=tuple(files), kept=spilled)
@@ -469,5 +470,5 @@ def model_of_name(path: Path, stem: str) -> NamedModel:
     name = _GENERIC.sub("", stem).strip(" ._-")
     if name:
         return NamedModel(name, f"the file does not name the model; '{name}' comes from the file's name")
-    folder = path.resolve().parent.name.strip() or "unnamed"
+    folder = path.parent.resolve().name.strip() or "unnamed"
     return NamedModel(folder, f"the file does not name the model; '{folder}' is the name of its folder")
