@@ -151,12 +151,8 @@ def test_train_trials_of_helm_are_attempts_and_a_score_that_is_no_verdict_decide
 
 def test_every_metric_of_every_eval_ever_has_its_own_suite(tmp_path: Path) -> None:
     shared = {"evaluation_id": "e", "model_id": "m", "evaluation_name": "mmlu", "interaction_type": "single_turn"}
-    judged = [
-        ("1", "exact_match:test", True),
-        ("1", "f1:test", None),
-        ("2", "exact_match:test", False),
-        ("2", None, True),
-    ]
+    exact, f1 = "exact_match:test", "f1:test"
+    judged = [("1", exact, True), ("1", f1, None), ("2", exact, False), ("2", None, True)]
     samples = [
         {**shared, "sample_id": own, "evaluation_result_id": result, "evaluation": {"score": 0.5, "is_correct": passed}}
         for own, result, passed in judged
@@ -172,11 +168,12 @@ def test_every_metric_of_every_eval_ever_has_its_own_suite(tmp_path: Path) -> No
         ("mmlu/exact_match:test/2", "1", "false", "0.5"),
         ("mmlu/2", "1", "true", "0.5"),
     ]
-    assert figures(table) == {("mmlu/exact_match:test", "exact_match"): (0.5, 0.5)}
+    assert [suite for (suite,) in rows(table, "suite")] == [f"mmlu/{exact}", f"mmlu/{f1}", f"mmlu/{exact}", "mmlu"]
+    assert figures(table) == {(f"mmlu/{exact}", "exact_match"): (0.5, 0.5)}
 
 
 @pytest.mark.parametrize(
-    "metrics", [[{"pass@1:16": 1, "acc": 1}, {"pass@1:16": 0, "acc": 0}], ["{'acc': True}", "{'acc': False}"]]
+    "metrics", [[{"pass@1:16": 0, "acc": 1}, {"pass@1:16": 1, "acc": 0}], ["{'acc': True}", "{'acc': False}"]]
 )
 def test_details_of_lighteval_from_before_2025_and_as_the_hub_has_them(tmp_path: Path, metrics: list[Any]) -> None:
     folder = tmp_path / "details_acme__fixer" / TIME

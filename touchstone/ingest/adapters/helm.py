@@ -74,12 +74,13 @@ def read_helm(path: Path, options: ReadOptions) -> AdapterTable:
 
 def _recognizes(head: Head) -> bool:
     if head.is_folder:
-        return Head(beside(head.path / _SPEC, _INSTANCES)).text[:1] == "["
+        named = any(name.startswith(_INSTANCES) for name in head.names)
+        return named and Head(beside(head.path / _SPEC, _INSTANCES)).text[:1] == "["
     paths = head.key_paths
     return ("[]", "instance_id") in paths and ("[]", "stats") in paths
 
 
-ADAPTER = Adapter(FORMAT, "a run of HELM", _recognizes, read_helm)
+ADAPTER = Adapter(FORMAT, "a HELM run", _recognizes, read_helm)
 
 
 def _document(path: Path) -> object:

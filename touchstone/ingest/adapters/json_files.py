@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 from array import array
-from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, count

@@ -79,7 +79,7 @@ def _recognizes(head: Head) -> bool:
     return "generation" in head.first_record and not {*_VERDICTS, "judgement"}.isdisjoint(head.first_record)
 
 
-ADAPTER = Adapter(FORMAT, "outputs of NeMo-Skills", _recognizes, read_nemo_skills)
+ADAPTER = Adapter(FORMAT, "NeMo-Skills outputs", _recognizes, read_nemo_skills)
 
 
 def _samples(files: list[Path], places: dict[int, tuple[Path, int]], model: str, suite: str) -> Iterator[Sample]:

@@ -21,7 +21,7 @@ from touchstone.text import counted
 
 _EVALUATION = JsonFormat(
     name="repairbench",
-    title="evaluated candidates of RepairBench",
+    title="RepairBench evaluations",
     records="[].evaluation[]",
     problem="^.identifier",
     passed="@",
@@ -66,13 +66,13 @@ def _is_plausible(found: Found) -> bool:
 ADAPTER = replace(mapped_adapter(_EVALUATION), read=read_repairbench)
 CANDIDATES = not_evaluated(
     "repairbench-candidates",
-    "candidates of RepairBench",
+    "RepairBench candidates",
     lambda head: {"identifier", "generation", "buggy_code"}.issubset(head.first_record),
     "candidates without verdicts; RepairBench's evaluate_patches.py writes evaluation_*.jsonl with them",
 )
 FIGURES = not_evaluated(
     "repairbench-figures",
-    "figures of RepairBench",
+    "RepairBench figures",
     lambda head: head.has_keys("num_bugs", "num_plausible_patches"),
     "figures of RepairBench; the attempts are in evaluation_*.jsonl",
     "ignored",
