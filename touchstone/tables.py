@@ -858,6 +858,10 @@ _FIGURES = [
             **_COMPARISON_FIELDS,
             interval_of="difference",
             kind=identifier("What is compared: models of one tier, or tiers of one model."),
+            sentence=text(
+                "The result as a sentence; null for pairs of more than 10,000 of which a side is not among the 30 best "
+                "models and which are not next in rank."
+            ),
         ),
         ("kind", "model_a", "tier_a", "model_b", "tier_b"),
         code=("touchstone.comparison.pairs",),

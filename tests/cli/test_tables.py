@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import combinations
 from pathlib import Path
 
 import polars as pl
@@ -158,6 +159,17 @@ def test_a_single_pair_needs_no_adjusted_figures(tmp_path: Path, compared: list[
     shown = result_tables.pairs(reported(tmp_path, model_comparison=one, settings=level))
     assert [column.header for column in shown.columns][3:7] == ["difference", "90% CI", "p", "min. detectable effect"]
     assert shown.notes == []
+
+
+def test_of_many_pairs_a_page_shows_those_that_matter(tmp_path: Path, compared: list[Row]) -> None:
+    names = [f"m{place:02}" for place in range(50)]
+    found = [compared[0] | {"model_a": a, "model_b": b} for a, b in combinations(names, 2)]
+    scores = [{"model": name, "tier": "T0", "k": 1, "pass_at_k": 1 - place / 50} for place, name in enumerate(names)]
+    shown = result_tables.pairs(reported(tmp_path, model_comparison=found, pass_at_k=scores))
+    rows = [[cell.text for cell in row[:2]] for row in shown.cells()]
+    assert rows == [[b, a] for a, b in combinations(names, 2) if b < "m30" or int(b[1:]) - int(a[1:]) == 1]
+    assert shown.notes[-1] == "shown: pairs of the 30 best models, and every model with the next in rank"
+    assert shown.rest == "The first 455 of 1,225 rows; 770 more rows are in the table model_comparison."
 
 
 def test_the_run_names_the_validators_and_the_static_checker_as_such() -> None:

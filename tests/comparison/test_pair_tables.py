@@ -46,6 +46,18 @@ def test_all_pairs_of_models_in_each_tier_and_of_tiers_in_each_model() -> None:
     assert table["sentence"][0].count("m0 (T0)") == 1
 
 
+def test_of_many_pairs_only_those_that_matter_have_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, problems = run_of(models=5, tiers=1)
+    every = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
+    monkeypatch.setattr("touchstone.comparison.pairs._MOST_SENTENCES", 9)
+    monkeypatch.setattr("touchstone.comparison.verdicts.BEST_MODELS", 3)
+    table = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
+    # m0 is the best and m4 the worst.
+    matter = {("m0", "m1"), ("m0", "m2"), ("m1", "m2"), ("m2", "m3"), ("m3", "m4")}
+    kept = pl.struct("model_a", "model_b").map_elements(lambda pair: tuple(pair.values()) in matter, pl.Boolean)
+    assert table.equals(every.with_columns(sentence=pl.when(kept).then("sentence")))
+
+
 @pytest.mark.parametrize("uneven", [False, True])
 def test_a_row_of_the_table_is_the_pair_on_its_own_but_for_holm(uneven: bool) -> None:
     counts, problems = run_of(models=4, tiers=2)

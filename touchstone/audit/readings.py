@@ -117,7 +117,7 @@ def verdict_readings(
     parts = [pl.DataFrame(schema=TABLES["verdict_readings"].dtypes)]
     for reading, (of_a, of_b) in _COMPARED.items():
         if of_a in found:
-            then = compare_counts(found[of_a], problems, ComparisonSettings(*settings), found[of_b])
+            then = compare_counts(found[of_a], problems, ComparisonSettings(*settings), found[of_b], sentences=False)
             own = then.select(*pair, "difference", "p_adjusted", pl.col("verdict").alias("verdict_then"))
             rows = published.join(own, on=pair, how="left", maintain_order="left")
             rows = rows.with_columns(reading=pl.lit(reading), holds=pl.col("verdict") == pl.col("verdict_then"))

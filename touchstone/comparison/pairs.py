@@ -14,7 +14,6 @@ problem, or the cluster if compared problems share one (`inference.paired_moment
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -22,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from touchstone.comparison.families import ComparisonSettings, PairList, compare_family, pair_results
-from touchstone.comparison.verdicts import PairResult, sentence
+from touchstone.comparison.verdicts import PairResult, sentence, with_ranks
 from touchstone.config import EvaluationConfig, require_baseline_model
 from touchstone.inference.arrays import Integers
 from touchstone.inference.paired_moments import OutcomeMatrix, outcome_matrix
@@ -37,8 +36,8 @@ __all__ = [
 
 # From this many pairs on, progress is shown.
 _PROGRESS_FROM = 500
-# Sentences that are Python objects at a time.
-_SENTENCES = 4096
+# Of more pairs, only those that matter have a sentence.
+_MOST_SENTENCES = 10_000
 # Columns of the table that have another name in a result.
 _RENAMED = {"problems_only_a": "only_a", "problems_only_b": "only_b", "method": "ci_method", "units": "ci_units"}
 
@@ -74,7 +73,7 @@ def compare_counts(
 
     `counts` has model, tier, oid, n, c; `problems` has oid and cluster. In the family `baseline`, only the
     baseline model as a with every other model of each tier as b. `counts_of_b` has other n and c of the same models
-    and tiers, for whichever of a pair is b. Without `sentences`, which take a third of the time, that column is empty.
+    and tiers, for whichever of a pair is b. Without `sentences`, which take a third of the time, that column is null.
 
     >>> counts = pl.LazyFrame({"model": ["atlas"] * 8 + ["cedar"] * 8, "tier": "T0", "oid": list("abcdefgh") * 2,
     ...                        "n": 1, "c": [1] * 8 + [0] * 7 + [1]})
@@ -98,31 +97,28 @@ def compare_counts(
     with track("comparing", many) if many >= _PROGRESS_FROM else nullcontext() as advance:
         results = compare_family(lists, settings, advance)
     kinds = pl.Series(["models", "tiers"]).gather(np.repeat([0, 1], [within_tiers.shape[1], across_tiers.shape[1]]))
-    words = _sentences(results, names, pairs) if sentences else pl.Series([""]).new_from_index(0, many)
-    return _table(names, {"kind": kinds, "sentence": words}, pairs, results, schema)
-
-
-def _table(
-    names: Sequence[ModelTier], own: dict[str, pl.Series], pairs: Integers, results: pl.DataFrame, schema: pl.Schema
-) -> pl.DataFrame:
-    """The table of the pairs, with the columns of its `own` and the names of both sides."""
-    for end, sides in zip(("a", "b"), pairs, strict=True):
-        for part, column in enumerate(("model", "tier")):
-            own[f"{column}_{end}"] = pl.Series([name[part] for name in names]).gather(sides)
-    return results.rename(_RENAMED).with_columns(**own).select(schema.names()).cast(schema)
+    sides_of = {
+        f"{column}_{end}": pl.Series([name[part] for name in names]).gather(places)
+        for end, places in zip("ab", pairs, strict=True)
+        for part, column in enumerate(("model", "tier"))
+    }
+    told = np.full(many, sentences)
+    if sentences and many > _MOST_SENTENCES:
+        rates = (sides.c / np.maximum(1, sides.n)).sum(axis=1) / np.maximum(1, sides.decided.sum(axis=1))
+        best_first = [names[place] for place in np.argsort(-rates[: len(names)], kind="stable")]
+        told = with_ranks(pl.LazyFrame(sides_of), best_first).collect()["matters"].to_numpy()
+    words = pl.Series([None], dtype=pl.String).new_from_index(0, many)
+    words = words.scatter(np.flatnonzero(told), _sentences(results.filter(told), names, pairs[:, told]))
+    table = results.rename(_RENAMED).with_columns(kind=kinds, sentence=words, **sides_of)
+    return table.select(schema.names()).cast(schema)
 
 
 def _sentences(results: pl.DataFrame, names: Sequence[ModelTier], pairs: Integers) -> pl.Series:
-    """A sentence on each pair, with its tiers if there are several.
-
-    Few of them are Python objects at a time, which take more memory.
-    """
+    """A sentence on each pair, with its tiers if there are several."""
     show_tier = len({tier for _, tier in names}) > 1
     labels = [f"{model} ({tier})" if show_tier else model for model, tier in names]
     named = zip(pair_results(results), *pairs.tolist(), strict=True)
-    texts = (sentence(result, labels[a], labels[b]) for result, a, b in named)
-    parts = [pl.Series(list(islice(texts, len(some)))) for some in results.iter_slices(_SENTENCES)]
-    return pl.concat(parts)
+    return pl.Series([sentence(result, labels[a], labels[b]) for result, a, b in named], dtype=pl.String)
 
 
 def _across_tiers(problems: pl.LazyFrame, *counts: pl.LazyFrame) -> list[pl.LazyFrame]:

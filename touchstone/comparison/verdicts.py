@@ -10,10 +10,17 @@ from touchstone.storage.snapshots import RESERVED
 from touchstone.text import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
     from touchstone.inference.arrays import Floats, Texts
+    from touchstone.metrics.keys import ModelTier
 
 
 Ends = tuple[float | None, float | None]
+# The models of a tier whose pairs matter among many.
+BEST_MODELS = 30
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,25 @@ def verdicts(
     return np.asarray(
         known[np.select([significant & (difference > 0), significant, within], range(3), 3)], dtype=object
     )
+
+
+def with_ranks(pairs: "pl.LazyFrame", sides: "Sequence[ModelTier]") -> "pl.LazyFrame":
+    """The pairs with `place_a` and `place_b` among the `sides`, which are best first, and whether a pair `matters`.
+
+    Of many pairs, those matter whose sides are both among the `BEST_MODELS` of their tiers, or next in rank.
+    """
+    import polars as pl
+
+    schema = {"model": pl.String, "tier": pl.String}
+    places = pl.LazyFrame(sides, schema=schema, orient="row").with_row_index("place")
+    places = places.with_columns(rank=pl.int_range(pl.len()).over("tier"))
+    for end in "ab":
+        keys = {name: f"{name}_{end}" for name in ("model", "tier", "place", "rank")}
+        pairs = pairs.join(places.rename(keys), on=[keys["model"], keys["tier"]], how="left", maintain_order="left")
+    a, b = pl.col("rank_a"), pl.col("rank_b")
+    are_next = (pl.col("tier_a") == pl.col("tier_b")) & ((a - b).abs() == 1)
+    matters = (pl.max_horizontal(a, b) < BEST_MODELS) | are_next
+    return pairs.with_columns(matters=matters.fill_null(False)).drop("rank_a", "rank_b")
 
 
 def describe_shortage(units: int, needed: int, *, pairs: int, alpha: float, clustered: bool) -> str:

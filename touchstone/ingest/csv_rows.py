@@ -255,7 +255,7 @@ def plain_rows(table: TextTable) -> pl.LazyFrame:
 
 
 def scan_text(
-    paths: Sequence[Path], columns: Sequence[str], types: Mapping[str, pl.DataType] | None = None, **options: Any
+    paths: Sequence[Path], columns: Sequence[str], types: Mapping[str, type[pl.DataType]] | None = None, **options: Any
 ) -> pl.LazyFrame:
     """The cells of plain files with these columns, as text unless `types` has another type."""
     schema = {name: (types or {}).get(name, pl.String) for name in columns}

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.audit.problem_sentences import problem_sentences
-from touchstone.comparison.verdicts import Look, describe_shortage
+from touchstone.comparison.verdicts import BEST_MODELS, Look, describe_shortage, with_ranks
 from touchstone.metrics.attempts import PRICE_COLUMNS
 from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
@@ -47,6 +47,8 @@ _BUDGETS, _MAX_CROSSED = 5, 6
 _MAX_QUARANTINE = 200
 _MAX_FLAGS = 200
 _MAX_SHORTAGES = 3
+# Of more pairs, a page shows those that matter.
+_MANY_PAIRS = 1_000
 _LATE = REDUNDANT - 10
 # Of 100 points.
 HALF_A_POINT = 0.005
@@ -498,11 +500,13 @@ _PAIR_COLUMNS = (
 def pairs(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
     """Pairs of models and of tiers with their verdicts: those of the best model first, with the next best first.
 
+    Of many pairs, only those that matter.
     Figures adjusted for the number of pairs come first, so that a narrow terminal hides the unadjusted ones.
     """
     every = run.scan("model_comparison")
     total = int(every.select(pl.len()).collect().item())
-    rows = _best_pairs_first(run, every.select(_PAIR_COLUMNS)).head(most).collect()
+    best_first = _best_pairs_first(run, every.select(_PAIR_COLUMNS))
+    rows = best_first.filter(pl.col("matters") | (total <= _MANY_PAIRS)).head(most).collect()
     many = int(rows["pairs"].max() or 0)  # type: ignore[arg-type]
     own = [
         Column(f"{run.confidence} CI", lambda row: Cell(interval(row, ""))),
@@ -529,6 +533,8 @@ def pairs(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
     ]
     title = "paired comparison by problem: difference in pass@1"
     notes = _pair_notes(run, many) if total else []
+    if rows.height < min(most, total):
+        notes.append(f"shown: pairs of the {BEST_MODELS} best models, and every model with the next in rank")
     return ResultTable("comparison-table", title, columns, rows, "model_comparison", notes, total)
 
 
@@ -558,17 +564,12 @@ def _side_of_pair(run: ReportedRun, end: str) -> Callable[[Row], Cell]:
 
 
 def _best_pairs_first(run: ReportedRun, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Pairs by the place of their better side on the leaderboard, then of the other.
+    """Pairs by the place of their better side on the leaderboard, then of the other, and whether each `matters`.
 
     With many models nearly every p-value is below 0.001 and orders nothing.
     """
-    places = pl.LazyFrame(run.sides, schema={"model": pl.String, "tier": pl.String}, orient="row")
-    for end in "ab":
-        keys = [f"model_{end}", f"tier_{end}"]
-        place = places.with_row_index(f"place_{end}")
-        rows = rows.join(place, left_on=keys, right_on=["model", "tier"], how="left")
     better, other = pl.min_horizontal("place_a", "place_b"), pl.max_horizontal("place_a", "place_b")
-    return rows.sort(better, other, nulls_last=True).drop("place_a", "place_b")
+    return with_ranks(rows, run.sides).sort(better, other, nulls_last=True).drop("place_a", "place_b")
 
 
 def _pair_notes(run: ReportedRun, many: int) -> list[str]:

@@ -55,7 +55,7 @@ def pairwise_verdicts(frame: pl.LazyFrame, *, top: int = 150, settings: pl.LazyF
     lines = frames.caption(
         "Read a row: ▲ its model is better than that of the column, ▼ worse.",
         frames.count_sentence(pairs, "problems", "problem", "pair"),
-        f"Adjusted for {counted(max(pairs['pairs']), 'pair')} ({corrections}).",
+        f"Adjusted for {counted(pairs.select(pl.max('pairs')).item(), 'pair')} ({corrections}).",
         frames.tabled_intervals(methods, " of each pair alone", "table model_comparison", settings)
         if methods
         else "No intervals.",

@@ -137,7 +137,7 @@ def count_sentence(rows: pl.DataFrame, column: str, noun: str, per: str = "") ->
     >>> count_sentence(pl.DataFrame({"n": [3, 40]}), "n", "problem", "cell")
     'n = 3 to 40 problems per cell.'
     """
-    low, high = min(rows[column]), max(rows[column])
+    low, high = rows.select(low=pl.min(column), high=pl.max(column)).row(0)
     several = f"{low:,} to " if low != high else ""
     return f"n = {several}{counted(high, noun)}{per and ' per '}{per}."
 
