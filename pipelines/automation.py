@@ -1,14 +1,18 @@
 """What starts runs: the schedule of the evaluation, and the sensor that notices changed files.
 
-A tick must not start a run that cannot publish: the sensor has then noted the change, and would not run for it again.
+A tick must not start a run that cannot publish. A run that is lost (its process, machine or code location) is started
+again for the same change, a few times; one that failed on its own would fail again.
 """
 
 import json
 import os
+import uuid
+from datetime import UTC, datetime
 
 import dagster as dg
 
 from assets.models import register_models
+from assets.retries import failed_on_its_own
 from pipelines.jobs import evaluate
 from pipelines.resources import TickParam
 from touchstone.errors import TouchstoneError
@@ -19,6 +23,10 @@ from touchstone.text import counted
 
 # When a deployment runs, in UTC.
 CRON_VARIABLE = "TOUCHSTONE_CRON"
+# The tag of all runs for one change of the files.
+_CHANGE = "touchstone/change"
+_MOST_RUNS = 8
+_PATIENCE_SECONDS = 30
 
 
 @dg.schedule(
@@ -40,13 +48,15 @@ def nightly(context: dg.ScheduleEvaluationContext, evaluation: TickParam) -> dg.
 @dg.sensor(job=evaluate, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.STOPPED)
 def fixes_folder(context: dg.SensorEvaluationContext, evaluation: TickParam) -> dg.RunRequest | dg.SkipReason:
     """Runs the evaluation if a fixes file was added, changed in content or removed, or the problems file changed."""
-    before: dict[str, str] = json.loads(context.cursor) if context.cursor else {}
+    seen = json.loads(context.cursor) if context.cursor else {}
+    before: dict[str, str] = seen.get("files", {})
+    change: str | None = seen.get("change")
     try:
         loaded = evaluation.load()
         now = loaded.inputs.state()
         loaded.inputs.save_hashes()
-        if now == before:
-            return dg.SkipReason(f"{counted(len(now), 'file')}, none changed")
+        if now == before and (reason := _why_not_again(context.instance, change)):
+            return dg.SkipReason(f"{counted(len(now), 'file')}, {reason}")
         register_models(context.instance, loaded)
         published = _published_run(loaded)
     except TouchstoneError as error:
@@ -54,14 +64,30 @@ def fixes_folder(context: dg.SensorEvaluationContext, evaluation: TickParam) -> 
     new = sorted(now.keys() - before.keys())
     gone = sorted(before.keys() - now.keys())
     changed = sorted(name for name in now.keys() & before.keys() if now[name] != before[name])
-    context.log.info(f"new: {new}, changed: {changed}, gone: {gone}")
-    context.update_cursor(json.dumps(now))
+    context.log.info(f"new: {new}, changed: {changed}, gone: {gone}" if now != before else "the last run was lost")
+    # A file that was changed and changed back is a change too.
+    change = None if published is not None else change if now == before else uuid.uuid4().hex
+    context.update_cursor(json.dumps({"change": change, "files": now}))
     if published is not None:
         return dg.SkipReason(published.reason)
     tags = {"touchstone/new": len(new), "touchstone/changed": len(changed), "touchstone/gone": len(gone)}
-    counts = {name: str(count) for name, count in tags.items()}
-    # No run key: a file that was changed and changed back must be evaluated again, which a key would prevent.
-    return dg.RunRequest(tags=counts)
+    return dg.RunRequest(tags={name: str(count) for name, count in tags.items()} | {_CHANGE: str(change)})
+
+
+def _why_not_again(instance: dg.DagsterInstance, change: str | None) -> str:
+    """Why the files that runs were started for need no further run; empty if all of those runs were lost."""
+    records = instance.get_run_records(dg.RunsFilter(tags={_CHANGE: change})) if change else []
+    if not records:
+        return "none changed"
+    last = records[0].dagster_run
+    name = f"none changed; run {last.run_id[:8]}"
+    if not last.is_finished or last.is_success or failed_on_its_own(last):
+        return f"{name}: {last.status.value.lower()}"
+    if len(records) >= _MOST_RUNS:
+        return f"{name} and {len(records) - 1} before it were lost: see why in their logs, then start one by hand"
+    waited = datetime.now(UTC) - records[0].update_timestamp.astimezone(UTC)
+    # Dagster may start it again itself.
+    return f"{name} was lost" if waited.total_seconds() < _PATIENCE_SECONDS else ""
 
 
 def _published_run(evaluation: Evaluation) -> PublishedRun | None:

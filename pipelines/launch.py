@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +17,7 @@ from assets.stages import STAGES, CheckFailed
 from pipelines.definitions import CONFIG_VARIABLE, OUTPUT_VARIABLE, build_defs
 from pipelines.jobs import EVALUATE
 from pipelines.resources import prepared
+from pipelines.retention import remove_expired
 from pipelines.services import Services
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError, explain
@@ -135,7 +137,10 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
             run_config={"loggers": {LOGGER: {}}},
             raise_on_error=False,
         )
-        return _read_outcome(result, evaluation)
+        outcome = _read_outcome(result, evaluation)
+        return (
+            replace(outcome, notes=list(remove_expired(evaluation.config, dagster))) if outcome.published else outcome
+        )
 
 
 def _fail_orphaned_runs(instance: dg.DagsterInstance) -> None:

@@ -1,4 +1,5 @@
-"""The job that removes old runs, snapshots and cached reports, as `retention` in the configuration says.
+"""The job that removes old runs, snapshots and cached reports, as `retention` in the configuration says. So does
+`touchstone run`, after it has published.
 
 Kept in any case: unfinished runs, the run that published the newest snapshot, runs of pinned snapshots, and pinned
 snapshots. Old ticks of schedules and sensors are removed by Dagster itself (`retention` in dagster.yaml).
@@ -11,10 +12,10 @@ import dagster as dg
 
 from assets.publish import SNAPSHOT
 from pipelines.resources import EvaluationResource
+from touchstone.config import EvaluationConfig
 from touchstone.errors import TouchstoneError
-from touchstone.evaluation import Evaluation
 from touchstone.storage.snapshots import list_snapshots, pins, prune
-from touchstone.text import counted
+from touchstone.text import counted, some_of
 
 RETENTION = "retention"
 _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
@@ -29,7 +30,7 @@ def retention_job(evaluation: EvaluationResource) -> dg.JobDefinition:
         """Removes everything older than the configuration keeps."""
         loaded = evaluation.load()
         with loaded.store.lock(evaluation.wait_for_lock_seconds):
-            for line in remove_expired(loaded, context.instance):
+            for line in remove_expired(loaded.config, context.instance):
                 context.log.info(line)
 
     @dg.job(name=RETENTION, executor_def=dg.in_process_executor, description=(__doc__ or "").splitlines()[0])
@@ -40,9 +41,14 @@ def retention_job(evaluation: EvaluationResource) -> dg.JobDefinition:
 
 
 def retention_schedule(evaluation: EvaluationResource) -> dg.ScheduleDefinition:
-    """Every night at 04:00, if the configuration asks for it."""
+    """Every night at 04:00, unless the configuration keeps everything."""
 
-    @dg.schedule(job_name=RETENTION, cron_schedule="0 4 * * *", name=RETENTION)
+    @dg.schedule(
+        job_name=RETENTION,
+        cron_schedule="0 4 * * *",
+        name=RETENTION,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
     def schedule() -> dg.RunRequest | dg.SkipReason:
         try:
             asked = evaluation.load().config.retention.model_dump(exclude_none=True)
@@ -53,18 +59,18 @@ def retention_schedule(evaluation: EvaluationResource) -> dg.ScheduleDefinition:
     return schedule
 
 
-def remove_expired(evaluation: Evaluation, instance: dg.DagsterInstance) -> Iterator[str]:
-    """Remove expired runs, snapshots and reports; yields a line on each kind. The output folder is locked."""
-    keep, output = evaluation.config.retention, evaluation.config.output_dir
+def remove_expired(config: EvaluationConfig, instance: dg.DagsterInstance) -> Iterator[str]:
+    """Remove expired runs, snapshots and reports; yields a line on each kind that had any. The folder is locked."""
+    keep, output = config.retention, config.output_dir
     if keep.runs_days is not None:
         protected = {*pins(output).values(), *(snapshot.id for snapshot in list_snapshots(output)[-1:])}
-        runs = remove_runs(instance, datetime.now(UTC) - timedelta(days=keep.runs_days), protected)
-        yield f"{counted(runs, 'run')} removed"
-    if keep.snapshots is not None:
-        snapshots = prune(output, keep.snapshots)
-        yield f"{counted(len(snapshots), 'snapshot')} removed: {', '.join(snapshots)}"
-    if keep.cache_days is not None:
-        yield f"{counted(_prune_cache(evaluation, keep.cache_days), 'cached report')} removed"
+        if runs := remove_runs(instance, datetime.now(UTC) - timedelta(days=keep.runs_days), protected):
+            yield f"{counted(runs, 'run')} older than {keep.runs_days:g} days removed from Dagster's history"
+    if keep.snapshots is not None and (snapshots := prune(output, keep.snapshots)):
+        kept = f"the newest {keep.snapshots:,} and the pinned ones are kept (`retention` in the configuration)"
+        yield f"{counted(len(snapshots), 'snapshot')} removed, {some_of(snapshots)}; {kept}"
+    if keep.cache_days is not None and (reports := _prune_cache(config, keep.cache_days)):
+        yield f"{counted(reports, 'cached report')} removed, unused for {keep.cache_days:g} days"
 
 
 def remove_runs(instance: dg.DagsterInstance, before: datetime, protected: set[str]) -> int:
@@ -79,11 +85,11 @@ def remove_runs(instance: dg.DagsterInstance, before: datetime, protected: set[s
     return gone
 
 
-def _prune_cache(evaluation: Evaluation, unused_for_days: float) -> int:
+def _prune_cache(config: EvaluationConfig, unused_for_days: float) -> int:
     from touchstone.validation.cache import find_cache
 
     try:
-        with find_cache(evaluation.config.validation.cache_dir or evaluation.config.output_dir) as cache:
+        with find_cache(config.validation.cache_dir or config.output_dir) as cache:
             return cache.prune(unused_for_days)
     except TouchstoneError:
         return 0  # nothing was validated here

@@ -291,7 +291,7 @@ def answer_here(tables_dir: Path, sql: str, _: object, answer: IO[bytes]) -> Non
     except TouchstoneError:
         raise
     except Exception as error:
-        raise TouchstoneError(query._with_line(str(error), sql)) from error
+        raise TouchstoneError(query._explained(str(error), sql)) from error
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -378,7 +378,7 @@ class RunOutcome:
     """How a run ended: its checks, the steps that failed, and how many parts were made or reused.
 
     `stopped`: a gate failed, so nothing after it was made and nothing was published. `published`: the output folder
-    has this run's results.
+    has this run's results. `notes` are about what was removed of earlier runs.
     """
 
     checks: Sequence[CheckOutcome]
@@ -387,6 +387,7 @@ class RunOutcome:
     reused: int
     stopped: bool = False
     published: bool = True
+    notes: Sequence[str] = ()
 
     @property
     def exit_code(self) -> int:

@@ -7,7 +7,7 @@ Foreign text comes from fixes, data files and names. `visible` and `visible_line
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _SIGNIFICANT_DIGITS = 5
 _NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -64,6 +64,19 @@ def json_number(value: float) -> float | str | None:
     (0.5, '-Infinity', None)
     """
     return value if math.isfinite(value) else _NOT_FINITE.get(value)
+
+
+def files_by_note(notes: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each note once, after the first of the files that it is about and the number of the others.
+
+    >>> list(files_by_note([("a", "empty"), ("b", "damaged"), ("c", "empty")]))
+    [('a and 1 other file', 'empty'), ('b', 'damaged')]
+    """
+    files: dict[str, list[str]] = {}
+    for file, note in notes:
+        files.setdefault(note, []).append(file)
+    for note, named in files.items():
+        yield named[0] + (f" and {counted(len(named) - 1, 'other file')}" if len(named) > 1 else ""), note
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

@@ -1,13 +1,19 @@
 """What the screen shows of a run's inputs."""
 
 import io
+from pathlib import Path
 
 import polars as pl
+import pytest
 from rich.console import Console
 
-from touchstone.cli.input_tables import price_matches, quarantine_table
+from tests.ingest.adapters.inspect_files import SPEC, header, scored, write_json
+from touchstone.cli.input_tables import price_matches, quarantine_table, show_recognized
 from touchstone.cli.terminal_tables import FittedTable
+from touchstone.config import EvaluationConfig
+from touchstone.ingest.discovery import discover
 from touchstone.ingest.quarantine import SCHEMA
+from touchstone.ingest.recognized import recognized_sources
 
 
 def drawn(table: FittedTable, width: int = 160) -> str:
@@ -39,3 +45,36 @@ def test_the_price_of_another_name_is_shown() -> None:
         }
     )
     assert price_matches(statistics) == ["claude-opus-4-5-20251101 is priced as claude-opus-4.5"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "lines"),
+    [
+        (
+            2,
+            [
+                [f"m{model}", f"t{task}", "2", "6", f"m{model}t{task}r0.json and 2 more"]
+                for model in "01"
+                for task in "01"
+            ],
+        ),
+        (6, [[m, "6", "12", "36", f"{m}t0r0.json and 17 more"] for m in ("m0", "m1")]),
+    ],
+)
+def test_many_files_are_shown_by_model_and_task(tmp_path: Path, tasks: int, lines: list[list[str]]) -> None:
+    """Two models, and three runs of each task with the same two problems; 36 files are shown by model."""
+    for name in (f"m{model}t{task}r{run}" for model in range(2) for task in range(tasks) for run in range(3)):
+        spec = SPEC | {"model": name[:2], "task": name[2:4], "run_id": name}
+        write_json(tmp_path / f"{name}.json", [scored("C", id=each) for each in "ab"], header(eval=spec))
+    (tmp_path / "n_fixes.csv").write_text("oid,iteration_id,passed\na,1,true\n")
+    for name in range(12):
+        (tmp_path / f"{name}.json").write_text("{}")
+    config = EvaluationConfig(fixes_dir=tmp_path, output_dir=tmp_path / "out")
+    found, written = discover(config), io.StringIO()
+    screen = Console(file=written, width=160, highlight=False)
+    show_recognized(screen, recognized_sources(found, config), found, with_notes=False)
+    text = written.getvalue()
+    shown = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if line.startswith("│")]
+    assert shown == [*lines, ["n", "" if tasks == 2 else "0", "1", "1", "n_fixes.csv"]]
+    assert f"recognized: {6 * tasks + 1} files" in text
+    assert text.count("not evaluated:") == 1 and "not evaluated: 0.json and 11 other files (" in text

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 from unittest.mock import patch
@@ -161,6 +162,10 @@ class Deployment:
     def run_by(self, kind: str, name: str) -> dg.DagsterRun | None:
         """The newest run that a schedule or sensor started."""
         return next(iter(self.instance.get_runs(dg.RunsFilter(tags={f"dagster/{kind}": name}), limit=1)), None)
+
+    def runs_after(self, moment: float) -> bool:
+        """Whether a run was created after a moment."""
+        return bool(self.instance.get_runs(dg.RunsFilter(created_after=datetime.fromtimestamp(moment, UTC)), limit=1))
 
     def times(self, run_id: str) -> tuple[float, float]:
         """When a run started and ended."""

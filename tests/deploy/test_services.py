@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
@@ -23,7 +24,8 @@ SUCCESS, FAILURE = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE
 def published(deployment: Deployment) -> dict[str, object]:
     """The published figures of the model, and that nothing is there twice."""
     output = deployment.evaluation.output
-    outcomes = pl.read_parquet(output / "tables" / "outcomes" / "*.parquet")
+    # The link is followed once: a run may replace it at any moment.
+    outcomes = pl.read_parquet((output / "tables").resolve() / "outcomes" / "*.parquet")
     assert outcomes.select("model", "tier", "oid", "iteration_id").is_unique().all()
     identities = [snapshot.fingerprint for snapshot in list_snapshots(output)]
     assert len(set(identities)) == len(identities)
@@ -85,6 +87,42 @@ def test_a_run_is_started_again_after_its_code_location_was_killed(deployment: D
     deployment.start("code")
     assert deployment.retried(run).status == SUCCESS
     assert published(deployment)["attempts"] == 3
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "both tries",
+        *(
+            pytest.param(each, marks=pytest.mark.nightly)
+            for each in ("before the tick", "launching", "validating", "publishing")
+        ),
+    ],
+)
+def test_a_change_is_published_although_the_code_location_is_killed(deployment: Deployment, moment: str) -> None:
+    fixes = ["good", *(f"{moment} {number}" for number in range(len(moment)))]  # none is in the cache
+    if moment in ("validating", "both tries"):
+        deployment.evaluation.hold()
+    deployment.evaluation.answers(*fixes)
+    changed = time.time()
+    deployment.turn_on("sensor", "fixes_folder")
+    if moment == "launching":
+        wait_for("a run", lambda: deployment.runs_after(changed), deployment.log)
+    elif moment == "publishing":
+        made = deployment.evaluation.output / ".store" / "draft" / "tables" / "pass_at_k"
+        wait_for("figures", lambda: any(part.stat().st_mtime > changed for part in made.glob("*")), deployment.log)
+    elif moment != "before the tick":
+        deployment.evaluation.wait_until_held()
+    deployment.kill("code")
+    if moment == "both tries":
+        deployment.evaluation.hold()
+        deployment.start("code")
+        deployment.evaluation.wait_until_held()
+        deployment.kill("code")
+    deployment.evaluation.release()
+    deployment.start("code")
+    wait_for("the change to be published", lambda: published(deployment)["attempts"] == len(fixes), deployment.log)
+    deployment.turn_off("fixes_folder")
 
 
 @pytest.mark.parametrize("trouble", ["failed check", "wrong configuration"])

@@ -392,4 +392,7 @@ def test_data_versions_follow_the_files_contents(
         "baselines",
         "problem_files",
         "validated_fixes",
+        "rulings",
+        "mutants",
+        "test_strength",
     }, "none of these reads the outcomes in the files"

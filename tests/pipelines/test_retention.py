@@ -10,6 +10,7 @@ from dagster._core.test_utils import create_run_for_test
 from sqlalchemy import update
 
 from pipelines.definitions import build_defs
+from pipelines.launch import run_evaluation
 from pipelines.resources import EvaluationResource
 from pipelines.retention import RETENTION, remove_expired, remove_runs
 from tests.conftest import Folder
@@ -60,12 +61,32 @@ def test_more_runs_than_are_removed_at_once(history: dg.DagsterInstance, monkeyp
     assert set(history.get_run_ids()) == set(kept)
 
 
-def test_by_default_everything_is_kept(evaluated: Folder, history: dg.DagsterInstance) -> None:
+def test_what_is_kept_by_default_and_that_everything_can_be(evaluated: Folder, history: dg.DagsterInstance) -> None:
     add(history, OLD, "SUCCESS", snapshot="another")
-    assert list(remove_expired(Evaluation.load(evaluated.config), history)) == []
-    assert len(history.get_run_ids()) == len(list_snapshots(evaluated.output)) == 1
+    add(history, NOW - timedelta(days=91), "SUCCESS", snapshot="another")
     defs = build_defs(EvaluationResource(config_file=str(evaluated.config)))
+    keep_all = {"runs_days": None, "snapshots": None, "cache_days": None}
+    evaluated.configure(retention=keep_all)
     assert "keeps everything" in schedule_tick(defs, history, RETENTION).skip_message
+    assert list(remove_expired(Evaluation.load(evaluated.config).config, history)) == []
+    evaluated.configure()
+    assert schedule_tick(defs, history, RETENTION).run_requests
+    said = list(remove_expired(Evaluation.load(evaluated.config).config, history))
+    assert said == ["1 run older than 90 days removed from Dagster's history"]
+    assert len(history.get_run_ids()) == len(list_snapshots(evaluated.output)) == 1
+
+
+def test_touchstone_run_keeps_the_newest_snapshots(folder: Folder) -> None:
+    folder.configure(retention={"snapshots": 2})
+    for number in range(4):
+        folder.fixes("m", f"oid,iteration_id,plausible_fix\n{'a,1,true' if number % 2 else 'a,1,false'}\n")
+        with dg.DagsterInstance.ephemeral() as instance:
+            outcome = run_evaluation(Evaluation.load(folder.config), folder.config, instance)
+        if number == 0:
+            pin(folder.output, "latest", "first")
+    assert len(list_snapshots(folder.output)) == 3, "two and the pinned one"
+    (note,) = outcome.notes
+    assert note.startswith("1 snapshot removed") and "pinned ones are kept" in note
 
 
 def test_the_run_of_the_newest_and_of_pinned_snapshots_stays(evaluated: Folder, history: dg.DagsterInstance) -> None:
@@ -79,7 +100,8 @@ def test_the_run_of_the_newest_and_of_pinned_snapshots_stays(evaluated: Folder, 
     kept = [add(history, OLD, "SUCCESS", snapshot=name) for name in (newest.id, "20200101-000000-a")]
     add(history, OLD, "SUCCESS", snapshot="20200102-000000-b")
     evaluated.configure(retention={"runs_days": 30, "snapshots": 1, "cache_days": 90})
-    said = list(remove_expired(Evaluation.load(evaluated.config), history))
-    assert said == ["1 run removed", "1 snapshot removed: 20200102-000000-b", "0 cached reports removed"]
+    runs, snapshots = remove_expired(Evaluation.load(evaluated.config).config, history)
+    assert runs == "1 run older than 30 days removed from Dagster's history"
+    assert snapshots.startswith("1 snapshot removed, 20200102-000000-b; the newest 1 and the pinned ones are kept")
     assert set(history.get_run_ids()) == set(kept)
     assert {snapshot.id for snapshot in list_snapshots(evaluated.output)} == {newest.id, "20200101-000000-a"}

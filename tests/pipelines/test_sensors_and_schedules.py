@@ -2,16 +2,19 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
+from assets.retries import retry_if_lost
+from pipelines import automation
 from pipelines.definitions import build_defs
 from pipelines.resources import EvaluationResource
 from tests.conftest import Folder
+from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation, run
 
 HEADER = "oid,iteration_id,plausible_fix\n"
@@ -87,7 +90,7 @@ def test_the_sensor_sees_new_changed_and_vanished_files(
     requests, cursor = sense(defs, stored, cursor)
     assert requests[0].tags["touchstone/gone"] == "1"
     assert stored.get_dynamic_partitions("models") == ["m"]
-    assert json.loads(cursor or "{}").keys() == {"m_fixes.csv", "problems"}
+    assert json.loads(cursor or "{}")["files"].keys() == {"m_fixes.csv", "problems"}
 
 
 def test_a_file_that_cannot_be_read_does_not_silence_the_sensor(
@@ -96,7 +99,64 @@ def test_a_file_that_cannot_be_read_does_not_silence_the_sensor(
     (folder.root / "fixes" / "gone_fixes.csv").symlink_to(folder.root / "nowhere.csv")
     requests, cursor = sense(defs, stored, None)
     assert len(requests) == 1
-    assert json.loads(cursor or "{}")["gone_fixes.csv"] == "unreadable"
+    assert json.loads(cursor or "{}")["files"]["gone_fixes.csv"] == "unreadable"
+
+
+def ended_run(instance: dg.DagsterInstance, tags: Mapping[str, str], error: BaseException) -> None:
+    """A run that the sensor asked for, in a process of its own that ends with an error."""
+
+    @dg.op
+    def step(context: dg.OpExecutionContext) -> None:
+        with retry_if_lost(context.instance, context.run):
+            raise error
+
+    @dg.job
+    def evaluate() -> None:
+        step()
+
+    assert not evaluate.execute_in_process(instance=instance, tags=tags, raise_on_error=False).success
+
+
+def test_a_change_whose_run_was_lost_is_evaluated_again_a_few_times(
+    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((request,), cursor) = sense(defs, stored, None)
+    ended_run(stored, request.tags, ConnectionResetError())
+    waiting = sensor_tick(defs, stored, cursor)
+    assert not waiting.run_requests and "was lost" in str(waiting.skip_message), "Dagster may start it again itself"
+    monkeypatch.setattr(automation, "_PATIENCE_SECONDS", 0)
+    for _ in range(automation._MOST_RUNS - 1):
+        ((again,), after) = sense(defs, stored, cursor)
+        assert (again.tags[automation._CHANGE], after) == (request.tags[automation._CHANGE], cursor)
+        ended_run(stored, again.tags, ConnectionResetError())
+    given_up = sensor_tick(defs, stored, cursor)
+    assert not given_up.run_requests and "start one by hand" in str(given_up.skip_message)
+    folder.fixes("n", HEADER + "a,1,true\n")
+    assert len(sense(defs, stored, cursor)[0]) == 1, "another change has tries of its own"
+
+
+def test_a_run_that_failed_on_its_own_is_not_started_again(
+    defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(automation, "_PATIENCE_SECONDS", 0)
+    ((request,), cursor) = sense(defs, stored, None)
+    ended_run(stored, request.tags, TouchstoneError("a check failed"))
+    tick = sensor_tick(defs, stored, cursor)
+    assert not tick.run_requests and ": failure" in str(tick.skip_message)
+
+
+def test_a_lost_run_that_published_is_not_started_again(
+    evaluated: Folder, stored: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(automation, "_PATIENCE_SECONDS", 0)
+    defs = build_defs(EvaluationResource(config_file=str(evaluated.config)))
+    evaluated.fixes("n", HEADER + "a,1,true\n")
+    ((request,), cursor) = sense(defs, stored, None)
+    ended_run(stored, request.tags, ConnectionResetError())
+    assert run(Evaluation.load(evaluated.config)).published
+    tick = sensor_tick(defs, stored, cursor)
+    assert not tick.run_requests and str(tick.skip_message).startswith("up to date: ")
+    assert "none changed" in str(sensor_tick(defs, stored, tick.cursor).skip_message)
 
 
 def test_the_sensor_says_why_it_does_nothing(defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder) -> None:

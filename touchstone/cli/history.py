@@ -7,7 +7,6 @@ import typer
 
 from touchstone.cli.console import show_progress
 from touchstone.cli.options import DATA_OPTION, JSON_OPTION, as_format, output_folder
-from touchstone.errors import TouchstoneError
 from touchstone.text import counted, visible
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ def history(
     from touchstone.storage.output_folders import results_folder
 
     run = ReportedRun(results_folder(output_folder(data)))
-    if not run.has("trends"):
-        raise TouchstoneError(f"{run.folder}: an earlier version made these results; `touchstone run` adds the history")
     if as_format(format, as_json) == "json":
         print_json({name: run.table(name).to_dicts() for name in ("trends", "change_points")})
         return

@@ -7,7 +7,7 @@ import polars as pl
 from rich.console import Console
 
 from touchstone.cli.terminal_tables import FittedTable, names, numbers, prose
-from touchstone.text import counted
+from touchstone.text import counted, files_by_note
 
 if TYPE_CHECKING:
     from touchstone.ingest.discovery import Discovery
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _MAX_GROUPS = 30
 _MAX_NAMES = 8
 _MAX_ROWS = 40
+# Of more files, what they hold is shown by model.
+_MAX_FILES = 10
 _MAX_MODELS = 3
 
 
@@ -95,7 +97,9 @@ def show_recognized(
 ) -> None:
     """Print a row for each file or folder, what to know about it, and what is not evaluated."""
     readable = [source for source in found if source.unreadable is None]
-    if readable:
+    if len(readable) > _MAX_FILES:
+        contributions_table(readable, discovery).print(screen)
+    elif readable:
         sources_table(readable).print(screen)
     if with_notes:
         show_notes(screen, ((source.name, note) for source in found for note in source.notes))
@@ -104,10 +108,11 @@ def show_recognized(
     expected = list(left_out(discovery))
     others = [(source.name, source.unreadable) for source in found if source.unreadable is not None]
     others += [(each.file, each.reason.rpartition(f"{each.file}: ")[-1]) for each in expected]
-    for name, reason in others[:_MAX_ROWS]:
-        screen.print(f"not evaluated: {name} ({reason})", markup=False, highlight=False)
-    if len(others) > _MAX_ROWS:
-        screen.print(f"not evaluated: {counted(len(others) - _MAX_ROWS, 'more file')}")
+    lines = [f"not evaluated: {name} ({reason})" for name, reason in others]
+    if len(others) > _MAX_FILES:
+        lines = [f"not evaluated: {files} ({reason})" for files, reason in files_by_note(others)]
+    for line in _first(lines, "more reasons"):
+        screen.print(line, markup=False, highlight=False)
 
 
 def sources_table(found: "list[RecognizedSource]") -> FittedTable:
@@ -122,7 +127,7 @@ def sources_table(found: "list[RecognizedSource]") -> FittedTable:
         compact=True,
         title="recognized",
     )
-    for each in found[:_MAX_ROWS]:
+    for each in found:
         table.add_row(
             each.name,
             each.title.removeprefix("a ").removeprefix("an "),
@@ -130,8 +135,23 @@ def sources_table(found: "list[RecognizedSource]") -> FittedTable:
             f"{each.problems:,}",
             f"{each.attempts:,}",
         )
-    hidden = len(found) - _MAX_ROWS
-    table.caption = f"{hidden:,} more" if hidden > 0 else ""
+    return table
+
+
+def contributions_table(found: "list[RecognizedSource]", discovery: "Discovery") -> FittedTable:
+    """What many files hold together, by model and task."""
+    from touchstone.ingest.recognized import contributions
+
+    groups = contributions(discovery, found, _MAX_FILES)
+    by_task = "task" in groups.columns
+    columns = [*names("model"), *(names("task") if by_task else numbers("tasks")), *numbers("problems", "attempts")]
+    table = FittedTable([*columns, *prose("files")], compact=True, title=f"recognized: {len(found):,} files")
+    for row in groups.head(_MAX_FILES).iter_rows(named=True):
+        more = f" and {row['files'] - 1:,} more" if row["files"] > 1 else ""
+        task = row["task"] or "" if by_task else f"{row['tasks'] or 0:,}"
+        table.add_row(row["model"], task, f"{row['problems']:,}", f"{row['attempts']:,}", f"{row['first']}{more}")
+    hidden = f"{groups.height - _MAX_FILES:,} more models; " if groups.height > _MAX_FILES else ""
+    table.caption = f"{hidden}each file: `inspect-files --json`, and after a run SELECT * FROM sources"
     return table
 
 
@@ -157,12 +177,14 @@ def figures_table(discovery: "Discovery") -> FittedTable:
 
 def show_notes(screen: Console, notes: Iterable[tuple[str, str]]) -> None:
     """Print each note once, with the files that it is about."""
-    files: dict[str, list[str]] = {}
-    for file, note in notes:
-        files.setdefault(note, []).append(file)
-    for note, named in files.items():
-        more = f" and {counted(len(named) - 1, 'other file')}" if len(named) > 1 else ""
-        screen.print(f"{named[0]}{more}: {note}", markup=False, highlight=False)
+    for line in _first(
+        [f"{files}: {note}" for files, note in files_by_note(notes)], "more notes: SELECT notes FROM sources"
+    ):
+        screen.print(line, markup=False, highlight=False)
+
+
+def _first(lines: list[str], more: str) -> list[str]:
+    return [*lines[:_MAX_GROUPS], f"{len(lines) - _MAX_GROUPS} {more}"] if len(lines) > _MAX_GROUPS + 1 else lines
 
 
 def _listed(models: tuple[str, ...]) -> str:

@@ -200,6 +200,7 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
             outcome = run_evaluation(evaluation, config)
     _write_metrics(wanted.metrics, evaluation.config, outcome.checks, outcome.exit_code == 0)
     _report(evaluation, outcome, wanted.as_json, wanted.quiet)
+    print_messages("note", outcome.notes, wanted.quiet)
     return outcome.exit_code
 
 

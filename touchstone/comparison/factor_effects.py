@@ -25,6 +25,7 @@ from touchstone.inference.multiplicity import adjust_p_values
 from touchstone.inference.paired_intervals import consistent_with_test, difference_limits
 from touchstone.inference.paired_moments import PairedUnits, largest_denominator
 from touchstone.inference.paired_tests import sign_permutation_test
+from touchstone.inference.units import own_cluster
 from touchstone.metrics.factors import NO_LEVEL, level_counts, levels_of
 from touchstone.metrics.keys import MODEL_TIER
 from touchstone.tables import TABLES
@@ -49,9 +50,8 @@ def factor_effects(
     statistics = replace(ComparisonSettings(*settings), family="all", baseline_model=None)
     counts = level_counts(attempts, outcomes, names)
     levels = {name: [level for level in levels_of(counts, name) if level != NO_LEVEL] for name in names}
-    alone = pl.concat_str(pl.lit(_SEPARATOR), "oid")
     clusters = problems.select("oid", "cluster").collect()
-    counts = counts.join(clusters, on="oid", how="left").with_columns(cluster=pl.coalesce("cluster", alone))
+    counts = counts.join(clusters, on="oid", how="left").with_columns(own_cluster())
     rows: list[Row] = []
     for (model, tier), own in counts.group_by(MODEL_TIER, maintain_order=True):
         found = [*_main_effects(own, levels, statistics), *_interactions(own, levels, statistics)]

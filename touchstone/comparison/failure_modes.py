@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from touchstone.comparison.pairs import ComparisonSettings, compare_pairs
+from touchstone.inference.units import own_cluster
 from touchstone.metrics.keys import PROBLEM_KEY
 from touchstone.tables import TABLES
 from touchstone.text import counted
@@ -81,9 +82,8 @@ def _cases(before: "ComparisonInput", after: "ComparisonInput") -> pl.DataFrame:
     problems = after.problems if after.problems is not None else before.problems
     known = pl.LazyFrame(schema={"oid": pl.String, "cluster": pl.String}) if problems is None else problems
     cases = old.join(new, on=PROBLEM_KEY, suffix="_b").join(known.select("oid", "cluster"), on="oid", how="left")
-    # All models' cases of a problem are one unit. No name of a cluster starts with this character.
-    alone = pl.concat_str(pl.lit(_SEPARATOR), "oid")
-    return cases.rename({"n": "n_a"}).with_columns(cluster=pl.coalesce("cluster", alone)).collect()
+    # All models' cases of a problem are one unit.
+    return cases.rename({"n": "n_a"}).with_columns(own_cluster()).collect()
 
 
 def _pair(cases: pl.DataFrame, failed: pl.DataFrame, was: pl.Expr, now: pl.Expr) -> pl.DataFrame:

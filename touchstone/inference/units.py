@@ -27,6 +27,15 @@ _INTERVAL_TYPES: dict[str, type[pl.DataType]] = {
 }
 
 
+def own_cluster() -> pl.Expr:
+    """The cluster of a problem, or one of its own. No name of a cluster starts with this character.
+
+    >>> pl.DataFrame({"oid": ["a", "b"], "cluster": ["x", None]}).select(own_cluster())["cluster"].to_list()
+    ['x', '\\x1fb']
+    """
+    return pl.coalesce("cluster", pl.concat_str(pl.lit("\x1f"), "oid")).alias("cluster")
+
+
 def with_unit_ids(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
     """The rows with the column `unit`: the number of their problem, or of the first problem of its cluster.
 

@@ -18,6 +18,7 @@ from touchstone.text import counted
 
 UUID = "sample_uuid"
 _RUN = "run_id"
+_PLACE, _FORMAT = "__place", "__format"
 
 
 @dataclass(frozen=True)
@@ -32,136 +33,110 @@ class Combined:
 def combine(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> Combined:
     """Combine what was read from the sources of a model, in their order."""
     combined = Combined(list(parts), [None] * len(parts))
-    shared = _first_shared(combined.parts) if len(parts) > 1 else None
-    for step in (_without_restated, _without_copied_samples, _without_same_fixes, _with_runs_apart):
-        if shared is not None:
-            combined = step(sources, combined)
-            shared = _first_shared(combined.parts)
+    keys = pl.concat([part.attempts.select(ATTEMPT_KEY) for part in parts])
+    shared = _first_shared(keys) if len(parts) > 1 else None
     if shared is None:
         return combined
-    names = " and ".join(
-        source.name for source, part in zip(sources, combined.parts, strict=True) if _has(part, shared)
-    )
+    # What decides about all attempts, in one frame: there may be hundreds of files.
+    numbered = enumerate(zip(sources, parts, strict=True))
+    rows = pl.concat([_deciding_columns(place, *each) for place, each in numbered]).collect()
+    for leave_out, why in _STEPS:
+        kept = leave_out(rows)
+        _keep_only(combined, rows, kept, why)
+        rows, shared = kept, _first_shared(kept.lazy())
+        if shared is None:
+            return combined
+    if _number_runs_apart(sources, combined, rows):
+        return combined
+    sharing = rows.filter(*(pl.col(name) == value for name, value in zip(ATTEMPT_KEY, shared, strict=True)))
+    names = " and ".join(sources[place].name for place in sharing[_PLACE].sort())
     shown = ", ".join(f"{name} '{value}'" for name, value in zip(ATTEMPT_KEY, shared, strict=True))
     return replace(
         combined, conflict=f"{names} both have an attempt of the model '{model}' at {shown}; keep one of them"
     )
 
 
-def _first_shared(parts: Sequence[IngestedAttempts]) -> tuple[str, ...] | None:
+def _first_shared(keys: pl.LazyFrame) -> tuple[str, ...] | None:
     """The first attempt that two parts have."""
-    keys = pl.concat([part.attempts.select(ATTEMPT_KEY) for part in parts])
     twice = keys.group_by(ATTEMPT_KEY).len().filter(pl.col("len") > 1).sort(ATTEMPT_KEY).head(1).collect()
     return None if twice.is_empty() else tuple(twice.select(ATTEMPT_KEY).row(0))
 
 
-def _has(part: IngestedAttempts, key: tuple[str, ...]) -> bool:
-    same = [pl.col(name) == value for name, value in zip(ATTEMPT_KEY, key, strict=True)]
-    return _count(part.attempts.filter(*same)) > 0
+def _deciding_columns(place: int, source: Source, part: IngestedAttempts) -> pl.LazyFrame:
+    uuid = pl.col(UUID) if UUID in part.attempts.collect_schema() else pl.lit(None, pl.String)
+    own = (pl.lit(place).alias(_PLACE), pl.lit(source.format).alias(_FORMAT), uuid.alias(UUID))
+    return part.attempts.select(*own, *ATTEMPT_KEY, "passed", "fix_sha", _RUN)
 
 
-def _without_restated(sources: Sequence[Source], combined: Combined) -> Combined:
+def _without_restated(rows: pl.DataFrame) -> pl.DataFrame:
     """Leave out attempts that a file of another format has too, unless both state an outcome and contradict.
 
     The file that states the fewest outcomes gives way: predictions to the report on them.
     """
-    stated = [_count(part.attempts.filter(pl.col("passed").is_not_null())) for part in combined.parts]
-    for place in sorted(range(len(stated)), key=lambda each: (stated[each], -each)):
-        others = [
-            part.attempts.select(*ATTEMPT_KEY, pl.col("passed").alias("__passed"), __known=pl.lit(True))
-            for source, part in zip(sources, combined.parts, strict=True)
-            if source.format not in (sources[place].format, NATIVE) and sources[place].format != NATIVE
-        ]
-        if others:
-            known = pl.concat(others).sort("__passed", nulls_last=True).unique(ATTEMPT_KEY, keep="first")
-            agrees = pl.col("passed").is_null() | pl.col("passed").eq_missing(pl.col("__passed"))
-            restated = pl.col("__known").is_not_null() & agrees
-            combined = _without_known(combined, place, known, restated, "another file has them too")
-    return combined
-
-
-def _without_same_fixes(sources: Sequence[Source], combined: Combined) -> Combined:
-    """Leave out attempts that an earlier file has with the same fix and outcome, if neither names a run."""
-    same = pl.col("fix_sha").eq_missing(pl.col("__fix")) & pl.col("passed").eq_missing(pl.col("__passed"))
-    for place in range(1, len(combined.parts)):
-        earlier = [
-            part.attempts.filter(pl.col(_RUN).is_null()).select(
-                *ATTEMPT_KEY, pl.col("fix_sha").alias("__fix"), pl.col("passed").alias("__passed"), __known=pl.lit(True)
-            )
-            for source, part in zip(sources[:place], combined.parts, strict=False)
-            if source.format != NATIVE and sources[place].format != NATIVE
-        ]
-        if earlier:
-            known = pl.concat(earlier).unique(ATTEMPT_KEY)
-            repeated = pl.col("__known").is_not_null() & pl.col(_RUN).is_null() & same
-            combined = _without_known(combined, place, known, repeated, "the same fix is in another file")
-    return combined
-
-
-def _without_known(combined: Combined, place: int, known: pl.LazyFrame, is_copy: pl.Expr, why: str) -> Combined:
-    """Leave out the attempts of one source that `is_copy` finds beside the columns of `known`."""
-    attempts = combined.parts[place].attempts.join(known, on=ATTEMPT_KEY, how="left")
-    rest = attempts.filter(~is_copy).select(pl.exclude("__passed", "__fix", "__known"))
-    return _left_out(combined, place, rest, why)
-
-
-def _without_copied_samples(sources: Sequence[Source], combined: Combined) -> Combined:
-    """Leave out samples that an earlier file has under the same identifier."""
-    for place in range(1, len(combined.parts)):
-        part = combined.parts[place]
-        if sources[place].format == NATIVE or UUID not in part.attempts.collect_schema():
-            continue
-        earlier = [
-            before.attempts.select(UUID)
-            for before, source in zip(combined.parts[:place], sources, strict=False)
-            if source.format != NATIVE and UUID in before.attempts.collect_schema()
-        ]
-        if earlier:
-            known = pl.concat(earlier).drop_nulls()
-            rest = part.attempts.join(known, on=UUID, how="anti", nulls_equal=False)
-            combined = _left_out(combined, place, rest, "copied from another log")
-    return combined
-
-
-def _with_runs_apart(sources: Sequence[Source], combined: Combined) -> Combined:
-    """Number the attempts of further runs apart if all files have one format and each is a run of its own."""
-    runs = [_run_of(part) for part in combined.parts]
-    one_format = len({source.format for source in sources}) == 1 and sources[0].format != NATIVE
-    if not one_format or None in runs or len(set(runs)) < len(runs):
-        return combined
-    for place in range(1, len(runs)):
-        part = combined.parts[place]
-        numbered = part.attempts.with_columns(iteration_id=pl.format("{}:{}", pl.lit(runs[place]), "iteration_id"))
-        combined.parts[place] = replace(part, attempts=numbered)
-        combined.notes[place] = _joined(
-            combined.notes[place], f"another run, so its attempts are further ones ({runs[place]}:1, …)"
+    stated = rows.filter(pl.col(_FORMAT) != NATIVE).group_by(_PLACE, _FORMAT).agg(pl.col("passed").count())
+    if stated[_FORMAT].n_unique() < 2:
+        return rows
+    for place, format_name, _ in stated.sort("passed", _PLACE, descending=[False, True]).iter_rows():
+        others = rows.filter(~pl.col(_FORMAT).is_in([format_name, NATIVE])).sort("passed", nulls_last=True)
+        known = others.unique(ATTEMPT_KEY, keep="first").select(
+            *ATTEMPT_KEY, pl.col("passed").alias("__passed"), __known=pl.lit(True)
         )
-    return combined
+        agrees = pl.col("passed").is_null() | pl.col("passed").eq_missing(pl.col("__passed"))
+        restated = (pl.col(_PLACE) == place) & pl.col("__known").is_not_null() & agrees
+        rows = rows.join(known, on=ATTEMPT_KEY, how="left").filter(~restated).drop("__passed", "__known")
+    return rows
 
 
-def _run_of(part: IngestedAttempts) -> str | None:
-    """The run that all attempts of a part belong to."""
-    runs = part.attempts.select(pl.col(_RUN).unique()).collect()[_RUN].to_list()
-    return runs[0] if len(runs) == 1 else None
+def _without_copied_samples(rows: pl.DataFrame) -> pl.DataFrame:
+    """Leave out samples that an earlier file has under the same identifier."""
+    can_be = pl.col(UUID).is_not_null() & (pl.col(_FORMAT) != NATIVE)
+    return rows.filter(~can_be | (pl.col(_PLACE) == _first_place(can_be).over(UUID)))
 
 
-def _left_out(combined: Combined, place: int, rest: pl.LazyFrame, why: str) -> Combined:
-    part = combined.parts[place]
-    kept = rest.collect()
-    dropped = part.accepted - kept.height
-    if dropped == 0:
-        return combined
-    combined.parts[place] = replace(
-        part, attempts=kept.lazy(), rows=part.rows - dropped, accepted=part.accepted - dropped
-    )
-    note = f"{counted(dropped, 'attempt')} not counted again: {why}"
-    combined.notes[place] = _joined(combined.notes[place], note)
-    return combined
+def _without_same_fixes(rows: pl.DataFrame) -> pl.DataFrame:
+    """Leave out attempts that an earlier file has with the same fix and outcome, if neither names a run."""
+    can_be = pl.col(_RUN).is_null() & (pl.col(_FORMAT) != NATIVE)
+    return rows.filter(~can_be | (pl.col(_PLACE) == _first_place(can_be).over(*ATTEMPT_KEY, "fix_sha", "passed")))
 
 
-def _joined(*notes: str | None) -> str | None:
-    return "; ".join(note for note in notes if note) or None
+def _first_place(condition: pl.Expr) -> pl.Expr:
+    return pl.when(condition).then(_PLACE).min()
 
 
-def _count(rows: pl.LazyFrame) -> int:
-    return int(rows.select(pl.len()).collect().item())
+_STEPS = (
+    (_without_restated, "another file has them too"),
+    (_without_copied_samples, "copied from another log"),
+    (_without_same_fixes, "the same fix is in another file"),
+)
+
+
+def _keep_only(combined: Combined, rows: pl.DataFrame, kept: pl.DataFrame, why: str) -> None:
+    """Leave out the rows that are not kept from the parts that they belong to."""
+    left = dict(kept[_PLACE].value_counts().iter_rows())
+    for place, count in rows[_PLACE].value_counts().iter_rows():
+        dropped = count - left.get(place, 0)
+        if dropped:
+            part, keys = combined.parts[place], kept.lazy().filter(pl.col(_PLACE) == place).select(ATTEMPT_KEY)
+            rest = part.attempts.join(keys, on=ATTEMPT_KEY, how="semi", maintain_order="left")
+            combined.parts[place] = replace(
+                part, attempts=rest, rows=part.rows - dropped, accepted=part.accepted - dropped
+            )
+            note = f"{counted(dropped, 'attempt')} not counted again: {why}"
+            combined.notes[place] = "; ".join(filter(None, (combined.notes[place], note)))
+
+
+def _number_runs_apart(sources: Sequence[Source], combined: Combined, rows: pl.DataFrame) -> bool:
+    """Number the attempts of further runs apart if all files have one format and each is a run of its own."""
+    by_place = rows.group_by(_PLACE).agg(pl.col(_RUN).unique()).sort(_PLACE)
+    runs = {place: found[0] for place, found in by_place.iter_rows() if len(found) == 1}
+    one_format = len({source.format for source in sources}) == 1 and sources[0].format != NATIVE
+    apart = len(runs) == by_place.height and len(set(runs.values()) - {None}) == len(runs)
+    if not one_format or not apart:
+        return False
+    for place, run in list(runs.items())[1:]:
+        part = combined.parts[place]
+        numbered = part.attempts.with_columns(iteration_id=pl.format("{}:{}", pl.lit(run), "iteration_id"))
+        combined.parts[place] = replace(part, attempts=numbered)
+        note = "another run, so its attempts are further ones (numbered <run>:1, …)"
+        combined.notes[place] = "; ".join(filter(None, (combined.notes[place], note)))
+    return True

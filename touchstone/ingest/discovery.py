@@ -8,7 +8,7 @@ in `attempts` and `adapters`.
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from touchstone.ingest.parallel_reading import FileToRead, read_ahead
 from touchstone.ingest.problems import problem_ids
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.names import check_model_name
+from touchstone.progress import track
 from touchstone.regular_files import open_regular, read_bytes
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
@@ -48,6 +49,8 @@ _DATABASES = (".arrow", ".avro", ".db", ".duckdb", ".feather", ".orc", ".sqlite"
 _READ_IF_KNOWN = (".eval", ".parquet", ".traj", ".trx", ".xml")
 _SEPARATORS = ",;\t|"
 _CONFIG_BYTES = 1 << 20
+# Fewer files are read before anybody wonders.
+_MANY = 50
 UNUSED_PROBLEMS = "a list of problems, but not the one in use; see 'problems_csv' in the config"
 
 
@@ -86,10 +89,11 @@ def discover(config: EvaluationConfig) -> Discovery:
     found = Discovery()
     paths = [member for path in input_paths(config) for member in _with_members(path, config, found)]
     problems = config.problems_csv or first_problems_csv(config)
-    classified = {path: _classified(path, config) for path in paths if not _same_file(path, problems)}
+    looked_at = [path for path in paths if not _same_file(path, problems)]
+    classified = {path: _classified(path, config) for path in _with_bar(looked_at, "recognizing files")}
     tables = _read_ahead(classified, config)
-    for path, seen in classified.items():
-        _add_file(path, seen, tables, config, found)
+    for path in _with_bar(looked_at, "reading files"):
+        _add_file(path, classified[path], tables, config, found)
     for path in [path for path in found.adapter_tables if path.is_dir()]:
         _report_files_beside(path, set(paths), config, found)
     for model, sources in found.sources.items():
@@ -130,6 +134,14 @@ def _with_members(path: Path, config: EvaluationConfig, found: Discovery) -> Ite
     links = (f"{label}/{encodable(name)}" for name in unpacked.links)
     found.not_evaluated.extend(NotEvaluated(link, "ignored", "a link, which is not unpacked") for link in links)
     return files_below(unpacked.folder)
+
+
+def _with_bar(paths: Sequence[Path], what: str) -> Iterator[Path]:
+    """The paths, with a bar if there are many."""
+    with track(what, len(paths), cached=0 if len(paths) >= _MANY else len(paths)) as advance:
+        for path in paths:
+            yield path
+            advance(1)
 
 
 def _is_archive(path: Path) -> bool:

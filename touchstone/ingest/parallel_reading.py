@@ -25,6 +25,8 @@ from touchstone.workers import WorkerRefusedError, Workers, WorkerState
 _SCANNED = (PARQUET.format, JSON_LINES.format)
 # Below this, starting processes costs more than it saves.
 _LEAST_BYTES = 64 << 20
+# The rows of a larger file wait on disk in the process that reads it; those of an archive are a small part of it.
+_MOST_BYTES, _ARCHIVE = 256 << 20, ".eval"
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def read_file(reader: Reader, item: FileToRead) -> ReadFile:
 def read_ahead(items: Sequence[FileToRead], settings: WorkerSettings) -> dict[Path, AdapterTable]:
     """The tables that workers have read, by path; empty if there is too little to read, or a single worker."""
     sizes = {item.path: _size(item.path) for item in items if item.format not in _SCANNED}
+    sizes = {path: size for path, size in sizes.items() if size <= _MOST_BYTES or path.suffix == _ARCHIVE}
     # The largest first: a long one that starts last would leave the others idle.
     parsed = sorted((item for item in items if item.path in sizes), key=lambda item: -sizes[item.path])
     workers = _workers(settings) if len(parsed) > 1 and sum(sizes.values()) >= _LEAST_BYTES else None

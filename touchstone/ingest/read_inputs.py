@@ -20,6 +20,7 @@ from touchstone.ingest.sources_table import quarantine_without_model
 from touchstone.ingest.unchanged import read_unchanged
 from touchstone.progress import report_step
 from touchstone.tables import TABLES
+from touchstone.text import files_by_note
 
 
 @dataclass
@@ -58,8 +59,7 @@ def _read_once(config: EvaluationConfig, scratch: Path) -> InputRows:
     rows.unreadable += sorted(set(discovery.refused.values()))
     if config.rulings_file.exists():
         rows.notes.append(f"{config.rulings_file.name}: not applied here; `touchstone run` counts what people ruled")
-    for name, table in discovery.adapter_tables.items():
-        rows.notes += [f"{name.name}: {note}" for note in table.notes]
+    said = [(path.name, note) for path, table in discovery.adapter_tables.items() for note in table.notes]
     known = rows.problems.lazy()
     for place, (model, sources) in enumerate(discovery.sources.items(), start=1):
         report_step(f"attempts of {model} ({place} of {len(discovery.sources)})")
@@ -68,19 +68,23 @@ def _read_once(config: EvaluationConfig, scratch: Path) -> InputRows:
         except InputFileError as error:
             rows.unreadable.append(str(error))
             continue
-        _add(rows, model, sources, parts)
+        said += _add(rows, model, sources, parts)
+    rows.notes += [f"{files}: {note}" for files, note in files_by_note(said)]
     return rows
 
 
-def _add(rows: InputRows, model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> None:
+def _add(
+    rows: InputRows, model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]
+) -> list[tuple[str, str]]:
+    """Add the attempts of a model; returns notes with the file that each is about."""
     combined = combine(model, sources, parts)
     if combined.conflict is not None:
         rows.unreadable.append(combined.conflict)
-        return
+        return []
     rows.attempts[model] = pl.concat([part.attempts for part in combined.parts], how="diagonal").collect()
     rows.quarantine += [part.quarantine for part in combined.parts]
-    for source, part, note in zip(sources, parts, combined.notes, strict=True):
-        rows.notes += [f"{source.name}: {each}" for each in (*part.notes, note) if each]
+    noted = zip(sources, parts, combined.notes, strict=True)
+    return [(source.name, each) for source, part, note in noted for each in (*part.notes, note) if each]
 
 
 def _problems(

@@ -1,6 +1,6 @@
 """The recognized inputs: each file or folder with its format, models, problems and attempts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import polars as pl
 from touchstone.config import EvaluationConfig
 from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters import AdapterTable, adapter_of
+from touchstone.ingest.adapters.table import MODEL
 from touchstone.ingest.attempts import file_notes, open_fixes, read_attempts
 from touchstone.ingest.csv_rows import ROW_ERROR, read_rows
 from touchstone.ingest.discovery import Discovery, NotEvaluated, read_options
@@ -53,6 +54,32 @@ def recognized_sources(
     return [_readable(name, sources, discovery, config, scratch) for name, sources in sorted(by_path.items())]
 
 
+def contributions(discovery: Discovery, found: Sequence[RecognizedSource], most: int) -> pl.DataFrame:
+    """What many files hold together, by model and task, or by model alone if there are more than `most` such groups.
+
+    A row has the number of files and the first of them, and the number of tasks, problems and attempts.
+    """
+    readable = {each.name for each in found}
+    sources = {source.path: source.name for sources in discovery.sources.values() for source in sources}
+    rows = [pl.LazyFrame(schema={"model": pl.String, "task": pl.String, "oid": pl.String, "file": pl.String})]
+    for path in (path for path, name in sources.items() if path in discovery.adapter_tables and name in readable):
+        table = discovery.adapter_tables[path]
+        task = pl.col("suite") if "suite" in table.columns else pl.lit(None, pl.String)
+        good = table.rows.filter(pl.col(ROW_ERROR).is_null(), pl.col(MODEL).is_in(list(discovery.sources)))
+        rows.append(good.select(model=MODEL, task=task, oid="oid", file=pl.lit(sources[path])))
+    held = pl.concat(rows).group_by("model", "task", "oid", "file").len("attempts").collect()
+    by = ["model", "task"] if held.select(pl.struct("model", "task").n_unique()).item() <= most else ["model"]
+    files, first = pl.col("file").n_unique().alias("files"), pl.col("file").min().alias("first")
+    figures = [pl.col(name).n_unique().alias(f"{name}s") for name in ("task", "problem")]
+    groups = held.rename({"oid": "problem"}).group_by(by).agg(files, first, *figures, pl.col("attempts").sum())
+    native = [
+        {"model": each.models[0], "files": 1, "first": each.name, "problems": each.problems, "attempts": each.attempts}
+        for each in found
+        if each.title == NATIVE_TITLE
+    ]
+    return pl.concat([groups, pl.DataFrame(native, schema_overrides=dict(groups.schema))], how="diagonal").sort(by)
+
+
 def left_out(discovery: Discovery) -> Iterator[NotEvaluated]:
     """The files that a user may expect to be evaluated and are not: all but outputs and files without data."""
     quiet = ("output", "ignored")
@@ -76,8 +103,8 @@ def _recognized(name: str, sources: list[Source], discovery: Discovery, config: 
     if first.format == NATIVE:
         return _native(name, models, first, config)
     table = discovery.adapter_tables[first.path]
-    good = table.frame.lazy().filter(pl.col(ROW_ERROR).is_null())
-    problems, attempts, most = _counts(good, _given(table))
+    with table.reading():
+        problems, attempts, most = _counts(table.rows.filter(pl.col(ROW_ERROR).is_null()), _given(table))
     title = adapter_of(first.format, read_options(config)).title
     return RecognizedSource(name, title, models, problems, attempts, most, (*table.notes, *file_notes(table)))
 
@@ -124,7 +151,7 @@ def _given(table: AdapterTable) -> dict[str, pl.Expr]:
 
 def _counts(rows: pl.LazyFrame, key: dict[str, pl.Expr]) -> tuple[int, int, int]:
     """The number of problems and attempts, and the largest number of attempts at one problem."""
-    sizes = rows.select(**key).group_by(*_KEY).len().collect()
+    sizes = rows.select(**key).group_by(*_KEY).len().collect(engine="streaming")
     if sizes.is_empty():
         return 0, 0, 0
     return sizes["oid"].n_unique(), int(sizes["len"].sum()), int(sizes["len"].max())  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from touchstone.config import CheckLimits, IntervalSettings
 from touchstone.config.scoring import Scoring
 from touchstone.inference.grouping import intraclass_correlation
 from touchstone.inference.hypergeometric import fisher_p
+from touchstone.inference.units import own_cluster
 from touchstone.metrics.attempts import price_name
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.metrics.suites import empty_suites
@@ -87,10 +88,8 @@ def units_independent(
     levels = {"outermost": pl.col("folders").list.head(depth), "innermost": pl.col("folders")}
     for level, parts in levels.items():
         units = (
-            listed.with_columns(
-                folder=parts.list.join("/"), unit=pl.coalesce("cluster", pl.lit("\x1f") + pl.col("oid"))
-            )
-            .group_by("unit", maintain_order=True)
+            listed.with_columns(own_cluster(), folder=parts.list.join("/"))
+            .group_by("cluster", maintain_order=True)
             .agg(folder.alias("folder"), pl.col("suite").first(), pl.col("rate").mean())
             .drop_nulls("folder")
         )

@@ -311,7 +311,8 @@ def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
     try:
         return rows.collect()
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise TouchstoneError(f"the tables cannot be read ({str(error).splitlines()[0]}); run again") from None
+        reason = str(error).splitlines()[0].partition("; valid columns")[0]
+        raise TouchstoneError(f"the tables cannot be read ({reason}); run again") from None
 
 
 class _Texts:

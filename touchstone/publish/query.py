@@ -293,7 +293,7 @@ def _serve_request() -> int:
         except TouchstoneError as error:
             return _refuse(str(error))
         except Exception as error:
-            return _OUT_OF_MEMORY if _is_out_of_memory(error) else _refuse(_with_line(str(error), request["sql"]))
+            return _OUT_OF_MEMORY if _is_out_of_memory(error) else _refuse(_explained(str(error), request["sql"]))
     return 0
 
 
@@ -338,7 +338,13 @@ def _says_out_of_memory(message: str) -> bool:
     return re.search(r"Out of Memory Error|bad_alloc|annot allocate memory", message) is not None
 
 
-def _with_line(message: str, sql: str) -> str:
+def _explained(message: str, sql: str) -> str:
+    """DuckDB's message in one line, with the line of the query that it is about."""
+    from touchstone.tables import TABLES  # only where a query fails
+
+    lacking = re.search(r"Table with name (\w+) does not exist", message)
+    if lacking and lacking[1] in TABLES:
+        return f"these results are of an earlier version, without the table {lacking[1]}; `touchstone run` adds it"
     line = re.search(r"^LINE (\d+):", message, re.MULTILINE)
     return one_line(message) + (f" (line {line[1]})" if line and "\n" in sql.strip() else "")
 

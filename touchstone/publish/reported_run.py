@@ -26,6 +26,17 @@ Row = dict[str, Any]
 _PLAIN_NAMES = ("results", "my_results", "touchstone-results", "output", "out")
 
 
+def require_this_version(tables: Path) -> None:
+    """Refuse tables of an earlier version, which lack columns: a null instead would be a wrong figure."""
+    for name, table in TABLES.items():
+        for file in parquet_files(tables / name)[:1]:
+            if lacking := table.dtypes.keys() - pl.read_parquet_schema(file).keys():
+                raise TouchstoneError(
+                    f"{tables.parent}: results of an earlier version (the table {name} has no column {min(lacking)}); "
+                    "`touchstone run` brings them up to date"
+                )
+
+
 @dataclass
 class ReportedRun:
     """The results in `folder`, which has `tables`. A table that was not made is empty: a gate may have stopped the run.
@@ -42,9 +53,10 @@ class ReportedRun:
         refuse_links_out(self.folder, "tables")
         if not (self.folder / "tables").is_dir():
             raise TouchstoneError(f"{self.folder}: no results here; give the output folder of a run")
+        require_this_version(self.folder / "tables")
 
     def scan(self, name: str, models: Iterable[str] | None = None) -> pl.LazyFrame:
-        """The contract's columns of a table; those that a file of another version lacks are null.
+        """The contract's columns of a table.
 
         Of a table that has a file per model, `models` are the only ones that are read.
         """
@@ -55,7 +67,7 @@ class ReportedRun:
             files = [file for file in files if file.stem in wanted]
         if not files:
             return pl.LazyFrame(schema=dtypes)
-        return pl.scan_parquet(files, glob=False, schema=dtypes, extra_columns="ignore", missing_columns="insert")
+        return pl.scan_parquet(files, glob=False, schema=dtypes, extra_columns="ignore")
 
     def table(self, name: str) -> pl.DataFrame:
         """All rows of a table that is small enough to be read whole."""

@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -224,10 +225,16 @@ def _refuse_link(root: Path) -> None:
 
 
 def _read(manifest: Path) -> Snapshot:
-    folder = manifest.parent
-    if any(path.is_symlink() for path in (folder, manifest, folder / "tables")):
+    if any(path.is_symlink() for path in (manifest.parent, manifest, manifest.parent / "tables")):
         raise ValueError("it is a link, which is not followed in an output folder")
-    stated = read_json(manifest)
+    found = manifest.stat()
+    return _read_once(manifest, (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+
+
+# A run asks a dozen times, and has hundreds of them.
+@lru_cache(maxsize=2048)
+def _read_once(manifest: Path, _: tuple[int, ...]) -> Snapshot:
+    folder, stated = manifest.parent, read_json(manifest)
     if not isinstance(stated, dict):
         raise ValueError("not a JSON object")
     if "made_at" not in stated:
@@ -326,5 +333,8 @@ def prune(root: Path, keep: int) -> list[str]:
     old = snapshots[: len(snapshots) - keep] if keep else snapshots
     gone = [snapshot for snapshot in old if snapshot.id not in pinned]
     for snapshot in gone:
-        shutil.rmtree(snapshot.folder)
+        # Not a snapshot from here on, even if the removal is cut short.
+        snapshot.folder.rename(snapshot.folder.with_name(f".{snapshot.id}.gone"))
+    for folder in (root / FOLDER).glob(".*.gone"):
+        shutil.rmtree(folder)
     return [snapshot.id for snapshot in gone]

@@ -132,8 +132,8 @@ def _steps(
     """A step for each snapshot with a recorded change, the largest difference first, and one for all others."""
     steps = []
     changed = [each for each in snapshots if found[each.id]]
-    edges = [each.made_at for each in changed]
-    for start, step, end in zip(["", *edges[:-1]], changed, [*edges[1:], "~"], strict=True):
+    edges = ["", *(each.made_at for each in changed), "~"]
+    for start, step, end in zip(edges, changed, edges[2:], strict=False):
         near, after = rates.filter(pl.col("made_at").is_between(pl.lit(start), pl.lit(end), "left")), step.made_at
         sides = [near.filter(pl.col("made_at") < after), near.filter(pl.col("made_at") >= after)]
         old, new = (dict(_mean_rates(side).iter_rows()) for side in sides)

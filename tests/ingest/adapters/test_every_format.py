@@ -197,7 +197,7 @@ def test_folders_with_too_many_entries(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_documents_that_are_too_large(tmp_path: Path) -> None:
-    path = SAMPLES["swebench-report"].copy(tmp_path)
+    path = SAMPLES["swebench-submission"].copy(tmp_path)
     with path.open("r+b") as file:
         file.truncate(folders_module.MAX_DOCUMENT_BYTES + 1)
     with pytest.raises(InputFileError, match=r"has more than 134,217,728 bytes, the most that are read"):

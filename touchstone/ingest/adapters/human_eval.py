@@ -50,10 +50,9 @@ def read_human_eval(path: Path) -> AdapterTable:
     model = model_of_results(path)
     attempts: Counter[str] = Counter()
     carried = Carried(_MAPPED, COLUMNS)
-    records = line_records(
-        path, "result", lambda cells, result: _fill(cells, result, attempts, carried), {"llm_name": model.name}
-    )
-    table = refuse_repetition(table_from_records(path, FORMAT, COLUMNS, records, raw_lines), "completion")
+    records = line_records(path, "result", lambda cells, result: _fill(cells, result, attempts, carried))
+    table = table_from_records(path, FORMAT, COLUMNS, records, raw_lines, shared={"llm_name": model.name})
+    table = refuse_repetition(table, "completion")
     judged = replace(table, rows=table.rows.filter(pl.col("passed").is_in(["true", "false"])))
     figures = pass_at_k_figures(model.name, counts_of_table(judged), _KS)
     return table.stating(figures, notes=[model.note, *carried.notes()])

@@ -19,13 +19,11 @@ drops out of its sample; `pass_at_k` needs k epochs with a value.
 of its finished samples, which keep their `sample_uuid`; a log of an independent run has a `task_id` of its own.
 """
 
-import gc
 import math
 import re
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -62,6 +60,7 @@ from touchstone.ingest.adapters.table import (
     ReportedFigure,
     StatedSetting,
     table_from_records,
+    without_garbage_collection,
     words,
 )
 from touchstone.ingest.adapters.zip_archive import ZipArchive
@@ -595,20 +594,8 @@ def _note(label: str, epochs: Epochs) -> str | None:
 
 def read_inspect(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a log into rows of text cells."""
-    with _without_garbage_collection():
+    with without_garbage_collection():
         return _read(path, options or ReadOptions())
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Pause the search for cycles: it would go through all objects of a log again and again, and find none."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _read(path: Path, options: ReadOptions) -> AdapterTable:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_stream import Shape, skim
+from touchstone.ingest.adapters.json_stream import Shape, TooLargePartError, skim
 from touchstone.ingest.adapters.table import (
     Cells,
     RawReader,
@@ -97,9 +97,11 @@ def text_of(value: object) -> str | None:
     """A JSON value as the text of a cell; null and empty values are null, as in a CSV."""
     if value is None:
         return None
+    if type(value) is str and value.isascii():
+        # Nearly every cell takes this way: no further call.
+        return value or None
     if isinstance(value, str):
-        # Nearly every cell takes this way: one call less.
-        return (str(value) if value.isascii() else encodable(value)) or None
+        return encodable(value) or None
     if isinstance(value, bool):
         return "true" if value else "false"
     if value in ([], {}):
@@ -220,10 +222,15 @@ def skim_document(path: Path, shape: Shape, members: Collection[str] = ()) -> It
                 else:
                     yield name, part
     except (ValueError, RecursionError, _RepeatedKeyError) as error:
-        if path.stat().st_size <= _AT_ONCE_BYTES:
+        with readable(path), open_input(path) as file:
+            is_small = len(file.read(_AT_ONCE_BYTES + 1)) <= _AT_ONCE_BYTES
+        if is_small:
             read_document(path, unique_keys=bool(members))  # says where the error is
-        repeated = isinstance(error, _RepeatedKeyError)
-        why = "an object has a key twice" if repeated else f"broken JSON ({str(error)[:200]})"
+        why = f"broken JSON ({str(error)[:200]})"
+        if isinstance(error, _RepeatedKeyError):
+            why = "an object has a key twice"
+        elif isinstance(error, TooLargePartError):
+            why = f"it has {error}, which is not read"
         raise InputFileError(f"{path}: {why}") from None
 
 

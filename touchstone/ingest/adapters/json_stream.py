@@ -25,7 +25,11 @@ _MAX_KEY_BYTES = 200
 
 
 class BrokenJsonError(ValueError):
-    """Raised for text that is not one JSON value, and for an element that is too large."""
+    """Raised for text that is not one JSON value."""
+
+
+class TooLargePartError(BrokenJsonError):
+    """Raised for a part that is too large to be held."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +228,7 @@ class _Skimmer:
     @staticmethod
     def _extend(text: bytearray, more: bytes) -> None:
         if len(text) + len(more) > MAX_ELEMENT_BYTES:
-            raise BrokenJsonError(f"a part of over {MAX_ELEMENT_BYTES >> 20} MiB")
+            raise TooLargePartError(f"a part of over {MAX_ELEMENT_BYTES >> 20} MiB")
         text += more
 
 

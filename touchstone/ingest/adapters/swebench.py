@@ -52,7 +52,7 @@ from touchstone.ingest.adapters.json_files import (
     text_of,
     unmapped_cells,
 )
-from touchstone.ingest.adapters.json_stream import Each, Keep, Members
+from touchstone.ingest.adapters.json_stream import Each, Keep, Members, Shape
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -134,6 +134,7 @@ _OTHER_KEYS = {
     "success": "resolved_instances",
     "submitted": "total_instances",
 }
+_REPORT_SHAPE: Shape = dict.fromkeys((*_REPORT_LISTS, *_OTHER_LISTS, *_OTHER_KEYS, "failure_reasons"), Keep())
 # A dot before a longer number is followed by a date or another name of a run.
 _VERSION_DOT = re.compile(r"(?<=\d)\.(?=\d{1,2}(?!\d))")
 # The ids of each list in order, each once.
@@ -299,7 +300,7 @@ def _raw_ids(ids: Sequence[object]) -> RawReader:
 
 def parse_report(path: Path) -> RunReport:
     """The content of a run report."""
-    stated = bounded_document(path)
+    *_, (_, stated) = skim_document(path, _REPORT_SHAPE)
     document = {_OTHER_KEYS.get(key, key): value for key, value in inside(stated).items()} | inside(stated)
     if not isinstance(document.get("resolved_ids"), list):
         raise InputFileError(f"{path}: a SWE-bench run report has a list resolved_ids; this one has none")

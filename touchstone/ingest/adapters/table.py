@@ -3,6 +3,7 @@
 JSON as text cells belongs in `json_files`; what a key of one system means belongs in that system's module.
 """
 
+import gc
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -334,11 +335,24 @@ def spill_records(path: Path, records: Iterable[Record], columns: Sequence[str] 
     """Records as frames, most of them on disk: these columns first, then the others in the order of their first use."""
     own = (ROW_ERROR_KIND, ROW_ERROR)
     found = SpilledRows({LINE: pl.Int64, **dict.fromkeys((*own, *columns), pl.String)})
-    for batch in _batches(records):
-        found.add(_frame_of(batch, _all_names(batch)))
-        if len(found.columns) > MAX_KEYS + 1 + len(own):
-            raise InputFileError(f"{path}: more than {MAX_KEYS:,} different keys; at most {MAX_KEYS:,} are read")
+    with without_garbage_collection():
+        for batch in _batches(records):
+            found.add(_frame_of(batch, _all_names(batch)))
+            if len(found.columns) > MAX_KEYS + 1 + len(own):
+                raise InputFileError(f"{path}: more than {MAX_KEYS:,} different keys; at most {MAX_KEYS:,} are read")
     return found
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Pause the search for cycles: it would go through all records again and again, and find none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
