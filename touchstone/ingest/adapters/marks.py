@@ -44,7 +44,7 @@ _KNOWN = {
     "helm": "[].instance_id, [].stats (in per_instance_stats.json, or a run's folder)",
     "lighteval": "(a Parquet file with doc, metric and model_response)",
     "lighteval-results": "config_general, results",
-    "nemo-skills": "[].generation, [].symbolic_correct | [].is_correct | [].judgement (or a folder)",
+    "nemo-skills": "[].generation, [].symbolic_correct | [].is_correct | [].judgement (in output-rs*.jsonl)",
     "repairbench-figures": "num_bugs, num_plausible_patches",
     "repairbench-candidates": "[].identifier, [].generation, [].buggy_code",
     "deepeval": "testCases | testRunData.testCases (or the folder .deepeval)",

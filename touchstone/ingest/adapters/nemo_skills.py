@@ -76,7 +76,9 @@ def _recognizes(head: Head) -> bool:
     if head.is_folder:
         named = sorted(name for name in head.names if name.startswith("output-rs"))[:3]
         return any(_recognizes(Head(head.path / name)) for name in named)
-    return "generation" in head.first_record and not {*_VERDICTS, "judgement"}.isdisjoint(head.first_record)
+    # Under another name it may be anyone's table: the seed is in the name only.
+    named = _FILE.fullmatch(head.name) and "generation" in head.first_record
+    return bool(named) and not {*_VERDICTS, "judgement"}.isdisjoint(head.first_record)
 
 
 ADAPTER = Adapter(FORMAT, "NeMo-Skills outputs", _recognizes, read_nemo_skills)
