@@ -8,9 +8,9 @@ CRUXEval's own figures are in percent, and count a sample with fewer than k gene
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
@@ -46,8 +46,7 @@ _TOO_FEW = "CRUXEval counts samples with fewer than {k} generations as solved; T
 _NO_MODE = "the file's name does not tell whether inputs or outputs were predicted, so the problems have no suite"
 
 
-@dataclass(frozen=True)
-class _Attempt:
+class _Attempt(NamedTuple):
     """One generation of a sample with its score."""
 
     sample: str

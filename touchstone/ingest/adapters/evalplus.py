@@ -9,9 +9,10 @@ file's name, `/` written as `--`: `acme--fixer-7b_openai_temp_0.8_eval_results.j
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -66,8 +67,7 @@ _LEFT_OUT = "the inputs of failed tests were left out"
 _BASE_ONLY = "the file has base verdicts only (evalplus ran with --base-only)"
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     """One verdict on one sample; `sample` is what the file has for it."""
 
     task_id: str
