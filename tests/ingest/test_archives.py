@@ -212,6 +212,14 @@ def test_an_archive_in_an_archive_is_reported(tmp_path: Path) -> None:
     assert [(each.file, each.status) for each in found.not_evaluated] == [("logs.zip/inner.zip", "unknown")]
 
 
+def test_a_folder_and_a_broken_link_that_are_called_archives(tmp_path: Path) -> None:
+    (tmp_path / "runs.zip").mkdir()
+    (tmp_path / "runs.zip" / "m_fixes.csv").write_bytes(FIXES)
+    (tmp_path / "gone.tar.gz").symlink_to("nowhere")
+    found = discovered(tmp_path)
+    assert list(found.sources) == ["m"] and "No such file" in found.refused["gone.tar.gz"]
+
+
 def test_a_log_of_inspect_that_is_called_a_zip_file_stays_one(tmp_path: Path) -> None:
     log = SAMPLES["inspect archive"].copy(tmp_path)
     log.rename(tmp_path / "log.zip")

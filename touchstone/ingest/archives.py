@@ -36,7 +36,6 @@ _Content = Iterator[bytes]
 class Unpacked:
     """The folder with the files of an archive, and the names of the links in it, which are left out."""
 
-    archive: Path
     folder: Path
     links: tuple[str, ...]
 
@@ -64,7 +63,7 @@ def unpack(archive: Path) -> Unpacked:
         # Some readers take the name of the folder for that of the model.
         folder = Path(kept.name, _NAME.sub("", archive.name) or "archive")
         folder.mkdir()
-        known = _unpacked[archive] = mark, Unpacked(archive, folder, tuple(_write_members(archive, folder))), kept
+        known = _unpacked[archive] = mark, Unpacked(folder, tuple(_write_members(archive, folder))), kept
         UNPACKED[folder] = archive
     return known[1]
 
@@ -72,8 +71,9 @@ def unpack(archive: Path) -> Unpacked:
 def _write_members(archive: Path, folder: Path) -> Iterator[str]:
     """Write every file of the archive below the folder; yields the names of links."""
     seen: set[str] = set()
-    unpacked, most = 0, limits().unpacked_bytes(archive.stat().st_size)
+    unpacked = 0
     try:
+        most = limits().unpacked_bytes(archive.stat().st_size)
         for name, content in _members(archive):
             place = PurePosixPath(name)
             if place.is_absolute() or ".." in place.parts or "\0" in name or not place.parts:

@@ -49,15 +49,6 @@ def table_stem(path: Path) -> str:
     return Path(name).stem if data_suffix(path) in _TABLES else path.name
 
 
-def is_compressed(path: Path) -> bool:
-    """Whether a file that can be read is compressed, by its content."""
-    try:
-        with open_regular(path) as file:
-            return _codec(file) is not None
-    except OSError:
-        return False
-
-
 def open_input(path: Path) -> io.BufferedReader:
     """Open an input file as the bytes of its text; reading raises `InputFileError` if it is damaged or a bomb."""
     file = open_regular(path)
@@ -77,10 +68,9 @@ def open_input(path: Path) -> io.BufferedReader:
 def damage_of(path: Path) -> str:
     """Why a compressed file cannot be unpacked to its end; empty if it can, or is not compressed."""
     try:
-        if is_compressed(path):
-            with open_input(path) as file:
-                while file.read(_CHUNK):
-                    pass
+        with open_regular(path) as packed, open_input(path) as file:
+            while _codec(packed) is not None and file.read(_CHUNK):
+                pass
     except InputFileError as error:
         return str(error)
     except OSError:

@@ -146,7 +146,8 @@ def _with_bar(paths: Sequence[Path], what: str) -> Iterator[Path]:
 
 def _is_archive(path: Path) -> bool:
     """Whether a file is one to unpack: a log of Inspect is a ZIP file, too."""
-    return is_archive(path) and (path.suffix.lower() != ".zip" or detect_format(path) is None)
+    named = is_archive(path) and not path.is_dir()
+    return named and (path.suffix.lower() != ".zip" or detect_format(path) is None)
 
 
 def files_with_problems(discovery: Discovery, config: EvaluationConfig) -> list[Path]:
