@@ -14,6 +14,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
+from touchstone.ingest.adapters.exported import KEY, exported_model, restore
 from touchstone.ingest.adapters.json_files import (
     inside,
     number_of,
@@ -74,6 +75,8 @@ def read_evalplus(path: Path) -> AdapterTable:
     """Read the verdicts of one results file into rows of text cells."""
     document = _document(path)
     named, settings = model_and_settings(path)
+    if exported := exported_model(document):
+        named, settings = NamedModel(exported, ""), {}
     common: Cells = {"llm_name": named.name, **settings}
     common |= {"date": text_of(document.get("date")), "hash": text_of(document.get("hash"))}
     rows = list(_rows(document))
@@ -81,7 +84,7 @@ def read_evalplus(path: Path) -> AdapterTable:
     figures = [
         figure for suite in (BASE, PLUS) for figure in _figures(named.name, suite, records, document.get("pass_at_k"))
     ]
-    notes = [named.note, _LEFT_OUT, *([] if any(row.suite == PLUS for row in rows) else [_BASE_ONLY])]
+    notes = [*filter(None, [named.note]), _LEFT_OUT, *([] if any(row.suite == PLUS for row in rows) else [_BASE_ONLY])]
     # The hash is that of the problems and their tests.
     judged = stated_settings(named.name, "validator", document, "hash")
     return table_from_records(
@@ -180,6 +183,7 @@ def _fill(cells: Cells, row: _Row) -> None:
         "base_status": text_of(sample.get("base_status")),
         "plus_status": text_of(sample.get("plus_status")),
     }
+    restore(cells, inside(sample, KEY, row.suite))
 
 
 def _class(sample: Mapping[str, object], suite: str) -> str | None:
