@@ -270,7 +270,12 @@ TARGETS = {
         Target("jsonl", partial(_read_table, name="m_fixes.jsonl"), words=_JSON),
         Target("parquet", partial(_read_table, name="m_fixes.parquet")),
         Target("eval-log", partial(_read_table, name="log.eval"), ("inspect/*.eval",)),
-        Target("junit-xml", partial(_read_table, name="report.xml"), ("junit/*.xml",), _XML),
+        Target(
+            "junit-xml",
+            partial(_read_table, name="report.xml"),
+            ("junit/*.xml", "test-reports/*.xml", "test-reports/*.trx"),
+            _XML,
+        ),
         Target("documents", _read_document, ("**/*.json", "**/*.jsonl"), _JSON),
         Target("failproof", _read_failproof, words=(*_JSON, *_CELLS)),
         Target("folders", _read_folder, words=(*_JSON, b"\n=== ", b"result.json", b"report.json")),
