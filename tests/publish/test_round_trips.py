@@ -18,7 +18,7 @@ from touchstone.publish.interchange.evalplus import write_evalplus
 from touchstone.publish.interchange.inspect_logs import write_inspect
 from touchstone.publish.interchange.lm_eval import write_lm_eval
 from touchstone.publish.interchange.results import Run, Writer, save_folder
-from touchstone.publish.interchange.runner_reports import write_junit
+from touchstone.publish.interchange.runner_reports import write_ctrf, write_junit
 from touchstone.publish.interchange.swebench import write_swebench
 from touchstone.tables import TABLES
 
@@ -26,6 +26,7 @@ WRITERS: Mapping[str, Writer] = {
     "inspect": write_inspect,
     "swe-bench": write_swebench,
     "junit": write_junit,
+    "ctrf": write_ctrf,
     "lm-eval": write_lm_eval,
     "evalplus": write_evalplus,
 }

@@ -12,7 +12,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
-from touchstone.ingest.adapters.table import appended_reason, repeated_block
+from touchstone.ingest.adapters.table import appended_reason, repeated_rows
 from touchstone.ingest.compressed import STILL_WRITTEN
 from touchstone.ingest.csv_rows import LINE, TextTable, found_columns, open_table, require_columns, unused_column_name
 from touchstone.ingest.fix_columns import (
@@ -156,7 +156,8 @@ def read_attempts(
         rows = rows.with_columns(tier=pl.lit(DEFAULT_TIER))
     appended: list[Refusal] = []
     if ITERATION not in table.columns:
-        appended = _appended_rows(rows, [name for name in FIX_COLUMNS if name in table.columns])
+        repeated = repeated_rows(rows, [name for name in FIX_COLUMNS if name in table.columns])
+        appended = [Refusal(line, "duplicate", appended_reason(first)) for line, first in repeated.iter_rows()]
         rows = _number_rows(table, drop_refused(rows, appended))
 
     known = problems.select("oid", pl.col("suite").alias(PROBLEM_SUITE))
@@ -194,23 +195,6 @@ def _number_rows(table: InputTable, rows: pl.LazyFrame) -> pl.LazyFrame:
         )
     number = pl.int_range(1, pl.len() + 1).over("tier", "oid", order_by=LINE)
     return rows.with_columns(number.cast(pl.String).alias(ITERATION))
-
-
-def _appended_rows(rows: pl.LazyFrame, fixes: Sequence[str]) -> list[Refusal]:
-    """Refusals for the rows of a file that was appended to itself. Without fixes, equal rows may be attempts."""
-    if not fixes:
-        return []
-    content = pl.struct(pl.exclude(LINE)).hash().alias("content")
-    is_fixed = pl.any_horizontal(pl.col(*fixes).is_not_null()).any()
-    known = rows.sort(LINE).select(LINE, content, several=pl.col("oid").n_unique() > 1, fixed=is_fixed).collect()
-    if known.is_empty() or not known["several"][0] or not known["fixed"][0]:
-        return []
-    contents, lines = known["content"].to_numpy(), known[LINE].to_list()
-    block = repeated_block(len(lines), lambda size: bool((contents[size:] == contents[:-size]).all()))
-    if block is None:
-        return []
-    places = range(block, len(lines))
-    return [Refusal(lines[place], "duplicate", appended_reason(lines[place % block])) for place in places]
 
 
 def _unknown_problems(rows: pl.LazyFrame, known: pl.LazyFrame) -> list[Refusal]:

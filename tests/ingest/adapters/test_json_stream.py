@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.ingest.adapters import json_stream
-from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, Shape, skim
+from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, Members, Shape, skim
 
-SHAPE: Shape = {"eval": Keep(), "samples": Each({"scores": Keep(), "tries": Each({})})}
+SHAPE: dict[str, Shape] = {"eval": Keep(), "samples": Each({"scores": Keep(), "tries": Each({})})}
 TEXTS = st.text(st.sampled_from('ab"\\{}[],: \n\u2028é'), max_size=8)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXTS,
@@ -36,6 +36,28 @@ def test_the_same_as_parsing_everything(log: dict[str, object], ascii_only: bool
     assert [json.loads(element) for _, element in elements] == [pruned(sample, ("scores",)) for sample in samples]
     expected = pruned(log, ("eval",)) | ({"samples": []} if "samples" in log else {})
     assert json.loads(rest) == expected
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=5), st.booleans(), st.data())
+def test_the_members_of_an_object(members: dict[str, object], inner: bool, data: st.DataObject) -> None:
+    text = json.dumps({"n": 1, "m": members} if inner else members, indent=data.draw(st.sampled_from([None, 1])))
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=5)))
+    chunks = [text[start:end].encode() for start, end in pairwise([0, *cuts, len(text)])]
+    *parts, (_, rest) = skim(chunks, {"m": Members(Keep())} if inner else Members(Keep()))
+    found = [pair for _, part in parts for pair in json.loads(part).items()]
+    assert found == list(members.items())
+    assert json.loads(rest) == ({"n": 1, "m": {}} if inner else {})
+
+
+def test_members_with_a_shape_of_their_own() -> None:
+    text = b'{"a": {"ok": true, "log": [1, {}]}, "n": 2, "b": {"tests": [[3], {}]}}'
+    *parts, _ = skim([text], Members({"tests": Each(Keep())}))
+    assert parts == [
+        ("", b'{"a":{"ok": true, "log": null}}'),
+        ("tests", b"[3]"),
+        ("tests", b"{}"),
+        ("", b'{"n": 2, "b":{"tests": []}}'),
+    ]
 
 
 def test_elements_of_inner_lists_come_before_their_object() -> None:
@@ -66,11 +88,13 @@ def test_depth_costs_nothing() -> None:
         (b'{"a": "', "it ends early"),
         (b'{"a": 1}}', "a bracket is closed that was not opened"),
         (b"{} {}", "more than one value"),
+        (b'{"tasks": {"a": [] "b": []}}', "no comma between two members"),
+        (b'{"tasks": {"a": [], }}', "or one after the last"),
     ],
 )
 def test_broken_text(text: bytes, reason: str) -> None:
     with pytest.raises(BrokenJsonError, match=reason):
-        list(skim([text], SHAPE))
+        list(skim([text], {**SHAPE, "tasks": Members(Keep())}))
 
 
 @pytest.mark.parametrize("text", [b'{"id": "%s"}', b'{"eval": ["%s"]}', b'{"samples": [{"id": "%s"}]}'])

@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from touchstone.ingest.adapters import plain, read_adapted
-from touchstone.ingest.adapters.plain import SpilledRows
+from touchstone.ingest.adapters import read_adapted, spilled_rows, table
+from touchstone.ingest.adapters.spilled_rows import SpilledRows
 
 
 @pytest.mark.parametrize("most", [0, 200, 1 << 20])
 def test_frames_with_different_columns(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(plain, "_MAX_BYTES", most)
+    monkeypatch.setattr(spilled_rows, "MAX_BYTES", most)
     found = SpilledRows({"line": pl.Int64})
     found.add(pl.DataFrame({"line": [1, 2], "a": ["x", None]}))
     found.add(pl.DataFrame({"line": [3], "b": ["y" * 300]}))
@@ -43,13 +43,13 @@ def test_a_large_file_is_read_the_same_and_leaves_nothing_behind(
     rows = [{"oid": "a", "iteration_id": place, "passed": True, f"k{place % 3}": place} for place in range(50)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "broken\n")
     in_memory = read_adapted(path).frame
-    monkeypatch.setattr(plain, "_MAX_BYTES", 100)
-    monkeypatch.setattr(plain, "_BATCH_ROWS", 7)
-    table = read_adapted(path)
-    of_model = table.for_model("m")
+    monkeypatch.setattr(spilled_rows, "MAX_BYTES", 100)
+    monkeypatch.setattr(table, "_BATCH_ROWS", 7)
+    found = read_adapted(path)
+    of_model = found.for_model("m")
     assert len(list(temporary.rglob("*.parquet"))) == 8
-    assert table.frame.equals(in_memory)
-    del table
+    assert found.frame.equals(in_memory)
+    del found
     gc.collect()
     assert of_model.frame.equals(in_memory)
     del of_model

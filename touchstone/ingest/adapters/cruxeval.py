@@ -26,7 +26,7 @@ from touchstone.ingest.adapters.table import (
     table_from_records,
     words,
 )
-from touchstone.ingest.adapters.tool_figures import Counts, counts_of_records, estimate, mean
+from touchstone.ingest.adapters.tool_figures import Counts, counts_of_table, estimate, mean
 
 FORMAT = "cruxeval"
 COLUMNS = words("oid iteration_id llm_name suite cluster passed classification prediction temperature")
@@ -61,8 +61,8 @@ def read_cruxeval(path: Path) -> AdapterTable:
         notes.append(
             f"{without:,} attempts have no generation: it is missing, or their number is not that of the scores"
         )
-    figures = _figures(named.name, mode, document, counts_of_records(records))
-    return table_from_records(path, FORMAT, COLUMNS, records, raw_values(_scores), figures=figures, notes=notes)
+    table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(_scores))
+    return table.stating(_figures(named.name, mode, document, counts_of_table(table)), notes=notes)
 
 
 def _recognizes(head: Head) -> bool:

@@ -29,7 +29,6 @@ from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
     NamedModel,
-    Record,
     RefusedRecordError,
     ReportedFigure,
     fill_records,
@@ -37,7 +36,7 @@ from touchstone.ingest.adapters.table import (
     table_from_records,
     words,
 )
-from touchstone.ingest.adapters.tool_figures import counts_of_records, pass_at_k_figures
+from touchstone.ingest.adapters.tool_figures import counts_of_table, pass_at_k_figures
 
 FORMAT = "evalplus"
 COLUMNS = words(
@@ -81,15 +80,14 @@ def read_evalplus(path: Path) -> AdapterTable:
     common |= {"date": text_of(document.get("date")), "hash": text_of(document.get("hash"))}
     rows = list(_rows(document))
     records = fill_records(enumerate(rows, start=1), _fill, common)
+    table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(_samples))
     figures = [
-        figure for suite in (BASE, PLUS) for figure in _figures(named.name, suite, records, document.get("pass_at_k"))
+        figure for suite in (BASE, PLUS) for figure in _figures(named.name, suite, table, document.get("pass_at_k"))
     ]
     notes = [*filter(None, [named.note]), _LEFT_OUT, *([] if any(row.suite == PLUS for row in rows) else [_BASE_ONLY])]
     # The hash is that of the problems and their tests.
     judged = stated_settings(named.name, "validator", document, "hash")
-    return table_from_records(
-        path, FORMAT, COLUMNS, records, raw_values(_samples), figures=figures, settings=judged, notes=notes
-    )
+    return table.stating(figures, judged, notes)
 
 
 def model_and_settings(path: Path) -> tuple[NamedModel, Cells]:
@@ -204,6 +202,6 @@ def _class_of_status(sample: Mapping[str, object], suite: str) -> str | None:
     return _CLASSES[status]
 
 
-def _figures(model: str, suite: str, records: list[Record], stated: object) -> list[ReportedFigure]:
+def _figures(model: str, suite: str, table: AdapterTable, stated: object) -> list[ReportedFigure]:
     known = {key: number_of(value) for key, value in inside(stated, suite).items()}
-    return pass_at_k_figures(model, counts_of_records(records, suite), _KS, known, suite)
+    return pass_at_k_figures(model, counts_of_table(table, suite), _KS, known, suite)

@@ -77,7 +77,7 @@ def read_failproof(path: Path) -> AdapterTable:
         times[line] = _fill(cells, content)
         _refuse_repetition(line, text_of(content) or "", first_lines)
 
-    records = fill_records(((line, (line, parse)) for line, parse in results(path)), fill)
+    records = list(fill_records(((line, (line, parse)) for line, parse in results(path)), fill))
     if not records:
         raise InputFileError(f"{path}: the file is empty")
     accepted = [record for record in records if record.kind is None]

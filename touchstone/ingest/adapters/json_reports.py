@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
+from touchstone.ingest.adapters.exported import KEY, exported_model
 from touchstone.ingest.adapters.json_files import inside, list_of, number_of, raw_values, read_document, scalar_of
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.adapters.test_reports import Case, Outcome, Report, report_table
@@ -52,6 +53,7 @@ def _ctrf_cases(document: _Object) -> Iterator[tuple[object, Case]]:
         full = f"{suite} > {name}" if name and not name.startswith(suite) else name
         case = _case(test, full, _text(test, "status"), suite=suite, file=_text(test, "filePath"))
         case.message, case.flaky = _text(test, "message"), test.get("flaky") is True
+        case.exported = inside(test, "extra").get(KEY)
         yield entry, case
 
 
@@ -113,6 +115,7 @@ class _Document(Report):
     def __init__(self, path: Path, cases: _Cases, summary: str, counted: Mapping[str, Collection[str]]) -> None:
         self.counted = counted
         self._document, self._cases = inside(read_document(path)), cases
+        self.model = exported_model(inside(self._document, "results"))
         self.stated = inside(self._document, *summary.split())
 
     def entries(self) -> Iterator[tuple[int, object]]:

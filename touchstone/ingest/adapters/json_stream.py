@@ -1,4 +1,4 @@
-"""Large JSON without holding it: only the parts that a shape asks for are kept, and lists are read element by element.
+"""Large JSON without holding it: only what a shape asks for is kept; lists and objects can be read part by part.
 
 A shape names the keys of an object to keep. Values of other keys, if they are objects or lists, become null and are
 never decoded: the transcript of a sample costs a scan for brackets and quotes, a few nanoseconds per byte. What is
@@ -38,7 +38,17 @@ class Each:
     element: "Shape"
 
 
-Shape = Keep | Each | Mapping[str, "Shape"]
+@dataclass(frozen=True)
+class Members:
+    """An object whose members are read one by one, each as an object of its own.
+
+    Members that are numbers or texts come with the next one that is an object or a list, or with the end.
+    """
+
+    value: "Shape"
+
+
+Shape = Keep | Each | Members | Mapping[str, "Shape"]
 
 
 @dataclass
@@ -49,6 +59,10 @@ class _Open:
     text: bytearray
     name: str = ""
     is_element: bool = False
+    # Of an element, what follows it: the bracket that closes a member.
+    end: bytes = b""
+    # Of `Members`, whether a member was read.
+    begun: bool = False
 
 
 @dataclass
@@ -134,7 +148,7 @@ class _Skimmer:
 
     def _add_text(self, text: bytes) -> None:
         """Text between brackets: keys, strings, numbers and separators."""
-        if self.stack and isinstance(self.stack[-1].shape, Each):
+        if self.stack and isinstance(self.stack[-1].shape, Each | Members):
             self._extend(self.gap, text)
         else:
             self._extend(self.stack[-1].text if self.stack else self.document, text)
@@ -161,6 +175,9 @@ class _Skimmer:
         if isinstance(parent.shape, Each):
             self._take_gap(parent.name)
             return _Open(parent.shape.element, bytearray(), parent.name, is_element=True)
+        if isinstance(parent.shape, Members):
+            text = bytearray(b"{" + self._members_before(parent))
+            return _Open(parent.shape.value, text, parent.name, is_element=True, end=b"}")
         assert isinstance(parent.shape, Mapping)
         key = _last_key(parent.text)
         shape = parent.shape.get(key)
@@ -170,6 +187,8 @@ class _Skimmer:
         opened = self.stack.pop()
         if isinstance(opened.shape, Each):
             self._take_gap(opened.name)
+        elif isinstance(opened.shape, Members) and (text := self._members_before(opened)):
+            self.finished.append((opened.name, b"{" + text + b"}"))
         opened.text.append(bracket)
         self._finish(opened)
 
@@ -182,7 +201,7 @@ class _Skimmer:
 
     def _finish(self, opened: _Open) -> None:
         if opened.is_element:
-            self.finished.append((opened.name, bytes(opened.text)))
+            self.finished.append((opened.name, bytes(opened.text) + opened.end))
 
     def _take_gap(self, name: str) -> None:
         """Anything but separators between two elements is an element too, whatever it is."""
@@ -190,6 +209,17 @@ class _Skimmer:
         self.gap.clear()
         if text:
             self.finished.append((name, text))
+
+    def _members_before(self, parent: _Open) -> bytes:
+        """What stands before a member of an object, or before its end: a comma, members that are one value, a key."""
+        text = bytes(self.gap).strip()
+        self.gap.clear()
+        if parent.begun and text:
+            comma, text = text[:1], text[1:].lstrip()
+            if comma != b"," or not text:
+                raise BrokenJsonError("no comma between two members, or one after the last")
+        parent.begun = True
+        return text
 
     @staticmethod
     def _extend(text: bytearray, more: bytes) -> None:
@@ -199,11 +229,13 @@ class _Skimmer:
 
 
 def skim(chunks: Iterable[bytes], shape: Shape) -> Iterator[tuple[str | None, bytes]]:
-    """The elements of the lists that the shape reads one by one, each with the list's key; last the rest, without key.
+    """The parts that the shape reads one by one, each with the key of their list or object; last the rest, without key.
 
     >>> log = [b'{"task": "t", "samples": [{"id": 1, "events": [1, {}]}, {"id"', b': 2}]}']
     >>> list(skim(log, {"samples": Each({"scores": Keep()})}))
     [('samples', b'{"id": 1, "events": null}'), ('samples', b'{"id": 2}'), (None, b'{"task": "t", "samples": []}')]
+    >>> list(skim([b'{"eval": {"a": [1], "n": 2, "b": []}}'], {"eval": Members(Keep())}))
+    [('eval', b'{"a":[1]}'), ('eval', b'{"n": 2, "b":[]}'), (None, b'{"eval": {}}')]
     """
     brackets = _Brackets(_levels(shape))
     skimmer = _Skimmer(shape)
@@ -220,7 +252,10 @@ def _levels(shape: Shape) -> int:
     """How many levels of objects and lists a shape looks into."""
     if isinstance(shape, Keep):
         return 0
-    return 1 + (_levels(shape.element) if isinstance(shape, Each) else max(map(_levels, shape.values()), default=0))
+    inner = (
+        [shape.element] if isinstance(shape, Each) else [shape.value] if isinstance(shape, Members) else shape.values()
+    )
+    return 1 + max(map(_levels, inner), default=0)
 
 
 def _last_key(text: bytearray) -> str:

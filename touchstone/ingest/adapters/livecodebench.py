@@ -14,7 +14,7 @@ test passed if its result is true; other results are false or an error code. A g
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,7 @@ from touchstone.ingest.adapters.table import (
     table_from_records,
     words,
 )
-from touchstone.ingest.adapters.tool_figures import counts_of_records, pass_at_k_figures
+from touchstone.ingest.adapters.tool_figures import counts_of_table, pass_at_k_figures
 
 FORMAT = "livecodebench"
 COLUMNS = words(
@@ -99,15 +99,13 @@ def read_eval_all(path: Path) -> AdapterTable:
     scenario = name.scenario or _scenario_of(questions)
     common: Cells = {"llm_name": name.model.name, "suite": scenario, "temperature": name.temperature}
     carried = Carried(_MAPPED, COLUMNS)
-    records: list[Record] = []
-    for question in questions:
-        records += _records(question, common, carried, len(records) + 1)
+    records = _records(questions, common, carried)
+    table = table_from_records(path, FORMAT, COLUMNS, records, raw_values(_places))
     stated = [number_of(inside(question).get("pass@1")) for question in questions]
     known = [value for value in stated if value is not None]
     mean = sum(known) / len(known) if known and len(known) == len(stated) else None
-    figures = pass_at_k_figures(name.model.name, counts_of_records(records), KS, {"pass@1": mean}, scenario)
-    notes = [name.model.note, _LEFT_OUT, *carried.notes()]
-    return table_from_records(path, FORMAT, COLUMNS, records, raw_values(_places), figures=figures, notes=notes)
+    figures = pass_at_k_figures(name.model.name, counts_of_table(table), KS, {"pass@1": mean}, scenario)
+    return table.stating(figures, notes=[name.model.note, _LEFT_OUT, *carried.notes()])
 
 
 def failure_cells(value: object) -> Cells:
@@ -175,8 +173,16 @@ def _attempts(question: object) -> int:
     return len(list_of(inside(question).get("graded_list")))
 
 
-def _records(value: object, common: Cells, carried: Carried, first: int) -> list[Record]:
-    """The attempts at a question, numbered from `first`; one that is refused if the question cannot be used."""
+def _records(questions: Iterable[object], common: Cells, carried: Carried) -> Iterator[Record]:
+    """The attempts at all questions; those of one that cannot be used are refused."""
+    first = 1
+    for question in questions:
+        found = _records_of_question(question, common, carried, first)
+        first += len(found)
+        yield from found
+
+
+def _records_of_question(value: object, common: Cells, carried: Carried, first: int) -> list[Record]:
     try:
         question = object_of(value, "question")
         cells = _question_cells(question, common["suite"]) | carried.cells(question)
@@ -236,11 +242,9 @@ def read_eval(path: Path) -> AdapterTable:
     attempts = enumerate(_test_attempts(results), start=1)
     records = fill_records(attempts, partial(_fill_tests, name.scenario, metadata), common)
     stated = {f"pass@{k}": number_of(metrics.get(f"pass@{k}")) for k in KS}
-    figures = pass_at_k_figures(name.model.name, counts_of_records(records), KS, stated, name.scenario)
-    notes = [name.model.note, _NUMBERED]
-    return table_from_records(
-        path, TESTS_FORMAT, _TESTS_COLUMNS, records, raw_values(_tests), figures=figures, notes=notes
-    )
+    table = table_from_records(path, TESTS_FORMAT, _TESTS_COLUMNS, records, raw_values(_tests))
+    figures = pass_at_k_figures(name.model.name, counts_of_table(table), KS, stated, name.scenario)
+    return table.stating(figures, notes=[name.model.note, _NUMBERED])
 
 
 def _recognizes_tests(head: Head) -> bool:

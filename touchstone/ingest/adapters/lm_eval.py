@@ -200,7 +200,7 @@ def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable
     task, time = _task_and_time(path)
     run = run_of(path, time)
     read: list[Row] = []
-    records = line_records(path, "sample", partial(_fill, task, read), {"llm_name": run.model})
+    every = list(line_records(path, "sample", partial(_fill, task, read), {"llm_name": run.model}))
     metric, chosen = _choose(path, read, (options or ReadOptions()).score)
     notes = [*run.notes, *_notes(read, metric, chosen)]
     decisive = _judges_one(read, metric, chosen)
@@ -215,7 +215,7 @@ def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable
         _judge(row, metric, decisive=decisive)
         row.cells |= common
         restore(row.cells, row.exported)
-    records = [record for record in records if record.kind is not None or id(record.cells) in kept]
+    records = [record for record in every if record.kind is not None or id(record.cells) in kept]
     return table_from_records(
         path,
         FORMAT,

@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -50,6 +51,7 @@ from touchstone.ingest.adapters.swebench import (
     NOT_RUN,
     PATCH_FAILED,
     RESOLVED,
+    SETTLED,
     TIMEOUT,
     UNRESOLVED,
     attempt_cells,
@@ -67,6 +69,7 @@ from touchstone.ingest.adapters.table import (
     fill_records,
     number_attempts,
     refuse_repetition,
+    settle,
     table_from_records,
 )
 from touchstone.ingest.adapters.tool_figures import tokens_without_cache
@@ -105,25 +108,22 @@ def read_openhands(path: Path) -> AdapterTable:
     verdicts, evaluated = _verdicts_beside(path)
     settings: dict[StatedSetting, None] = {}
     records = line_records(path, "instance", partial(_fill, verdicts, settings), {"llm_name": model})
-    refuse_repetition(records, "model_patch")
+    table = refuse_repetition(table_from_records(path, FORMAT, _COLUMNS, records, raw_lines), "model_patch")
+    table, (named, figures, notes) = settle(table, (*SETTLED, "sample_uuid"), partial(_number, place))
+    taken = model in named
+    notes += ["instructions and histories are not kept", *([model_note] if taken and model_note else [])]
+    table = replace(table, files=(path, *(as_given(path, files) if taken else []), *evaluated))
+    return table.stating(figures, settings, notes)
+
+
+def _number(place: str, records: list[Record]) -> tuple[set[str | None], list[ReportedFigure], list[str]]:
+    """Number the attempts without a number; returns the models, figures and notes."""
     number_attempts(record for record in records if record.cells.get("iteration_id") is None)
     for record in records:
         if record.kind is None:
             record.cells["sample_uuid"] = f"{place}/{record.cells['oid']}/{record.cells['iteration_id']}"
-    taken = any(record.cells["llm_name"] == model for record in records)
     notes = undecide_unless_judged(records)
-    notes += ["instructions and histories are not kept", *([model_note] if taken and model_note else [])]
-    return table_from_records(
-        path,
-        FORMAT,
-        _COLUMNS,
-        records,
-        raw_lines,
-        files=[path, *(as_given(path, files) if taken else []), *evaluated],
-        figures=_figures(records),
-        settings=list(settings),
-        notes=notes,
-    )
+    return {record.cells["llm_name"] for record in records}, _figures(records), notes
 
 
 def _recognizes(head: Head) -> bool:
@@ -278,7 +278,7 @@ def read_index(path: Path) -> AdapterTable:
     """Read the instance results of the OpenHands Index into rows of text cells."""
     benchmark = path.name.removesuffix(".json")
     model, score, notes, files = _index_entry(path, benchmark)
-    records = fill_records(_instances(path), partial(_fill_index, model, benchmark), {"llm_name": model})
+    records = list(fill_records(_instances(path), partial(_fill_index, model, benchmark), {"llm_name": model}))
     resolved = sum(record.cells.get("passed") == "true" for record in records)
     share = 100 * resolved / len(records) if records else None
     note = "in percent, rounded to one decimal; instances without a result count as failures in the index"

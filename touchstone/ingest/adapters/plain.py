@@ -8,7 +8,7 @@ read as a fixes CSV, and one that is named like a fixes CSV keeps its `llm_name`
 """
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +16,9 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
-from touchstone.ingest.adapters.json_files import LINES_SUFFIXES, numbered_lines, parse_line, raw_lines, text_of
+from touchstone.ingest.adapters.json_files import LINES_SUFFIXES, line_records, raw_lines, text_of
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
+from touchstone.ingest.adapters.spilled_rows import SpilledRows
 from touchstone.ingest.adapters.table import (
     NAME_COLUMN,
     AdapterTable,
@@ -25,6 +26,7 @@ from touchstone.ingest.adapters.table import (
     RawReader,
     RefusedRecordError,
     adapter_table,
+    spill_records,
 )
 from touchstone.ingest.compressed import CSV_SUFFIXES, data_suffix
 from touchstone.ingest.csv_rows import (
@@ -42,57 +44,11 @@ from touchstone.ingest.limits import MAX_KEYS, TOO_LARGE, limits, too_long
 from touchstone.ingest.sources import is_named_fixes, model_of
 from touchstone.ingest.unchanged import mark_of
 
-# Some 40,000 rows. Many such files are in memory at the same time.
-_MAX_BYTES = 4 << 20
 _OID = "oid"
 _MODEL_COLUMNS = (NAME_COLUMN, "model")
-_BATCH_ROWS = 20_000
 # Records with the same keys in the same order share their column names.
 _MAX_SHAPES = 10_000
 _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
-_Row = tuple[int, str | None, str | None, Cells]
-
-
-class SpilledRows:
-    """Collects frames of text cells with any columns; the files are removed with the last reference to this object."""
-
-    def __init__(self, schema: dict[str, type[pl.DataType]]) -> None:
-        self._schema = dict(schema)
-        self._frames: list[pl.DataFrame] = []
-        self._size = 0
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._files: list[Path] = []
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of all columns, in the order of their first use."""
-        return list(self._schema)
-
-    def add(self, frame: pl.DataFrame) -> None:
-        """Add rows after those that are there."""
-        self._schema.update(dict.fromkeys((name for name in frame.columns if name not in self._schema), pl.String))
-        self._frames.append(frame)
-        self._size += int(frame.estimated_size())
-        if self._size > _MAX_BYTES:
-            self._spill()
-
-    def rows(self) -> pl.LazyFrame:
-        """All rows in their order, with all columns; usable as long as this object is."""
-        if not self._files:
-            return pl.concat([pl.DataFrame(schema=self._schema), *self._frames], how="diagonal").lazy()
-        if self._frames:
-            self._spill()
-        return pl.scan_parquet(
-            self._files, glob=False, schema=self._schema, missing_columns="insert", extra_columns="ignore"
-        )
-
-    def _spill(self) -> None:
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="touchstone-rows-", ignore_cleanup_errors=True)
-        path = Path(self._folder.name, f"{len(self._files)}.parquet")
-        pl.concat(self._frames, how="diagonal").write_parquet(path, compression="lz4", statistics=False)
-        self._files.append(path)
-        self._frames, self._size = [], 0
 
 
 def read_json_lines(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -146,18 +102,19 @@ def read_problem_table(path: Path, renames: Mapping[str, str]) -> AdapterTable |
 
 
 def _json_rows(path: Path, renames: Mapping[str, str]) -> SpilledRows:
-    found = SpilledRows({LINE: pl.Int64, ROW_ERROR_KIND: pl.String, ROW_ERROR: pl.String})
-    first: pl.DataFrame | None = None
-    for batch in _batches(path, renames):
-        frame = _frame(batch)
-        first = frame if first is None else first
-        found.add(frame)
-        if len(found.columns) > MAX_KEYS + len(_OWN):
-            raise InputFileError(f"{path}: more than {MAX_KEYS:,} different keys; at most {MAX_KEYS:,} are read")
-    if first is None:
-        raise InputFileError(f"{path}: the file is empty")
+    shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
+    most = limits().cell_bytes
+
+    def fill(cells: Cells, record: dict[str, object]) -> None:
+        found = _cells(record, renames, shapes)
+        if any(cell and len(cell) > most // 4 and len(cell.encode()) > most for cell in found.values()):
+            raise RefusedRecordError(TOO_LARGE, too_long("a cell", limits().cell_mb, "cell_mb"))
+        cells |= found
+
+    found = spill_records(path, line_records(path, "record", fill))
     if len(found.columns) == len(_OWN):
-        raise InputFileError(f"{path}: no line is a record (line {first[LINE][0]}: {first[ROW_ERROR][0]})")
+        line, reason = found.rows().select(LINE, ROW_ERROR).head(1).collect().row(0)
+        raise InputFileError(f"{path}: no line is a record (line {line}: {reason})")
     return found
 
 
@@ -260,25 +217,6 @@ def _renames(options: ReadOptions) -> dict[str, str]:
     return renames if _OID in renames.values() else renames | {key: _OID}
 
 
-def _batches(path: Path, renames: Mapping[str, str]) -> Iterator[list[_Row]]:
-    batch: list[_Row] = []
-    shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
-    most = limits().cell_bytes
-    for line, text in numbered_lines(path):
-        try:
-            cells = _cells(parse_line(text, "record"), renames, shapes)
-            if len(text) > most // 4 and any(cell and len(cell.encode()) > most for cell in cells.values()):
-                raise RefusedRecordError(TOO_LARGE, too_long("a cell", limits().cell_mb, "cell_mb"))
-            batch.append((line, None, None, cells))
-        except RefusedRecordError as refusal:
-            batch.append((line, refusal.kind, refusal.reason, {}))
-        if len(batch) >= _BATCH_ROWS:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
 def _cells(
     record: Mapping[str, object], renames: Mapping[str, str], shapes: dict[tuple[str, ...], tuple[str, ...]]
 ) -> Cells:
@@ -291,18 +229,6 @@ def _cells(
         if len(set(names)) < len(names):
             raise RefusedRecordError("ragged", "two keys have the same name")
     return {name: text_of(value) for name, value in zip(names, record.values(), strict=True)}
-
-
-def _frame(rows: Sequence[_Row]) -> pl.DataFrame:
-    names = dict.fromkeys(name for row in rows for name in row[3])
-    own: dict[str, list[int] | list[str | None]] = {
-        LINE: [row[0] for row in rows],
-        ROW_ERROR_KIND: [row[1] for row in rows],
-        ROW_ERROR: [row[2] for row in rows],
-    }
-    cells = {name: [row[3].get(name) for row in rows] for name in names}
-    schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *names), pl.String)}
-    return pl.DataFrame(own | cells, schema=schema)
 
 
 def _table(path: Path, kind: str, rows: pl.LazyFrame, names: Sequence[str], raw_reader: RawReader) -> AdapterTable:

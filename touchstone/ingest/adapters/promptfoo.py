@@ -237,9 +237,9 @@ def read_promptfoo(path: Path) -> AdapterTable:
         rows.append(_fill(cells, result))
 
     if is_lines:
-        records = line_records(path, "row", fill, shared)
+        records = list(line_records(path, "row", fill, shared))
     else:
-        records = object_records(enumerate(list_of(results.get("results")), start=1), "row", fill, shared)
+        records = list(object_records(enumerate(list_of(results.get("results")), start=1), "row", fill, shared))
     if not records:
         raise InputFileError(f"{path}: the file holds no results")
     accepted = [record for record in records if record.kind is None]

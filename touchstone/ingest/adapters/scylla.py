@@ -191,7 +191,7 @@ def read_scylla_raw(path: Path) -> AdapterTable:
     every = list(_runs(chosen))
     runs = [run for run in every if is_file(run.folder / _RESULT)]
     unreadable: list[Path] = []
-    records = fill_records(enumerate(runs, start=1), partial(_fill, unreadable))
+    records = list(fill_records(enumerate(runs, start=1), partial(_fill, unreadable)))
     if not records:
         raise InputFileError(f"{path}: no run has a {_RESULT}")
     if len(runs) < len(every):

@@ -48,7 +48,7 @@ def read_trajectories(path: Path) -> AdapterTable:
     run = (path if path.is_dir() else _run_folder(path)).absolute().name
     numbered = dict(enumerate(files, start=1))
     settings: dict[StatedSetting, None] = {}
-    records = fill_records(numbered.items(), partial(_fill, settings), {"llm_name": run})
+    records = list(fill_records(numbered.items(), partial(_fill, settings), {"llm_name": run}))
     if not records:
         raise InputFileError(f"{path}: there is no trajectory in this folder")
     notes = undecide_unless_judged(records)

@@ -59,6 +59,7 @@ from touchstone.ingest.adapters.table import (
     encodable,
     number_attempts,
     refuse_repetition,
+    settle,
     table_from_records,
     undecide_failures,
     words,
@@ -94,6 +95,8 @@ _OUTCOMES: dict[str, tuple[str | None, str | None]] = {
     NO_LOGS: (None, None),
     NOT_RUN: (None, None),
 }
+# What depends on the other attempts in a file, and what that follows from.
+SETTLED = words("llm_name oid iteration_id passed classification swebench_status")
 # What is known without running a patch.
 _UNJUDGED = frozenset({NOT_RUN, EMPTY_PATCH, TIMEOUT, INFRA_FAILURE})
 _TIMED_OUT = "tests_timed_out"
@@ -437,16 +440,20 @@ def read_predictions(path: Path) -> AdapterTable:
     fill = partial(_fill, left_out)
     by_line = _is_json_lines(Head(path))
     records = line_records(path, "prediction", fill) if by_line else object_records(_elements(path), "prediction", fill)
-    if not records:
-        raise InputFileError(f"{path}: there is no prediction in the file")
-    refuse_repetition(records, _PATCH)
+    raw = raw_lines if by_line else raw_values(_elements)
+    table = table_from_records(path, PREDICTIONS_FORMAT, (*COLUMNS, _PATCH), records, raw)
+    table, notes = settle(refuse_repetition(table, _PATCH), SETTLED, _number)
+    notes += [f"left out of every prediction: {', '.join(left_out)}"] if left_out else []
+    return table.stating([], notes=notes)
+
+
+def _number(records: list[Record]) -> list[str]:
     several = sum(count > 1 for count in number_attempts(records).values())
     which = counted(several, "instance has", "instances have")
     notes = undecide_unless_judged(records)
-    notes += [f"{which} several predictions, which are attempts; the harness uses the last one"] if several else []
-    notes += [f"left out of every prediction: {', '.join(left_out)}"] if left_out else []
-    raw = raw_lines if by_line else raw_values(_elements)
-    return table_from_records(path, PREDICTIONS_FORMAT, (*COLUMNS, _PATCH), records, raw, notes=notes)
+    return notes + (
+        [f"{which} several predictions, which are attempts; the harness uses the last one"] if several else []
+    )
 
 
 def _recognizes_predictions(head: Head) -> bool:

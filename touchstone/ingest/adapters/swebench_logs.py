@@ -95,7 +95,7 @@ def read_instances(path: Path) -> AdapterTable:
     if logs is None:
         raise InputFileError(f"{path}: there are no logs of SWE-bench instances in this folder")
     instances = [_instance(each) for each in _folders_at(logs) if _is_instance(each)]
-    records = fill_records(enumerate(instances, start=1), _fill)
+    records = list(fill_records(enumerate(instances, start=1), _fill))
     files = {line: instance.folder / _REPORT for line, instance in enumerate(instances, start=1)}
     reports = _run_reports(folder) if logs.root != folder and logs.depth == 3 else {}
     for file, report in reports.items():

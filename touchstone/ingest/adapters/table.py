@@ -15,6 +15,7 @@ from typing import TypeVar
 import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.adapters.spilled_rows import MAX_BYTES, SpilledRows
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND
 from touchstone.ingest.limits import MAX_KEYS
 from touchstone.ingest.unchanged import ChangedWhileReadError, Mark, mark_of
@@ -27,6 +28,11 @@ OWN_COLUMNS = (LINE, ROW_ERROR_KIND, ROW_ERROR, MODEL)
 NAME_COLUMN = "llm_name"
 # Columns with a digest of what the model was asked.
 ASKED_COLUMNS = ("asked_sha", "doc_hash")
+
+# The line that a row of a file which was appended to itself repeats.
+REPEATS = "__repeats"
+_APPENDED = "repeats line {}: the file was appended to itself"
+_BATCH_ROWS = 20_000
 
 Cells = dict[str, str | None]
 RawReader = Callable[[Path, set[int]], dict[int, str]]
@@ -103,6 +109,20 @@ class AdapterTable:
         """The table with the rows of one model."""
         return replace(self, rows=self.rows.filter(pl.col(MODEL) == model))
 
+    def stating(
+        self, figures: Iterable[ReportedFigure], settings: Iterable[StatedSetting] = (), notes: Iterable[str] = ()
+    ) -> "AdapterTable":
+        """The table with what the tool states about it, and notes for users."""
+        return replace(
+            self,
+            figures=tuple(replace(each, model=encodable(each.model)) for each in figures),
+            settings=tuple(
+                replace(each, model=encodable(each.model), suite=each.suite and encodable(each.suite))
+                for each in settings
+            ),
+            notes=tuple(map(encodable, notes)),
+        )
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Turn errors of reading the rows, of which a scanned file may have some, into an `InputFileError`."""
@@ -148,17 +168,20 @@ class Record:
 
 def fill_records(
     values: Iterable[tuple[int, Value]], fill: Callable[[Cells, Value], None], cells: Cells | None = None
-) -> list[Record]:
-    """A record for each numbered value: `fill` adds to the given cells, or raises `RefusedRecordError`."""
-    records = []
+) -> Iterator[Record]:
+    """A record for each numbered value: `fill` adds to the given cells, or raises `RefusedRecordError`.
+
+    Records are made as they are taken, once: pass them on to `table_from_records`, which needs little memory however
+    many there are, or keep a list where each depends on others and they are few. Figures, and cells that depend on
+    other records, follow from the table: `counts_of_table`, `records_of`, `refuse_repetition`, `settle`, `stating`.
+    """
     for line, value in values:
         record = Record(line, dict(cells or {}))
         try:
             fill(record.cells, value)
         except RefusedRecordError as refusal:
             record.refuse(refusal)
-        records.append(record)
-    return records
+        yield record
 
 
 def number_attempts(records: Iterable[Record]) -> Counter[tuple[str | None, ...]]:
@@ -172,24 +195,68 @@ def number_attempts(records: Iterable[Record]) -> Counter[tuple[str | None, ...]
     return counts
 
 
-def refuse_repetition(records: Sequence[Record], answer: str) -> None:
-    """Refuse the rows of a file that was appended to itself, where attempts are numbered in the order of the file.
+def refuse_repetition(table: AdapterTable, answer: str) -> AdapterTable:
+    """Refuse the rows of a file that was appended to itself, where attempts are numbered in the order of the file."""
+    with table.reading():
+        found = repeated_rows(table.rows, [answer], "iteration_id")
+    if found.is_empty():
+        return table
+    repeats = pl.col(REPEATS).is_not_null()
+    rows = table.rows.join(found.lazy(), on=LINE, how="left", maintain_order="left").with_columns(
+        pl.when(repeats).then(pl.lit("duplicate")).otherwise(ROW_ERROR_KIND).alias(ROW_ERROR_KIND),
+        pl.when(repeats).then(pl.format(_APPENDED, REPEATS)).otherwise(ROW_ERROR).alias(ROW_ERROR),
+    )
+    return replace(table, rows=rows.drop(REPEATS))
 
-    Equal rows of one problem may be attempts, and so may rows without an `answer`, the name of its column.
+
+def repeated_rows(rows: pl.LazyFrame, answers: Sequence[str], *ignored: str) -> pl.DataFrame:
+    """The lines of rows that were appended to their file, each with the line that it `REPEATS`; else none.
+
+    Equal rows of one problem may be attempts, and so may rows without any of the `answers`. A file is compared by
+    digests of its rows, first of their problems alone.
     """
+    none = pl.DataFrame(schema={LINE: pl.Int64, REPEATS: pl.Int64})
+    if not answers or _repeated(rows, pl.col("oid")).is_empty():
+        return none
+    if rows.select(pl.col("oid").n_unique() < 2).collect(engine="streaming").item():
+        return none
+    found = _repeated(rows, pl.struct(pl.exclude(LINE, *ignored)))
+    has_answer = pl.any_horizontal(pl.col(*answers).is_not_null()).any()
+    return found if not found.is_empty() and rows.select(has_answer).collect(engine="streaming").item() else none
 
-    def content(record: Record) -> object:
-        cells = record.cells
-        return record.kind, record.reason, {name: cells[name] for name in cells if name != "iteration_id"}
 
-    def repeats(block: int) -> bool:
-        return all(content(one) == content(other) for one, other in zip(records[block:], records, strict=False))
+def _repeated(rows: pl.LazyFrame, content: pl.Expr) -> pl.DataFrame:
+    known = rows.select(LINE, content.hash().alias(REPEATS)).collect(engine="streaming").sort(LINE)
+    contents, lines = known[REPEATS].to_numpy(), known[LINE]
+    block = repeated_block(known.height, lambda size: bool((contents[size:] == contents[:-size]).all()))
+    if block is None:
+        return known.clear()
+    firsts = lines.gather(pl.int_range(block, known.height, eager=True) % block)
+    return pl.DataFrame({LINE: lines[block:], REPEATS: firsts})
 
-    told_apart = len({record.cells.get("oid") for record in records}) > 1
-    block = repeated_block(len(records), repeats) if told_apart else None
-    if block is not None and any(record.cells.get(answer) for record in records[:block]):
-        for place, record in enumerate(records[block:]):
-            record.refuse(RefusedRecordError("duplicate", appended_reason(records[place % block].line)))
+
+def records_of(table: AdapterTable, columns: Sequence[str]) -> list[Record]:
+    """All records of a table, with these columns alone, in memory."""
+    with table.reading():
+        known = table.rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *columns).collect(engine="streaming")
+    return [
+        Record(line, dict(zip(columns, cells, strict=True)), kind, reason)
+        for line, kind, reason, *cells in known.iter_rows()
+    ]
+
+
+def settle(
+    table: AdapterTable, columns: Sequence[str], change: Callable[[list[Record]], Value]
+) -> tuple[AdapterTable, Value]:
+    """Change cells that depend on other records: `change` alters all records, with these columns alone, in memory.
+
+    Returns the table with these cells, and what `change` returns.
+    """
+    records = records_of(table, columns)
+    found = change(records)
+    settled = _frame_of(records, columns)
+    rows = pl.concat([table.rows.drop(settled.columns), settled.lazy()], how="horizontal")
+    return replace(table, rows=rows.select(*OWN_COLUMNS, *table.columns)), found
 
 
 def repeated_block(size: int, repeats: Callable[[int], bool]) -> int | None:
@@ -205,7 +272,7 @@ def repeated_block(size: int, repeats: Callable[[int], bool]) -> int | None:
 
 def appended_reason(line: int) -> str:
     """Why a row of a file that was appended to itself is refused."""
-    return f"repeats line {line}: the file was appended to itself"
+    return _APPENDED.format(line)
 
 
 def undecide_failures(
@@ -262,11 +329,52 @@ def carried_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
+def spill_records(path: Path, records: Iterable[Record], columns: Sequence[str] = ()) -> SpilledRows:
+    """Records as frames, most of them on disk: these columns first, then the others in the order of their first use."""
+    own = (ROW_ERROR_KIND, ROW_ERROR)
+    found = SpilledRows({LINE: pl.Int64, **dict.fromkeys((*own, *columns), pl.String)})
+    for batch in _batches(records):
+        found.add(_frame_of(batch, _all_names(batch)))
+        if len(found.columns) > MAX_KEYS + 1 + len(own):
+            raise InputFileError(f"{path}: more than {MAX_KEYS:,} different keys; at most {MAX_KEYS:,} are read")
+    return found
+
+
+def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    batch: list[Record] = []
+    characters = 0
+    for record in records:
+        batch.append(record)
+        characters += sum(map(len, filter(None, record.cells.values())))
+        if characters > MAX_BYTES or len(batch) >= _BATCH_ROWS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _frame_of(records: Sequence[Record], names: Iterable[str]) -> pl.DataFrame:
+    cells = [record.cells for record in records]
+    data: dict[str, list[int] | list[str | None]] = {
+        LINE: [record.line for record in records],
+        ROW_ERROR_KIND: [record.kind for record in records],
+        ROW_ERROR: [record.reason for record in records],
+    }
+    data |= {name: [each.get(name) for each in cells] for name in names}
+    schema = {name: pl.Int64 if name == LINE else pl.String for name in data}
+    try:
+        return pl.DataFrame(data, schema=schema)
+    except UnicodeEncodeError:
+        # Names of files and folders need not be UTF-8, and some become cells.
+        clean = {name: [encodable(each) if isinstance(each, str) else each for each in data[name]] for name in data}
+        return pl.DataFrame(clean, schema=schema)
+
+
 def table_from_records(
     path: Path,
     format_name: str,
     native: Sequence[str],
-    records: Sequence[Record],
+    records: Iterable[Record],
     raw_reader: RawReader,
     *,
     shared: Cells | None = None,
@@ -275,33 +383,16 @@ def table_from_records(
     settings: Sequence[StatedSetting] = (),
     notes: Sequence[str] = (),
 ) -> AdapterTable:
-    """Records as a table: the mapped columns first, then the others; `shared` are cells that all records have."""
-    shared = shared or {}
-    cells = [record.cells for record in records]
-    columns = tuple(dict.fromkeys((*native, *shared, *_all_names(cells))))
-    if len(columns) > MAX_KEYS:
-        raise InputFileError(f"{path}: its records have {len(columns)} different keys; at most {MAX_KEYS} can be read")
-    data: dict[str, list[int] | list[str | None]] = {
-        LINE: [record.line for record in records],
-        ROW_ERROR_KIND: [record.kind for record in records],
-        ROW_ERROR: [record.reason for record in records],
-    }
-    data |= {name: [each.get(name) for each in cells] for name in columns if name not in shared}
-    data |= {name: [value] * len(cells) for name, value in shared.items()}
-    schema = {LINE: pl.Int64, **dict.fromkeys((ROW_ERROR_KIND, ROW_ERROR, *columns), pl.String)}
-    try:
-        frame = pl.DataFrame(data, schema=schema)
-    except UnicodeEncodeError:
-        # Names of files and folders need not be UTF-8, and some become cells.
-        clean = {name: [encodable(each) if isinstance(each, str) else each for each in data[name]] for name in data}
-        frame = pl.DataFrame(clean, schema=schema)
-    table = adapter_table(path, format_name, columns, frame, raw_reader)
-    figures = [replace(figure, model=encodable(figure.model)) for figure in figures]
-    settings = [
-        replace(each, model=encodable(each.model), suite=each.suite and encodable(each.suite)) for each in settings
-    ]
-    notes = tuple(map(encodable, notes))
-    return replace(table, files=tuple(files), figures=tuple(figures), settings=tuple(settings), notes=notes)
+    """Records as a table: the mapped columns first, then the others; `shared` are cells that all records have.
+
+    The records are taken one by one and not kept. What is known only after the last is added by `AdapterTable.stating`.
+    """
+    common = {name: value and encodable(value) for name, value in (shared or {}).items()}
+    spilled = spill_records(path, records, (*native, *common))
+    rows = spilled.rows().with_columns(pl.lit(value, dtype=pl.String).alias(name) for name, value in common.items())
+    columns = tuple(name for name in spilled.columns if name not in OWN_COLUMNS)
+    table = replace(adapter_table(path, format_name, columns, rows, raw_reader), files=tuple(files), kept=spilled)
+    return table.stating(figures, settings, notes)
 
 
 def encodable(text: str) -> str:
@@ -313,12 +404,12 @@ def encodable(text: str) -> str:
     return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _all_names(cells: Sequence[Cells]) -> Cells:
+def _all_names(records: Sequence[Record]) -> Cells:
     """The names in any of the records, in the order of their first use."""
     names: Cells = {}
-    for each in cells:
+    for record in records:
         # In one step: there may be millions of names, nearly all of them known.
-        names.update(each)
+        names.update(record.cells)
     return names
 
 

@@ -137,7 +137,7 @@ def read_terminal_bench(path: Path) -> AdapterTable:
     figures: list[ReportedFigure] = []
     for run in runs:
         rows = enumerate(run.all_rows, start=len(records) + 1)
-        made = object_records(rows, "trial", partial(_fill, run), {"llm_name": run.model})
+        made = list(object_records(rows, "trial", partial(_fill, run), {"llm_name": run.model}))
         figures += _figures(run, made[: len(run.rows)])
         records += made
     trials = [row for run in runs for row in run.all_rows]

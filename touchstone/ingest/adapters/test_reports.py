@@ -27,6 +27,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters.adapter import ReadOptions
+from touchstone.ingest.adapters.exported import restore
 from touchstone.ingest.adapters.json_files import MAX_CARRIED_LENGTH, number_of
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -149,6 +150,8 @@ class Case:
     start: int = 0
     cells: Cells = field(default_factory=dict)
     refusal: RefusedRecordError | None = None
+    # What Touchstone added to an attempt that it wrote.
+    exported: object = None
 
     def judge(self, word: str, outcomes: Mapping[str, Outcome]) -> None:
         """Set the outcome by the tool's own word; the case is refused if that is not known."""
@@ -162,6 +165,8 @@ class Case:
 class Report:
     """One report. What it states is known when all cases have been taken."""
 
+    # The model of a report that Touchstone wrote.
+    model: str | None = None
     # The groups whose results of one name are different tests.
     apart: Collection[int] = ()
     # The tool's own figures, and which of its words each of them counts: none stands for all.
@@ -188,9 +193,10 @@ def report_table(
     path: Path, format_name: str, options: ReadOptions, read: Callable[[], Report], raw: RawReader
 ) -> AdapterTable:
     """The tests of one report as rows of text cells. `read` opens it, and opens it again."""
-    place, mark, first, seen = place_of(path, options.junit_pattern), mark_of(path), read(), _Seen()
+    mark, first, seen = mark_of(path), read(), _Seen()
     for case in first.cases():
         seen.add(case)
+    place = Place(first.model) if first.model else place_of(path, options.junit_pattern)
     decided = seen.decide(first.apart)
     if decided.is_empty():
         raise InputFileError(f"{path}: there is no test case in the file")
@@ -351,6 +357,7 @@ def _record(case: Case, place: Place, results: int, flaky: bool) -> Record:
         "test_file": case.file[:MAX_CARRIED_LENGTH] or None,
     }
     record.cells |= cells | case.cells
+    restore(record.cells, case.exported)
     return record
 
 

@@ -6,8 +6,11 @@ Touchstone's own figures do not come from here: `touchstone.metrics.pass_at_k` a
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import polars as pl
+
 from touchstone.ingest.adapters.json_files import number_of
-from touchstone.ingest.adapters.table import Record, ReportedFigure
+from touchstone.ingest.adapters.table import AdapterTable, Record, ReportedFigure
+from touchstone.ingest.csv_rows import ROW_ERROR_KIND
 
 # The attempts and the passed attempts of each problem.
 Counts = Collection[tuple[int, int]]
@@ -54,6 +57,16 @@ def counts_of_records(records: Iterable[Record], suite: str | None = None) -> Co
         for record in records
         if record.kind is None and suite in (None, record.cells.get("suite"))
     )
+
+
+def counts_of_table(table: AdapterTable, suite: str | None = None) -> Counts:
+    """The counts of the accepted rows, of one suite if one is named."""
+    rows = table.rows.filter(pl.col(ROW_ERROR_KIND).is_null())
+    rows = rows if suite is None else rows.filter(pl.col("suite") == suite)
+    solved = (pl.col("passed") == "true").sum()
+    with table.reading():
+        counts = rows.group_by("oid").agg(attempts=pl.len(), solved=solved).collect(engine="streaming")
+    return list(counts.select("attempts", "solved").iter_rows())
 
 
 def pass_at_k_figures(
