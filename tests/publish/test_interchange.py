@@ -221,10 +221,10 @@ def test_a_failed_export_leaves_nothing_behind(tables: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--to", "inspect"), "--format inspect of all results writes a folder: add --save-to FOLDER"),
-        ((), "--format csv of all results writes a folder: add --save-to FOLDER"),
+        (("--to", "inspect"), "--to inspect writes a folder: add --save-to FOLDER"),
+        ((), "--to csv writes a folder: add --save-to FOLDER"),
         (("--format", "latex"), "--format latex needs a table; `touchstone tables` lists them"),
-        (("attempts", "--format", "evalplus"), "--format evalplus is for all results: leave the table out"),
+        (("attempts", "--format", "evalplus"), "--to evalplus is for all results: leave the table out"),
         (("--save-to", "x", "--columns", "model"), "--columns goes with a table"),
     ],
 )

@@ -64,7 +64,7 @@ def export(
         _export_results(tables_folder(data, draft, wanted), format or "csv", save_to, columns)
         return
     if format is not None and format not in _OF_TABLES:
-        raise TouchstoneError(f"--format {format} is for all results: leave the table out")
+        raise TouchstoneError(f"--to {format} is for all results: leave the table out")
     _export_table(tables_folder(data, draft), table, format, save_to, columns or [])
 
 
@@ -95,7 +95,7 @@ def _export_results(tables: Path, format: str, save_to: Path | None, columns: li
     if format not in _OF_RESULTS:
         raise TouchstoneError(f"--format {format} needs a table; `touchstone tables` lists them")
     if save_to is None:
-        raise TouchstoneError(f"--format {format} of all results writes a folder: add --save-to FOLDER")
+        raise TouchstoneError(f"--to {format} writes a folder: add --save-to FOLDER")
     if columns:
         raise TouchstoneError("--columns goes with a table")
     writers: dict[str, Writer] = {
