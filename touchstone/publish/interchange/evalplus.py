@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.ingest.adapters.exported import KEY
-from touchstone.publish.interchange.results import FileNames, Row, Run, carried, undecided_note, write_pieces
+from touchstone.publish.interchange.results import NUMBER, FileNames, Row, Run, carried, undecided_note, write_pieces
 
 _BASE, _PLUS = "base", "plus"
 
@@ -24,7 +24,8 @@ def write_evalplus(run: Run, folder: Path, now: datetime | None = None) -> list[
     names = FileNames()
     for model in run.models():
         head = {"date": f"{now or datetime.now(UTC):%Y-%m-%d %H:%M}", "hash": None, KEY: {"model": model}}
-        for file, rows in run.files(_by_task(run.attempts(model)), ["tier", "paired"]):
+        order = ["task", NUMBER, "iteration_id", "oid"]
+        for file, rows in run.files(_samples(run.attempts(model)), ["tier", "paired"], order):
             # evalplus writes the slash in a model's name so.
             name = names.new(*run.label(model.replace("/", "--"), file["tier"]), end="_eval_results.json")
             start = json.dumps(head)[:-1] + ', "eval": {\n'
@@ -32,8 +33,8 @@ def write_evalplus(run: Run, folder: Path, now: datetime | None = None) -> list[
     return undecided_note(run, "evalplus has no such status")
 
 
-def _by_task(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """The decided attempts in order of their task, and whether the other part of the same sample is among them."""
+def _samples(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """The decided attempts with their task and part, and whether the other part of the same sample is among them."""
     # Only evalplus names its suites so; elsewhere the slash belongs to the name.
     part = pl.col("oid").str.extract(r"^(base|plus)/.", 1)
     part = pl.when(part == pl.col("suite")).then(part)
@@ -47,8 +48,7 @@ def _by_task(rows: pl.LazyFrame) -> pl.LazyFrame:
         "part": part.fill_null(_BASE),
         "task": pl.when(paired | (part == _BASE)).then(rest).otherwise("oid"),
     }
-    decided = rows.filter(pl.col("passed").is_not_null()).with_columns(**own)
-    return decided.sort("task", pl.col("iteration_id").cast(pl.Int64, strict=False), "iteration_id", "oid")
+    return rows.filter(pl.col("passed").is_not_null()).with_columns(**own)
 
 
 def _tasks(rows: Iterator[Row]) -> Iterator[str]:

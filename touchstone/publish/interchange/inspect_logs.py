@@ -13,7 +13,16 @@ import polars as pl
 
 from touchstone.inference.exact import exact_mean
 from touchstone.ingest.adapters.exported import KEY
-from touchstone.publish.interchange.results import STATUS, FileNames, Row, Run, carried, name_in_suite, write_pieces
+from touchstone.publish.interchange.results import (
+    STATUS,
+    FileNames,
+    Row,
+    Run,
+    carried,
+    name_in_suite,
+    place_over,
+    write_pieces,
+)
 
 _BY = ["tier", "suite", "run_id"]
 _SCORE = "passed"
@@ -30,8 +39,7 @@ def write_inspect(run: Run, folder: Path) -> list[str]:
     """Write the logs."""
     names, now = FileNames(), datetime.now(UTC)
     for model in run.models():
-        epoch = pl.int_range(1, pl.len() + 1).over(*_BY, "oid")
-        rows = run.attempts(model).with_columns(place=epoch, sample=name_in_suite(_BY))
+        rows = run.attempts(model).with_columns(place=place_over(*_BY, "oid"), sample=name_in_suite(_BY))
         figures = _figures(rows)
         for log, samples in run.files(rows, _BY):
             head = _header(model, log | figures[log["tier"], log["suite"], log["run_id"]], now)

@@ -30,7 +30,7 @@ def write_lm_eval(run: Run, folder: Path) -> list[str]:
     names, tasks = FileNames(), dict[str, str]()
     for model in run.models():
         decided = run.attempts(model).filter(pl.col("passed").is_not_null())
-        rows = decided.join(documents, on=["suite", "oid"], how="left", maintain_order="left")
+        rows = decided.join(documents, on=["suite", "oid"], how="left")
         places: dict[str, Path] = {}
         results: dict[Path, dict[str, Row]] = {}
         for file, samples in run.files(rows, ["tier", "place", "suite"]):

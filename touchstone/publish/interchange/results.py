@@ -30,6 +30,9 @@ _BATCH_ROWS = 20_000
 # File systems take 255 bytes.
 _MAX_STEM = 150
 
+NUMBER = pl.col("iteration_id").cast(pl.Int64, strict=False)
+_ORDER = ("oid", NUMBER, "iteration_id")
+
 Row = dict[str, Any]
 
 
@@ -41,28 +44,26 @@ class Run:
     # Called with the number of attempts that were written.
     advance: Callable[[int], None] = lambda _: None
 
-    def rows(self, model: str | None = None) -> pl.LazyFrame:
+    def rows(self, model: str) -> pl.LazyFrame:
         """Every attempt with the outcome that counts, which validation may have found, in order of its key."""
-        attempts = self._scan("attempts", model).drop("passed")
-        outcomes = without_excluded(self._scan("outcomes", model)).select(
-            *KEY, "passed", pl.col("status").alias(STATUS)
-        )
-        number = pl.col("iteration_id").cast(pl.Int64, strict=False)
-        return attempts.join(outcomes, on=KEY).sort("model", "tier", "oid", number, "iteration_id")
+        return self._joined(model).sort("tier", *_ORDER)
+
+    def _joined(self, model: str) -> pl.LazyFrame:
+        attempts, outcomes = (self._scan(table, model) for table in ("attempts", "outcomes"))
+        counting = without_excluded(outcomes).select(*KEY, "passed", pl.col("status").alias(STATUS))
+        return attempts.drop("passed").join(counting, on=KEY)
 
     def attempts(self, model: str) -> pl.LazyFrame:
         """What other formats are made of: the outcome, the fix, a place among the attempts, and all that is carried."""
-        rows = _without_contradictions(self.rows(model)).drop("cluster", "only_tier", "started_at", strict=False)
-        rows = rows.join(
-            self.table("problems").select("oid", "cluster", "only_tier"), on="oid", how="left", maintain_order="left"
-        )
+        rows = _without_contradictions(self._joined(model)).drop("cluster", "only_tier", "started_at", strict=False)
+        rows = rows.join(self.table("problems").select("oid", "cluster", "only_tier"), on="oid", how="left")
         present, nothing = rows.collect_schema().names(), pl.lit(None, pl.String)
         fixes = [pl.col(name) for name in FIX_COLUMNS if name in present]
         made = {
             "started_at": pl.col("attempted_on"),
             "error": pl.col("error") if "error" in present else nothing,
             "fix": pl.coalesce(*fixes, nothing),
-            "place": pl.int_range(1, pl.len() + 1).over("tier", "oid"),
+            "place": place_over("tier", "oid"),
         }
         return rows.with_columns(**made).select("model", *COLUMNS, "passed", STATUS, "fix", "place")
 
@@ -72,7 +73,9 @@ class Run:
             yield from batch.iter_rows(named=True)
             self.advance(batch.height)
 
-    def files(self, rows: pl.LazyFrame, by: Sequence[str]) -> Iterator[tuple[Row, Iterator[Row]]]:
+    def files(
+        self, rows: pl.LazyFrame, by: Sequence[str], order: Sequence[str | pl.Expr] = _ORDER
+    ) -> Iterator[tuple[Row, Iterator[Row]]]:
         """The attempts of each file: those that agree in `by`. Before them come the values and counts of the file."""
         passed = pl.col("passed")
         counts = rows.group_by(by).agg(
@@ -82,7 +85,7 @@ class Run:
             passed.null_count().alias("undecided"),
         )
         known = {tuple(row[name] for name in by): row for row in counts.collect().iter_rows(named=True)}
-        ordered = self.stream(rows.sort(by, maintain_order=True))
+        ordered = self.stream(rows.sort(*by, *order))
         for key, own in groupby(ordered, key=lambda row: tuple(row[name] for name in by)):
             yield known[key], own
 
@@ -95,10 +98,8 @@ class Run:
         tiers = self.table("attempts").select(pl.col("tier").n_unique())
         return bool(tiers.collect(engine="streaming").item() > 1)
 
-    def _scan(self, table: str, model: str | None) -> pl.LazyFrame:
-        """A table, or only the part of one model: with a thousand models, each is looked up in its own file."""
-        if model is None:
-            return scan_table(self.tables_dir, table)
+    def _scan(self, table: str, model: str) -> pl.LazyFrame:
+        """The part of one model: with a thousand models, each is looked up in its own file."""
         return pl.scan_parquet(table_file(self.tables_dir / table / f"{file_key(model)}.parquet"), glob=False)
 
     def models(self) -> list[str]:
@@ -149,6 +150,11 @@ def write_pieces(path: Path, start: str, pieces: Iterable[str], end: str, betwee
         for place, piece in enumerate(pieces):
             file.write((between if place else "") + piece)
         file.write(end)
+
+
+def place_over(*group: str) -> pl.Expr:
+    """The place of an attempt among those of a group, from 1."""
+    return pl.int_range(1, pl.len() + 1).over(group, order_by=[NUMBER, "iteration_id"])
 
 
 def name_in_suite(by: Sequence[str]) -> pl.Expr:

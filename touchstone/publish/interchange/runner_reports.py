@@ -48,7 +48,7 @@ def write_ctrf(run: Run, folder: Path) -> list[str]:
 def _files(run: Run, folder: Path, suffix: str) -> Iterator[tuple[Path, Row, Iterator[Row]]]:
     names = FileNames()
     for model in run.models():
-        for file, rows in run.files(run.attempts(model), ["tier", "place"]):
+        for file, rows in run.files(run.attempts(model).drop("fix"), ["tier", "place"]):
             name = names.new(*run.label(model, file["tier"]), end=f".attempt-{file['place']}.{suffix}")
             yield folder / name, {"model": model} | file, rows
 

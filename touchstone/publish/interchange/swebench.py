@@ -16,7 +16,7 @@ def write_swebench(run: Run, folder: Path) -> list[str]:
     """Write `<model>.attempt-<n>.json` for every attempt."""
     names = FileNames()
     for model in run.models():
-        for file, rows in run.files(run.attempts(model), ["tier", "place"]):
+        for file, rows in run.files(run.attempts(model).drop("fix"), ["tier", "place"]):
             ids: dict[str, list[str]] = {name: [] for name in (*_LISTS.values(), "empty_patch", "incomplete")}
             attempts: Row = {}
             for row in rows:
