@@ -17,6 +17,7 @@ from touchstone.ingest.adapters.exported import KEY
 from touchstone.publish.interchange.results import NUMBER, FileNames, Row, Run, carried, undecided_note, write_pieces
 
 _BASE, _PLUS = "base", "plus"
+_ORDER = ("task", NUMBER, "iteration_id", "oid")
 
 
 def write_evalplus(run: Run, folder: Path, now: datetime | None = None) -> list[str]:
@@ -24,8 +25,7 @@ def write_evalplus(run: Run, folder: Path, now: datetime | None = None) -> list[
     names = FileNames()
     for model in run.models():
         head = {"date": f"{now or datetime.now(UTC):%Y-%m-%d %H:%M}", "hash": None, KEY: {"model": model}}
-        order = ["task", NUMBER, "iteration_id", "oid"]
-        for file, rows in run.files(_samples(run.attempts(model)), ["tier", "paired"], order):
+        for file, rows in run.files(_samples(run.attempts(model)), ["tier", "paired"], _ORDER):
             # evalplus writes the slash in a model's name so.
             name = names.new(*run.label(model.replace("/", "--"), file["tier"]), end="_eval_results.json")
             start = json.dumps(head)[:-1] + ', "eval": {\n'
