@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 import touchstone as api
 from tests.conftest import Command, Folder, fewer_examples
 from touchstone.config import IntervalSettings
+from touchstone.ingest.discovery import discover
 from touchstone.ingest.implied_config import implied_config
 from touchstone.ingest.read_inputs import read_inputs
+from touchstone.ingest.recognized import most_attempts, recognized_sources
 from touchstone.metrics.pass_at_k_files import calculate_inputs
 from touchstone.names import file_key
 from touchstone.publish.interchange.evalplus import write_evalplus
@@ -119,9 +121,13 @@ def test_pass_at_k_of_exported_files_is_that_of_the_run(
 ) -> None:
     done = touchstone("export", "--data", finished_pair.output, "--to", "swe-bench", "--save-to", tmp_path / "out")
     assert (done.returncode, done.stderr) == (0, "")
-    again, _ = calculate_inputs(implied_config([tmp_path / "out"]), [1, 2], IntervalSettings())
+    config = implied_config([tmp_path / "out"])
+    again, _ = calculate_inputs(config, [1, 2], IntervalSettings())
     before = pl.read_parquet(finished_pair.output / "tables" / "pass_at_k")
     assert again.table.select(before.columns).equals(before)
+    # A report has one attempt at each problem; a run of all of them computes pass@2.
+    found = discover(config)
+    assert most_attempts(recognized_sources(found, config), found) == 2
 
 
 @pytest.mark.nightly
