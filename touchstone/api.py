@@ -120,7 +120,7 @@ def _evaluation(
 ) -> "Evaluation":
     from touchstone.evaluation import Evaluation
     from touchstone.ingest.implied_config import config_with_results, is_config_file, removed_on_error, with_fitting_k
-    from touchstone.ingest.recognized import recognized_sources
+    from touchstone.ingest.recognized import most_attempts, recognized_sources
 
     if isinstance(config, Mapping):
         return Evaluation.load(config, output_dir, only)
@@ -133,7 +133,7 @@ def _evaluation(
     with removed_on_error(place):
         evaluation = Evaluation.load(place, only=only)
         found = recognized_sources(evaluation.inputs.discovery, evaluation.config)
-    evaluation.config = with_fitting_k(place, max((each.most_attempts for each in found), default=1))
+    evaluation.config = with_fitting_k(place, most_attempts(found, evaluation.inputs.discovery))
     return evaluation
 
 

@@ -1,10 +1,11 @@
-"""`touchstone export` of all results: as Touchstone's own input, and for evalplus, Inspect and Every Eval Ever."""
+"""`touchstone export` of all results: as Touchstone's own input, and for other tools."""
 
 import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import polars as pl
 import pytest
@@ -16,8 +17,11 @@ from touchstone.ingest.adapters import read_adapted
 from touchstone.names import file_key
 from touchstone.publish.interchange.evalplus import write_evalplus
 from touchstone.publish.interchange.every_eval_ever import write_every_eval_ever
-from touchstone.publish.interchange.inspect_frames import write_inspect
-from touchstone.publish.interchange.results import Run, save_folder, write_native_csv
+from touchstone.publish.interchange.inspect_logs import write_inspect
+from touchstone.publish.interchange.lm_eval import write_lm_eval
+from touchstone.publish.interchange.results import Run, Writer, save_folder, write_native_csv
+from touchstone.publish.interchange.runner_reports import write_ctrf, write_junit
+from touchstone.publish.interchange.swebench import write_swebench
 
 GPT = """oid,iteration_id,tier,passed,classification,input_tokens,output_tokens,cost_usd,latency_ms,weighted_score,note
 base/a,1,T0,true,pass,10,5,0.25,1500,1,"=SUM(1), ""x"" \ry"
@@ -75,46 +79,97 @@ class _Renamed(Run):
         return ["a_synthetic"]
 
 
+def exported(tables: Path, folder: Path, write: Writer) -> dict[str, Any]:
+    """What the files of an export have in them, by name; nothing was left out."""
+    assert save_folder(Run(tables), folder, write) == []
+    texts = {path.name: path.read_text() for path in sorted(folder.iterdir())}
+    return {name: json.loads(text) if name.endswith(".json") else text for name, text in texts.items()}
+
+
 def test_evalplus_has_base_and_plus_of_a_task_together(tables: Path, tmp_path: Path) -> None:
     notes = save_folder(Run(tables), tmp_path / "out", write_evalplus)
     assert notes == ["1 of 9 attempts are undecided; evalplus has no such status, so they are left out"]
-    files = {path.name: json.loads(path.read_text())["eval"] for path in (tmp_path / "out").iterdir()}
+    files = {path.name: json.loads(path.read_text()) for path in (tmp_path / "out").iterdir()}
+    alone, paired = "openai--gpt-4o@T0_eval_results.json", "openai--gpt-4o@T0~2_eval_results.json"
     assert sorted(files) == [
         "mistral@T0_eval_results.json",
-        "openai--gpt-4o@T0_eval_results.json",
+        alone,
+        paired,
         "openai--gpt-4o@T1_eval_results.json",
     ]
-    first = files["openai--gpt-4o@T0_eval_results.json"]
-    statuses = [(sample["base_status"], sample["plus_status"]) for sample in first["a"]]
+    statuses = [(sample["base_status"], sample["plus_status"]) for sample in files[paired]["eval"]["a"]]
     assert statuses == [("pass", "fail"), ("timeout", "fail")]
-    assert [sample["base_status"] for sample in first["-b"]] == ["pass"]
-    assert files["mistral@T0_eval_results.json"]["-b"][0] == {
+    assert [sample["base_status"] for sample in files[alone]["eval"]["-b"]] == ["pass"]
+    assert files["mistral@T0_eval_results.json"]["eval"]["-b"][0] == {
         "task_id": "-b",
         "solution": "x = 1\n",
         "base_status": "fail",
         "plus_status": None,
         "base_fail_tests": [],
+        "touchstone": {"base": {"oid": "-b", "iteration_id": "first", "tier": "T0", "suite": "own"}},
     }
 
 
-def test_inspect_frames(tables: Path, tmp_path: Path) -> None:
-    save_folder(Run(tables), tmp_path / "out", write_inspect)
-    samples, evals = (pl.read_parquet(tmp_path / "out" / f"{name}.parquet") for name in ("samples", "evals"))
-    assert samples.height == 9 and samples["sample_id"].is_unique().all()
-    first = samples.filter(pl.col("id") == "base/a").row(0, named=True)
-    shown = ("model", "task_name", "task_arg_tier", "epoch", "score_passed", "total_tokens", "total_time", "error")
-    assert [first[name] for name in shown] == ["openai/gpt-4o", "base", "T0", 1, 1.0, 15, 1.5, ""]
-    assert json.loads(first["model_usage"]) == {"openai/gpt-4o": {"input_tokens": 10, "output_tokens": 5}}
-    undecided = samples.filter(pl.col("score_passed").is_null())
-    assert undecided.height == 1 and undecided["error"].item() != ""
-    assert set(samples.filter(pl.col("model") == "mistral")["epoch"]) == {1, 2}
-    own = evals.filter((pl.col("model") == "openai/gpt-4o") & (pl.col("task_arg_tier") == "T0"))
-    assert own.select("task_name", "total_samples", "completed_samples", "score_headline_value").rows() == [
-        ("base", 2, 2, 0.5),
-        ("own", 2, 1, 1.0),
-        ("plus", 2, 2, 0.0),
+def test_inspect_logs(tables: Path, tmp_path: Path) -> None:
+    logs = {
+        (log["eval"]["model"], log["eval"]["task"], log["eval"]["task_args"]["tier"]): log
+        for log in exported(tables, tmp_path / "out", write_inspect).values()
+    }
+    assert {log["version"] for log in logs.values()} == {2} and len(logs) == 5
+    log = logs["openai/gpt-4o", "base", "T0"]
+    assert log["results"]["scores"][0]["metrics"]["accuracy"]["value"] == 0.5
+    assert [(each["id"], each["epoch"], each["scores"]["passed"]["value"]) for each in log["samples"]] == [
+        ("a", 1, "C"),
+        ("a", 2, "I"),
     ]
-    assert set(samples["eval_id"]) == set(evals["eval_id"])
+    usage = {"input_tokens": 10, "output_tokens": 5, "total_cost": 0.25, "total_tokens": 15}
+    assert log["samples"][0]["model_usage"] == {"openai/gpt-4o": usage}
+    undecided, decided = logs["openai/gpt-4o", "own", "T0"]["samples"]
+    assert "scores" not in undecided and undecided["error"]["message"] and "error" not in decided
+    assert logs["openai/gpt-4o", "own", "T0"]["results"]["completed_samples"] == 1
+    assert logs["mistral", "own", "T0"]["samples"][0]["output"]["completion"] == "x = 1\n"
+
+
+def test_swe_bench_has_a_report_per_attempt(tables: Path, tmp_path: Path) -> None:
+    reports = exported(tables, tmp_path / "out", write_swebench)
+    assert list(reports) == [
+        "mistral@T0.attempt-1.json",
+        "mistral@T0.attempt-2.json",
+        "openai__gpt-4o@T0.attempt-1.json",
+        "openai__gpt-4o@T0.attempt-2.json",
+        "openai__gpt-4o@T1.attempt-1.json",
+    ]
+    first = reports["openai__gpt-4o@T0.attempt-1.json"]
+    assert (first["resolved_ids"], first["unresolved_ids"], first["error_ids"]) == (["base/a"], ["plus/a"], ["-b"])
+    assert (first["total_instances"], first["completed_instances"], first["resolved_instances"]) == (3, 2, 1)
+
+
+def test_reports_of_test_runners_skip_what_is_undecided(tables: Path, tmp_path: Path) -> None:
+    name = "openai%2Fgpt-4o@T0.attempt-1"
+    report = exported(tables, tmp_path / "ctrf", write_ctrf)[f"{name}.json"]["results"]
+    assert [(each["name"], each["suite"], each["status"]) for each in report["tests"]] == [
+        ("-b", ["own"], "skipped"),
+        ("base/a", ["base"], "passed"),
+        ("plus/a", ["plus"], "failed"),
+    ]
+    assert {name: report["summary"][name] for name in ("tests", "passed", "failed", "skipped")} == {
+        "tests": 3,
+        "passed": 1,
+        "failed": 1,
+        "skipped": 1,
+    }
+    suite = ElementTree.fromstring(exported(tables, tmp_path / "junit", write_junit)[f"{name}.xml"])[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    assert [case.get("name") for case in suite.iter("testcase") if case.find("skipped") is not None] == ["-b"]
+
+
+def test_lm_eval_has_a_folder_per_model_and_a_time_per_attempt(tables: Path, tmp_path: Path) -> None:
+    notes = save_folder(Run(tables), tmp_path / "out", write_lm_eval)
+    assert notes == ["1 of 9 attempts are undecided; lm-eval scores every document, so they are left out"]
+    folder = tmp_path / "out" / "openai__gpt-4o@T0"
+    assert len(list(folder.glob("samples_base_*.jsonl"))) == len(list(folder.glob("results_*.json"))) == 2
+    results = json.loads(min(folder.glob("results_*.json")).read_text())
+    assert results["model_name"] == "openai/gpt-4o" and results["results"]["base"]["acc,none"] == 1.0
 
 
 def test_every_eval_ever_is_read_back(tables: Path, tmp_path: Path) -> None:
@@ -183,10 +238,10 @@ def test_a_failed_export_leaves_nothing_behind(tables: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--format", "inspect"), "--format inspect of all results writes a folder: add --save-to FOLDER"),
-        ((), "--format csv of all results writes a folder: add --save-to FOLDER"),
+        (("--to", "inspect"), "--to inspect writes a folder: add --save-to FOLDER"),
+        ((), "--to csv writes a folder: add --save-to FOLDER"),
         (("--format", "latex"), "--format latex needs a table; `touchstone tables` lists them"),
-        (("attempts", "--format", "evalplus"), "--format evalplus is for all results: leave the table out"),
+        (("attempts", "--format", "evalplus"), "--to evalplus is for all results: leave the table out"),
         (("--save-to", "x", "--columns", "model"), "--columns goes with a table"),
     ],
 )
@@ -198,4 +253,4 @@ def test_wrong_use_is_one_line(tables: Path, touchstone: Command, arguments: tup
 def test_the_command(tables: Path, tmp_path: Path, touchstone: Command) -> None:
     done = touchstone("export", "--data", tables.parent, "--format", "evalplus", "--save-to", tmp_path / "out")
     assert done.returncode == 0 and done.stderr.startswith("note: 1 of 9 attempts are undecided")
-    assert len(list((tmp_path / "out").iterdir())) == 3
+    assert len(list((tmp_path / "out").iterdir())) == 4

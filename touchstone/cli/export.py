@@ -11,7 +11,7 @@ from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
 _OF_TABLES = ("csv", "json", "latex", "markdown", "parquet")
-_OF_RESULTS = ("csv", "evalplus", "inspect", "every-eval-ever", "files")
+_OF_RESULTS = ("csv", "inspect", "swe-bench", "junit", "ctrf", "lm-eval", "evalplus", "every-eval-ever", "files")
 
 commands = typer.Typer()
 
@@ -23,12 +23,29 @@ def export(
     ] = None,
     data: Annotated[Path | None, DATA_OPTION] = None,
     format: Annotated[
-        Literal["csv", "json", "latex", "markdown", "parquet", "evalplus", "inspect", "every-eval-ever", "files"]
+        Literal[
+            "csv",
+            "json",
+            "latex",
+            "markdown",
+            "parquet",
+            "inspect",
+            "swe-bench",
+            "junit",
+            "ctrf",
+            "lm-eval",
+            "evalplus",
+            "every-eval-ever",
+            "files",
+        ]
         | None,
         typer.Option(
+            "--format",
+            "--to",
             metavar="FORMAT",
-            help="Of a table: csv, json, latex, markdown, parquet. Of all results: csv, evalplus, inspect, "
-            "every-eval-ever, or files: a copy of what is published. [default: the one --save-to implies, else csv]",
+            help="Of a table: csv, json, latex, markdown, parquet. Of all results: csv, inspect, swe-bench, junit, "
+            "ctrf, lm-eval, evalplus, every-eval-ever, or files: a copy of what is published. "
+            "[default: the one --save-to implies, else csv]",
         ),
     ] = None,
     save_to: Annotated[
@@ -47,7 +64,7 @@ def export(
         _export_results(tables_folder(data, draft, wanted), format or "csv", save_to, columns)
         return
     if format is not None and format not in _OF_TABLES:
-        raise TouchstoneError(f"--format {format} is for all results: leave the table out")
+        raise TouchstoneError(f"--to {format} is for all results: leave the table out")
     _export_table(tables_folder(data, draft), table, format, save_to, columns or [])
 
 
@@ -69,19 +86,26 @@ def _export_table(tables: Path, table: str, format: str | None, save_to: Path | 
 def _export_results(tables: Path, format: str, save_to: Path | None, columns: list[str] | None) -> None:
     from touchstone.publish.interchange.evalplus import write_evalplus
     from touchstone.publish.interchange.every_eval_ever import write_every_eval_ever
-    from touchstone.publish.interchange.inspect_frames import write_inspect
+    from touchstone.publish.interchange.inspect_logs import write_inspect
+    from touchstone.publish.interchange.lm_eval import write_lm_eval
     from touchstone.publish.interchange.results import Run, Writer, save_folder, write_native_csv, write_published_files
+    from touchstone.publish.interchange.runner_reports import write_ctrf, write_junit
+    from touchstone.publish.interchange.swebench import write_swebench
 
     if format not in _OF_RESULTS:
         raise TouchstoneError(f"--format {format} needs a table; `touchstone tables` lists them")
     if save_to is None:
-        raise TouchstoneError(f"--format {format} of all results writes a folder: add --save-to FOLDER")
+        raise TouchstoneError(f"--to {format} writes a folder: add --save-to FOLDER")
     if columns:
         raise TouchstoneError("--columns goes with a table")
     writers: dict[str, Writer] = {
         "csv": write_native_csv,
-        "evalplus": write_evalplus,
         "inspect": write_inspect,
+        "swe-bench": write_swebench,
+        "junit": write_junit,
+        "ctrf": write_ctrf,
+        "lm-eval": write_lm_eval,
+        "evalplus": write_evalplus,
         "every-eval-ever": write_every_eval_ever,
         "files": write_published_files,
     }

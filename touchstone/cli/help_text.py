@@ -37,7 +37,7 @@ EXAMPLES = {
     "sql": ('touchstone sql "SELECT model, k, pass_at_k FROM pass_at_k"',),
     "tables": ("touchstone tables",),
     "chart": ("touchstone chart leaderboard --save-to leaderboard.svg", "touchstone chart --list"),
-    "export": ("touchstone export pass_at_k --format markdown", "touchstone export --format inspect --save-to new"),
+    "export": ("touchstone export pass_at_k --format markdown", "touchstone export --to inspect --save-to new"),
     "compare": (
         "touchstone compare before.eval after.eval",
         "touchstone compare previous latest --fail-on-verdict worse",

@@ -277,14 +277,14 @@ def _introduce(
     from touchstone.cli.input_tables import show_recognized
     from touchstone.cli.terminal_tables import terminal
     from touchstone.ingest.implied_config import with_fitting_k
-    from touchstone.ingest.recognized import recognized_sources
+    from touchstone.ingest.recognized import most_attempts, recognized_sources
 
     with show_progress("counting attempts", quiet=silent):
         found = recognized_sources(evaluation.inputs.discovery, evaluation.config)
     if not silent:
         show_recognized(terminal(), found, evaluation.inputs.discovery, with_notes=False)
     if is_new:
-        fitting = with_fitting_k(config_file, max((each.most_attempts for each in found), default=1))
+        fitting = with_fitting_k(config_file, most_attempts(found, evaluation.inputs.discovery))
         evaluation.config = hold(fitting)
         if not silent:
             # The settings of a working copy are a local file, whatever its folder stands for.

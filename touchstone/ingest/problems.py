@@ -155,7 +155,7 @@ def _problems_of_records(table: InputTable, key: str) -> pl.DataFrame:
     is_bound = isinstance(table, AdapterTable) and table.tier_bound
     column = next((name for name in ASKED_COLUMNS if name in table.columns), None) if is_adapted else None
     asked = (pl.col(column) if column else pl.lit(None, pl.String)).alias(_ASKED)
-    tier = given("tier").fill_null(DEFAULT_TIER) if is_bound else pl.lit(None, pl.String)
+    tier = given("tier").fill_null(DEFAULT_TIER) if is_bound else given("only_tier")
 
     def problems(rows: pl.LazyFrame) -> pl.DataFrame:
         named = rows.filter(pl.col(ROW_ERROR).is_null() & oid.is_not_null())

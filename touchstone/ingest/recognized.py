@@ -27,7 +27,7 @@ _KEY = ("llm_name", "tier", "oid")
 class RecognizedSource:
     """A file or folder with results. Rows that only reading it refuses are counted where `refused` is known.
 
-    `most_attempts` is the largest number at one problem by one model.
+    `most_attempts` is the largest number at one problem by one model in it.
 
     `unreadable` says why nothing in it can be counted, which only reading it as a whole shows.
     """
@@ -78,6 +78,18 @@ def contributions(discovery: Discovery, found: Sequence[RecognizedSource], most:
         if each.title == NATIVE_TITLE
     ]
     return pl.concat([groups, pl.DataFrame(native, schema_overrides=dict(groups.schema))], how="diagonal").sort(by)
+
+
+def most_attempts(found: Sequence[RecognizedSource], discovery: Discovery) -> int:
+    """The largest number at one problem by one model, also where its attempts are in several files."""
+    most, is_good = max((each.most_attempts for each in found), default=1), pl.col(ROW_ERROR).is_null()
+    for model, sources in discovery.sources.items():
+        tables = [discovery.adapter_tables[each.path] for each in sources if each.format != NATIVE]
+        tables = [table.for_model(model) for table in tables if "iteration_id" in table.columns]
+        if len(tables) > 1:
+            ids = [table.rows.filter(is_good).select(**_given(table), id="iteration_id") for table in tables]
+            most = max(most, _counts(pl.concat(ids).unique(), {name: pl.col(name) for name in _KEY})[2])
+    return most
 
 
 def left_out(discovery: Discovery) -> Iterator[NotEvaluated]:

@@ -18,6 +18,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
+from touchstone.ingest.adapters.exported import KEY, exported_model, restore
 from touchstone.ingest.adapters.json_files import (
     inside,
     number_of,
@@ -59,7 +60,7 @@ _CLASSES = {
     "timed out": "timeout",
 }
 _KS = (1, 10, 100)
-_SHAPE: Shape = {"eval": Members(Keep()), "pass_at_k": Keep()}
+_SHAPE: Shape = {"eval": Members(Keep()), "pass_at_k": Keep(), KEY: Keep()}
 _ENDING = re.compile(r"[_.]?eval_results\.json$|\.json$")
 _BACKENDS = "vllm|hf|openai|anthropic|google|bedrock|ollama|gptqmodel|mindie|tgi"
 _SETTINGS = re.compile(rf"(?:_(?P<backend>{_BACKENDS}))?_temp_(?P<temperature>\d+(?:\.\d+)?)(?P<rest>.*)$")
@@ -84,10 +85,13 @@ def read_evalplus(path: Path) -> AdapterTable:
     has_plus = False
 
     def rows() -> Iterator[_Row]:
-        nonlocal has_plus
+        nonlocal has_plus, named
         for row in _rows(path, document):
             has_plus = has_plus or inside(row.sample).get("plus_status") is not None
             yield row
+        if exported := exported_model(document):
+            named = NamedModel(exported, "")
+            shared.update(dict.fromkeys(settings), llm_name=exported)
         shared.update(date=text_of(document.get("date")), hash=text_of(document.get("hash")))
 
     records = fill_records(enumerate(rows(), start=1), _fill)
@@ -98,7 +102,7 @@ def read_evalplus(path: Path) -> AdapterTable:
     figures = [
         figure for suite in (BASE, PLUS) for figure in _figures(named.name, suite, table, document.get("pass_at_k"))
     ]
-    notes = [named.note, _LEFT_OUT, *([] if has_plus else [_BASE_ONLY])]
+    notes = [*filter(None, [named.note]), _LEFT_OUT, *([] if has_plus else [_BASE_ONLY])]
     # The hash is that of the problems and their tests.
     judged = stated_settings(named.name, "validator", document, "hash")
     return table.stating(figures, judged, notes)
@@ -190,6 +194,7 @@ def _fill(cells: Cells, row: _Row) -> None:
         "base_status": text_of(sample.get("base_status")),
         "plus_status": text_of(sample.get("plus_status")),
     }
+    restore(cells, inside(sample, KEY, row.suite))
 
 
 def _class(sample: Mapping[str, object], suite: str) -> str | None:

@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.exported import KEY, exported_model, restore
 from touchstone.ingest.adapters.inspect_files import (
     ARCHIVE_MARK,
     HEADER,
@@ -254,6 +255,8 @@ class Attempt:
     error: str | None = None
     limit: str | None = None
     invalidated: bool = False
+    # What Touchstone added to a sample that it wrote.
+    exported: object = None
 
 
 def attempt_of(sample: Mapping[str, object]) -> Attempt:
@@ -694,6 +697,7 @@ class _Reading:
                 self.refused.append(Record(position, kind=refusal.kind, reason=refusal.reason))
                 continue
             attempt.cells |= self._metadata_cells(sample.content.get("metadata"))
+            attempt.exported = section(sample.content, "metadata").get(KEY)
             earlier = latest.get(attempt.key) if log.replaces else None
             if earlier is not None:
                 del self.attempts[earlier]
@@ -783,6 +787,8 @@ class _Log:
         """How the model was run and scored. What an evaluation does not set is Inspect's default."""
         spec, plan = section(self.header, "eval"), section(self.header, "plan")
         found: list[StatedSetting] = []
+        if exported_model(spec):
+            return found
 
         def add(dimension: Dimension, values: Object, names: str, unset: str | None = None) -> None:
             found.extend(stated_settings(self.model, dimension, values, names, self.task, unset))
@@ -815,6 +821,7 @@ class _Log:
                 cells["weighted_score"] = str(number)
         for name, column in self._score_columns:
             cells[column] = short(text_of(attempt.values.get(name)))
+        restore(cells, attempt.exported)
         return Record(position, cells)
 
     def is_graded(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from touchstone.config.json_paths import parse_path
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.exported import KEY, exported_model
 from touchstone.ingest.adapters.json_files import inside, list_of, number_of, raw_values, scalar_of, skim_document
 from touchstone.ingest.adapters.json_stream import Each, Keep, Shape
 from touchstone.ingest.adapters.marks import has_mark
@@ -64,6 +65,7 @@ def _ctrf_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
         case.message, case.flaky = _text(test, "message"), test.get("flaky") is True
         if "." in _text(test, "start"):  # pytest's reporter writes seconds
             case.seconds = _text(test, "duration")
+        case.exported = inside(test, "extra").get(KEY)
         yield entry, case
 
 
@@ -167,6 +169,7 @@ class _Document(Report):
         for key, part in skim_document(self._path, self._format.shape):
             if key is None:
                 self.stated = inside(part, *self._format.summary.split())
+                self.model = exported_model(inside(part, "results"))
             yield key, part
 
 
@@ -174,7 +177,7 @@ CTRF = _Format(
     "ctrf",
     "CTRF test results",
     "results.tool, results.summary, results.tests[]",
-    {"results": {"tests": Each(Keep()), "summary": Keep()}},
+    {"results": {"tests": Each(Keep()), "summary": Keep(), "extra": Keep()}},
     _ctrf_cases,
     "results summary",
     {"tests": ()} | {name: (name,) for name in ("passed", "failed", "skipped", "pending", "other")},

@@ -20,7 +20,9 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
-from touchstone.ingest.adapters.table import AdapterTable, ReportedFigure
+from touchstone.ingest.adapters.exported import ATTEMPT_PROPERTY, MODEL_PROPERTY
+from touchstone.ingest.adapters.json_files import parse_line
+from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, ReportedFigure
 from touchstone.ingest.adapters.test_reports import MAX_TEXT, WORST_FIRST, Case, Outcome, report_table
 from touchstone.ingest.adapters.xml_reports import XmlReport, raw_elements, root_of
 from touchstone.ingest.compressed import uncompressed_name
@@ -76,13 +78,13 @@ class _Document(XmlReport):
             self._start_case(attributes)
         elif tag in ("failure", "error"):
             self._result("failed" if tag == "failure" else "error", attributes)
+        elif tag == "property":
+            self._property(attributes.get("name", ""), attributes.get("value", ""))
         elif self._case is not None:
             if tag in _SKIPPED_TAGS:
                 self._skip(self._case, attributes)
             elif tag in _FLAKY:
                 self._case.flaky = True
-            elif tag == "property":
-                self._case.cells[f"property_{attributes.get('name', '')}"] = attributes.get("value", "")[:MAX_TEXT]
 
     def end(self, tag: str, text: str) -> None:
         if tag == "testcase" and self._case is not None:
@@ -114,6 +116,17 @@ class _Document(XmlReport):
         case.file, case.seconds = _file_of(attributes) or suite.file, attributes.get("time", "").replace(",", "")
         case.group = suite.number
         self._case, self._todo = self.begin(case), False
+
+    def _property(self, name: str, value: str) -> None:
+        if self._case is None:
+            self.model = value if name == MODEL_PROPERTY else self.model
+        elif name == ATTEMPT_PROPERTY:
+            try:
+                self._case.exported = parse_line(value, name)
+            except RefusedRecordError as refusal:
+                self._case.refusal = refusal
+        else:
+            self._case.cells[f"property_{name}"] = value[:MAX_TEXT]
 
     def _result(self, outcome: Outcome, attributes: dict[str, str]) -> None:
         """A failure or an error of the open test case, or of the suite around it."""

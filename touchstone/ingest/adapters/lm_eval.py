@@ -21,6 +21,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions, not_evaluated
+from touchstone.ingest.adapters.exported import KEY, exported_model, restore
 from touchstone.ingest.adapters.folders import beside, bounded_document
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
@@ -44,6 +45,7 @@ from touchstone.ingest.adapters.table import (
 )
 from touchstone.ingest.adapters.tool_figures import mean
 from touchstone.ingest.compressed import uncompressed_name
+from touchstone.names import name_of_key
 
 # lm-eval aggregates these over the whole corpus if the task does not say otherwise.
 _NOT_MEANS = {"f1", "mcc", "bleu", "chrf", "ter", "perplexity", "brier_score"}
@@ -124,6 +126,8 @@ def figures_of(run: Run, task: str, rows: Sequence[Values]) -> list[ReportedFigu
 
 def settings_of(run: Run, task: str, score: Cells) -> list[StatedSetting]:
     """How the model was run and scored, and by which template it was asked."""
+    if exported_model(run.results):
+        return []
     config, shared = inside(run.results, "configs", task), inside(run.results, "config")
     # The text of a function may be its address.
     templates = {name: value for name, value in config.items() if " at 0x" not in str(value)}
@@ -186,6 +190,7 @@ class Row:
     cells: Cells
     filter: str
     values: dict[str, str | None]
+    exported: object
 
 
 def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -207,6 +212,7 @@ def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable
     for row in read:
         _judge(row, metric, decisive=decisive)
         row.cells |= common
+        restore(row.cells, row.exported)
     records = [record for record in every if record.kind is not None or id(record.cells) in kept]
     return table_from_records(
         path,
@@ -233,7 +239,7 @@ def _task_and_time(path: Path) -> tuple[str, str | None]:
     """The task and the time in the file's name; without the usual form, the task is the whole name."""
     stem = Path(uncompressed_name(path)).stem
     match = _NAME.fullmatch(stem)
-    return (match[1], match[2]) if match else (stem, None)
+    return (name_of_key(match[1]), match[2]) if match else (stem, None)
 
 
 def _attempt(path: Path, task: str, time: str | None) -> str:
@@ -254,7 +260,7 @@ def _fill(task: str, rows: list[Row], cells: Cells, sample: Mapping[str, object]
     cells |= {"oid": f"{task}/{doc_id}", "responses": _responses(sample.get("resps"))}
     cells |= {name: text_of(sample.get(name)) for name in _HASHES}
     cells |= {f"metric_{name}": value for name, value in values.items()}
-    rows.append(Row(cells, chosen, values))
+    rows.append(Row(cells, chosen, values, sample.get(KEY)))
 
 
 def _metrics(sample: Mapping[str, object]) -> list[str]:

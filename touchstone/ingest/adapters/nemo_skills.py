@@ -77,8 +77,8 @@ def _recognizes(head: Head) -> bool:
         named = sorted(name for name in head.names if name.startswith("output-rs"))[:3]
         return any(_recognizes(Head(head.path / name)) for name in named)
     # Under another name it may be anyone's table: the seed is in the name only.
-    named = _FILE.fullmatch(head.name) and "generation" in head.first_record
-    return bool(named) and not {*_VERDICTS, "judgement"}.isdisjoint(head.first_record)
+    is_named = _FILE.fullmatch(head.name) is not None and "generation" in head.first_record
+    return is_named and not {*_VERDICTS, "judgement"}.isdisjoint(head.first_record)
 
 
 ADAPTER = Adapter(FORMAT, "NeMo-Skills outputs", _recognizes, read_nemo_skills)

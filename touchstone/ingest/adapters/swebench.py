@@ -34,6 +34,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.exported import KEY, exported_model, restore
 from touchstone.ingest.adapters.folders import as_given, beside, bounded_document, is_file, is_folder, text_in
 from touchstone.ingest.adapters.json_files import (
     Number,
@@ -134,7 +135,7 @@ _OTHER_KEYS = {
     "success": "resolved_instances",
     "submitted": "total_instances",
 }
-_REPORT_SHAPE: Shape = dict.fromkeys((*_REPORT_LISTS, *_OTHER_LISTS, *_OTHER_KEYS, "failure_reasons"), Keep())
+_REPORT_SHAPE: Shape = dict.fromkeys((*_REPORT_LISTS, *_OTHER_LISTS, *_OTHER_KEYS, "failure_reasons", KEY), Keep())
 # A dot before a longer number is followed by a date or another name of a run.
 _VERSION_DOT = re.compile(r"(?<=\d)\.(?=\d{1,2}(?!\d))")
 # The ids of each list in order, each once.
@@ -256,6 +257,8 @@ class RunReport:
     settings: list[StatedSetting]
     # The logs that were read.
     files: list[Path]
+    # What Touchstone added to each attempt of a report that it wrote.
+    exported: Mapping[str, object]
 
 
 def is_run_report(head: Head) -> bool:
@@ -270,6 +273,8 @@ def read_report(path: Path) -> AdapterTable:
         Record(line, attempt_cells(oid, report.model, report.run, status, error))
         for line, (oid, (status, error)) in enumerate(report.attempts.items(), start=1)
     ]
+    for record in records:
+        restore(record.cells, report.exported.get(record.cells["oid"] or ""))
     for line, (_, refusal) in enumerate(report.refused, start=len(records) + 1):
         records.append(Record(line, {"llm_name": report.model}, refusal.kind, refusal.reason))
     values: list[object] = [*report.attempts, *(value for value, _ in report.refused)]
@@ -305,6 +310,8 @@ def parse_report(path: Path) -> RunReport:
     if not isinstance(document.get("resolved_ids"), list):
         raise InputFileError(f"{path}: a SWE-bench run report has a list resolved_ids; this one has none")
     model, run, name_notes = _model_and_run(path)
+    if exported := exported_model(document):
+        model, name_notes = exported, []
     ids, refused = _listed_ids(document)
     statuses = _reported_statuses(ids, "unresolved_ids" in document)
     reasons = document.get("failure_reasons")
@@ -317,8 +324,8 @@ def parse_report(path: Path) -> RunReport:
     files = _decide_by_logs(path, model, run, attempts)
     notes = [*name_notes, *_report_notes(document, ids, attempts)]
     figures = _report_figures(model, document, ids, attempts)
-    settings = stated_settings(model, "harness", document, "schema_version swebench_version")
-    return RunReport(model, run, attempts, refused, figures, notes, settings, files)
+    settings = stated_settings(model, "harness", {} if exported else document, "schema_version swebench_version")
+    return RunReport(model, run, attempts, refused, figures, notes, settings, files, inside(document, KEY, "attempts"))
 
 
 def _model_and_run(path: Path) -> tuple[str, str | None, list[str]]:

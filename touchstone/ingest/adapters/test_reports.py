@@ -24,6 +24,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters.adapter import ReadOptions
+from touchstone.ingest.adapters.exported import restore
 from touchstone.ingest.adapters.json_files import MAX_CARRIED_LENGTH, number_of
 from touchstone.ingest.adapters.table import (
     OWN_COLUMNS,
@@ -145,6 +146,8 @@ class Case:
     start: int = 0
     cells: Cells = field(default_factory=dict)
     refusal: RefusedRecordError | None = None
+    # What Touchstone added to a report that it wrote.
+    exported: object = None
 
     def judge(self, word: str, outcomes: Mapping[str, Outcome]) -> None:
         """Set the outcome by the tool's own word; the case is refused if that is not known."""
@@ -158,6 +161,8 @@ class Case:
 class Report:
     """One report. What it states is known when all cases have been taken."""
 
+    # The model of a report that Touchstone wrote.
+    model: str | None = None
     # The groups whose results of one name are different tests.
     apart: Collection[int] = ()
     # The tool's own figures, and which of its words each of them counts: none stands for all.
@@ -186,12 +191,15 @@ def report_table(path: Path, format_name: str, options: ReadOptions, report: Rep
     shared: Cells = {"llm_name": place.model}
 
     def records() -> Iterator[Record]:
-        nonlocal folder, whole
+        nonlocal place, folder, whole
         for case in report.cases():
             whole += case.whole
             if _ROOTED.match(case.file):
                 folder = _common_folder(folder, case.file)
             yield _record(case, place)
+        if report.model:
+            place = Place(report.model)
+            shared["llm_name"] = report.model
 
     table = table_from_records(path, format_name, (*COLUMNS, _GROUP, _STATUS), records(), raw, shared=shared)
     with table.reading():
@@ -314,6 +322,7 @@ def _record(case: Case, place: Place) -> Record:
         _STATUS: case.status or None,
     }
     record.cells |= cells | case.cells
+    restore(record.cells, case.exported)
     return record
 
 

@@ -1,67 +1,69 @@
 """Results as evalplus writes them: `<model>_eval_results.json` with the samples of every task and their status.
 
-Problems that came from evalplus as `base/<task>` and `plus/<task>` are put together again; any other problem is a task
-with a base status only. evalplus has no undecided samples and no tiers: undecided attempts are left out, and with
-several tiers every tier gets its own file.
+Attempts that came from evalplus at `base/<task>` and `plus/<task>` are put together again. Any other problem is a task
+with a base status only, in a file of its own, because evalplus has plus statuses in all of a file or nowhere. evalplus
+has no undecided samples and no tiers: undecided attempts are left out, and every tier gets its own file.
 """
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from touchstone.ingest.fix_columns import FIX_COLUMNS
-from touchstone.names import file_key
-from touchstone.publish.interchange.results import Run, undecided_note
+from touchstone.ingest.adapters.exported import KEY
+from touchstone.publish.interchange.results import NUMBER, FileNames, Row, Run, carried, undecided_note, write_pieces
 
-_BASE = "base"
+_BASE, _PLUS = "base", "plus"
+_ORDER = ("task", NUMBER, "iteration_id", "oid")
 
 
 def write_evalplus(run: Run, folder: Path, now: datetime | None = None) -> list[str]:
-    """Write one file per model and tier."""
-    written_at = (now or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M")
-    tiers = run.table("attempts").select(pl.col("tier").n_unique()).collect(engine="streaming").item()
-    undecided = total = 0
+    """Write one or two files per model and tier."""
+    names = FileNames()
     for model in run.models():
-        own = _chosen(run.rows(model)).collect()
-        total += own.height
-        undecided += own["passed"].null_count()
-        for (tier,), part in own.drop_nulls("passed").group_by("tier", maintain_order=True):
+        head = {"date": f"{now or datetime.now(UTC):%Y-%m-%d %H:%M}", "hash": None, KEY: {"model": model}}
+        for file, rows in run.files(_samples(run.attempts(model)), ["tier", "paired"], _ORDER):
             # evalplus writes the slash in a model's name so.
-            name = file_key(model.replace("/", "--")) + (f"@{file_key(str(tier))}" if tiers > 1 else "")
-            content = {"date": written_at, "hash": None, "eval": _samples(part)}
-            (folder / f"{name}_eval_results.json").write_text(json.dumps(content), encoding="utf-8")
-    return undecided_note(undecided, total, "evalplus has no such status, so they are left out")
+            name = names.new(*run.label(model.replace("/", "--"), file["tier"]), end="_eval_results.json")
+            start = json.dumps(head)[:-1] + ', "eval": {\n'
+            write_pieces(folder / name, start, _tasks(rows), "\n}}\n")
+    return undecided_note(run, "evalplus has no such status")
 
 
-def _chosen(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """The task and the part of its tests that each attempt is about, its solution and its outcome."""
-    present = rows.collect_schema().names()
-    part = pl.col("oid").str.extract(r"^(base|plus)/.", 1)
+def _samples(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """The decided attempts with their task and part, and whether the other part of the same sample is among them."""
     # Only evalplus names its suites so; elsewhere the slash belongs to the name.
-    is_part = (part == pl.col("suite")).fill_null(False)
-    return rows.select(
-        "tier",
-        "iteration_id",
-        "passed",
-        "classification",
-        pl.when(is_part).then(part).otherwise(pl.lit(_BASE)).alias("part"),
-        pl.when(is_part).then(pl.col("oid").str.slice(len("base/"))).otherwise("oid").alias("task"),
-        pl.coalesce(*(pl.col(name) for name in FIX_COLUMNS if name in present), pl.lit("")).alias("solution"),
-    )
+    part = pl.col("oid").str.extract(r"^(base|plus)/.", 1)
+    part = pl.when(part == pl.col("suite")).then(part)
+    rest = pl.col("oid").str.slice(len("base/"))
+    sample = ["tier", "iteration_id", rest]
+    base, plus = (pl.col("passed").filter(part == name).first().over(sample) for name in (_BASE, _PLUS))
+    # A sample that fails base fails plus, too, whatever its status: evalplus cannot say otherwise.
+    paired = part.is_not_null() & base.is_not_null() & plus.is_not_null() & (base | ~plus).fill_null(False)
+    own = {
+        "paired": paired,
+        "part": part.fill_null(_BASE),
+        "task": pl.when(paired | (part == _BASE)).then(rest).otherwise("oid"),
+    }
+    return rows.filter(pl.col("passed").is_not_null()).with_columns(**own)
 
 
-def _samples(rows: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """The samples of each task in order of their attempts."""
-    tasks: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in rows.iter_rows(named=True):
-        new = {"task_id": row["task"], "solution": row["solution"], "base_status": None, "plus_status": None}
-        sample = tasks.setdefault(row["task"], {}).setdefault(row["iteration_id"], new)
-        sample[f"{row['part']}_status"] = _status(row["passed"], row["classification"])
-        sample[f"{row['part']}_fail_tests"] = []
-    return {task: list(samples.values()) for task, samples in tasks.items()}
+def _tasks(rows: Iterator[Row]) -> Iterator[str]:
+    for task, own in groupby(rows, key=lambda row: row["task"]):
+        samples = groupby(own, key=lambda row: (row["iteration_id"], None if row["paired"] else row["oid"]))
+        yield f"{json.dumps(task)}: {json.dumps([_sample(list(parts)) for _, parts in samples])}"
+
+
+def _sample(parts: list[Row]) -> Row:
+    first = parts[0]
+    sample = {"task_id": first["task"], "solution": first["fix"] or "", "base_status": None, "plus_status": None}
+    named = [(row["part"] if row["paired"] else _BASE, row) for row in parts]
+    sample |= {f"{part}_status": _status(row["passed"], row["classification"]) for part, row in named}
+    sample |= {f"{part}_fail_tests": [] for part, _ in named}
+    return sample | {KEY: {part: carried(row) for part, row in named}}
 
 
 def _status(passed: bool, classification: str | None) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from touchstone.names import file_key
-from touchstone.publish.interchange.results import Run, undecided_note
+from touchstone.publish.interchange.results import Run, undecided_note, write_pieces
 from touchstone.vocabulary import VERSION
 
 SCHEMA_VERSION = "0.3.0"
@@ -27,17 +27,13 @@ def write_every_eval_ever(run: Run, folder: Path, now: float | None = None) -> l
     written_at = str(int(time.time() if now is None else now))
     figures = run.table("pass_at_k").sort("model", "tier", "k").collect()
     confidence = _confidence(run)
-    undecided = total = 0
     for model in run.models():
         evaluation_id = f"{_NAME}/{model}/{written_at}"
-        own = run.rows(model).collect()
-        decided = own.drop_nulls("passed")
-        total += own.height
-        undecided += own.height - decided.height
+        rows, is_decided = run.rows(model), pl.col("passed").is_not_null()
+        decided, total = rows.select(is_decided.sum(), total=pl.len()).collect(engine="streaming").row(0)
         samples = folder / f"{file_key(model)}_samples.jsonl"
-        with samples.open("w", encoding="utf-8") as file:
-            for row in decided.iter_rows(named=True):
-                file.write(json.dumps(_instance(row, evaluation_id), ensure_ascii=False) + "\n")
+        instances = (_instance(row, evaluation_id) for row in run.stream(rows.filter(is_decided)))
+        write_pieces(samples, "", (json.dumps(each, ensure_ascii=False) + "\n" for each in instances), "", "")
         content = _header(model, evaluation_id, written_at) | {
             "evaluation_results": list(_results(figures.filter(pl.col("model") == model), confidence)),
             "detailed_evaluation_results": {
@@ -45,13 +41,13 @@ def write_every_eval_ever(run: Run, folder: Path, now: float | None = None) -> l
                 "file_path": samples.name,
                 "hash_algorithm": "sha256",
                 "checksum": hashlib.sha256(samples.read_bytes()).hexdigest(),
-                "total_rows": decided.height,
-                "additional_details": {"undecided_attempts_left_out": str(own.height - decided.height)},
+                "total_rows": decided,
+                "additional_details": {"undecided_attempts_left_out": str(total - decided)},
             },
         }
         text = json.dumps(content, ensure_ascii=False, indent=2)
         (folder / f"{file_key(model)}.json").write_text(text + "\n", encoding="utf-8")
-    return undecided_note(undecided, total, "Every Eval Ever has no such instances, so they are left out")
+    return undecided_note(run, "Every Eval Ever has no such instances")
 
 
 def _confidence(run: Run) -> float:

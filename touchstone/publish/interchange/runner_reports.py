@@ -1,0 +1,85 @@
+"""Results as reports of test runners: JUnit XML and CTRF, one file per model, tier and attempt.
+
+A problem is a test, a suite its class or suite. An undecided attempt is a skipped test.
+"""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from touchstone.ingest.adapters.exported import ATTEMPT_PROPERTY, KEY, MODEL_PROPERTY
+from touchstone.publish.interchange.results import STATUS, FileNames, Row, Run, carried, write_pieces
+from touchstone.vocabulary import VERSION
+
+_STATUSES = {True: "passed", False: "failed", None: "skipped"}
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_junit(run: Run, folder: Path) -> list[str]:
+    """Write `<model>.attempt-<n>.xml` for every attempt."""
+    for path, file, rows in _files(run, folder, "xml"):
+        counts = f'tests="{file["total"]}" failures="{file["failures"]}" errors="0" skipped="{file["undecided"]}"'
+        start = (
+            f'<?xml version="1.0" encoding="utf-8"?>\n<testsuites>\n<testsuite name={_quoted(file["model"])} {counts}>'
+        )
+        model = f"<properties>{_property(MODEL_PROPERTY, file['model'])}</properties>"
+        write_pieces(path, f"{start}\n{model}\n", map(_test_case, rows), "\n</testsuite>\n</testsuites>\n", "\n")
+    return []
+
+
+def write_ctrf(run: Run, folder: Path) -> list[str]:
+    """Write `<model>.attempt-<n>.json` for every attempt."""
+    now = int(time.time() * 1000)
+    for path, file, rows in _files(run, folder, "json"):
+        counts = {"passed": file["passes"], "failed": file["failures"], "skipped": file["undecided"]}
+        results = {
+            "tool": {"name": KEY, "version": VERSION},
+            "summary": {"tests": file["total"], **counts, "pending": 0, "other": 0, "start": now, "stop": now},
+            "extra": {KEY: {"model": file["model"]}},
+        }
+        start = json.dumps({"reportFormat": "CTRF", "specVersion": "0.0.0", "results": results})
+        write_pieces(path, start[:-2] + ', "tests": [\n', (json.dumps(_test(row)) for row in rows), "\n]}}\n")
+    return []
+
+
+def _files(run: Run, folder: Path, suffix: str) -> Iterator[tuple[Path, Row, Iterator[Row]]]:
+    names = FileNames()
+    for model in run.models():
+        for file, rows in run.files(run.attempts(model).drop("fix"), ["tier", "place"]):
+            name = names.new(*run.label(model, file["tier"]), end=f".attempt-{file['place']}.{suffix}")
+            yield folder / name, {"model": model} | file, rows
+
+
+def _reason(row: Row) -> str:
+    return str(row["error"] or (row[STATUS] if row["passed"] is None else row["classification"]) or "")
+
+
+def _test_case(row: Row) -> str:
+    seconds = "" if row["duration_seconds"] is None else f' time="{row["duration_seconds"]:.6f}"'
+    message = _quoted(_reason(row))
+    outcome = {True: "", False: f"<failure message={message}/>", None: f"<skipped message={message}/>"}[row["passed"]]
+    properties = f"<properties>{_property(ATTEMPT_PROPERTY, json.dumps(carried(row)))}</properties>"
+    named = f"classname={_quoted(row['suite'])} name={_quoted(row['oid'])}"
+    return f"<testcase {named}{seconds}>{properties}{outcome}</testcase>"
+
+
+def _property(name: str, value: str) -> str:
+    return f"<property name={_quoted(name)} value={_quoted(value)}/>"
+
+
+def _quoted(text: str) -> str:
+    return quoteattr(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+def _test(row: Row) -> Row:
+    test = {
+        "name": row["oid"],
+        "status": _STATUSES[row["passed"]],
+        "duration": round((row["duration_seconds"] or 0) * 1000),
+        "suite": [row["suite"]],
+        "extra": {KEY: carried(row)},
+    }
+    return test if row["passed"] else test | {"message": _reason(row)}
