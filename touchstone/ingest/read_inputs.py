@@ -23,7 +23,7 @@ from touchstone.tables import TABLES
 from touchstone.text import files_by_note
 
 # Fixes and other long texts would take as much memory as their file.
-_KEPT = frozenset({*TABLES["attempts"].dtypes, UUID, "error"})
+_KEPT = frozenset({*TABLES["attempts"].dtypes, UUID, "cluster", "error"})
 
 
 @dataclass
