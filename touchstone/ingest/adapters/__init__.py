@@ -96,7 +96,7 @@ _IN_ORDER = (
 )
 # What may stand before the first element of XML.
 _PROLOG = re.compile(r"<\?.*?\?>|<!--.*?-->", re.DOTALL)
-NOT_KNOWN = "not in a known format; `touchstone inspect-files --why` says what each of them has"
+NOT_KNOWN = "not in a known format; `touchstone inspect-files --why FILE` says what it lacks"
 
 
 def adapters(options: ReadOptions | None = None) -> Iterator[Adapter]:
