@@ -20,7 +20,7 @@ from touchstone.config import load_config
 from touchstone.config.formats import JsonFormat
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, read_adapted
-from touchstone.ingest.adapters.failproof import read_failproof
+from touchstone.ingest.adapters.formats.failproof import read_failproof
 from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.attempts import open_fixes, read_attempts
 from touchstone.ingest.problems import read_problems

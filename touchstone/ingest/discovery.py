@@ -24,8 +24,8 @@ from touchstone.ingest.adapters import (
 )
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.folders import files_in
-from touchstone.ingest.adapters.plain import exported_table, why_not_plain
-from touchstone.ingest.adapters.swebench import PREDICTIONS_FORMAT, SUBMISSION_FORMAT
+from touchstone.ingest.adapters.formats.plain import exported_table, why_not_plain
+from touchstone.ingest.adapters.formats.swebench import PREDICTIONS_FORMAT, SUBMISSION_FORMAT
 from touchstone.ingest.adapters.table import encodable
 from touchstone.ingest.archives import is_archive, unpack
 from touchstone.ingest.attempts import fixes_columns, require_fixes_columns

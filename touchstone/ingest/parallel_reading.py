@@ -16,7 +16,7 @@ import polars as pl
 from touchstone.config.input_limits import InputLimits
 from touchstone.config.workers import WorkerSettings
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, read_as
-from touchstone.ingest.adapters.plain import JSON_LINES, PARQUET
+from touchstone.ingest.adapters.formats.plain import JSON_LINES, PARQUET
 from touchstone.ingest.adapters.table import ReportedFigure, StatedSetting
 from touchstone.ingest.limits import use_limits
 from touchstone.storage.code_version import package_code_version

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.plain import read_problem_table
+from touchstone.ingest.adapters.formats.plain import read_problem_table
 from touchstone.ingest.adapters.table import ASKED_COLUMNS, AdapterTable
 from touchstone.ingest.cells import Rule, identifier
 from touchstone.ingest.csv_rows import (

@@ -11,7 +11,7 @@ import polars as pl
 from touchstone.config import EvaluationConfig, IntervalSettings, sorted_k_values
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.inference.exact import exact_mean
-from touchstone.ingest.adapters.plain import has_several_models
+from touchstone.ingest.adapters.formats.plain import has_several_models
 from touchstone.ingest.attempts import file_notes, open_fixes
 from touchstone.ingest.clean_files import count_clean_file, read_fixes_csv
 from touchstone.ingest.implied_config import fitting_ks

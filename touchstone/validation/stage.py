@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from touchstone.config import EvaluationConfig
-from touchstone.ingest.adapters.swebench import INFRA_FAILURE, STATUS
+from touchstone.ingest.adapters.formats.swebench import INFRA_FAILURE, STATUS
 from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.inputs import Inputs

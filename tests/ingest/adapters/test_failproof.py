@@ -12,7 +12,7 @@ import pytest
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
-from touchstone.ingest.adapters.failproof import read_failproof
+from touchstone.ingest.adapters.formats.failproof import read_failproof
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from touchstone.ingest.adapters import AdapterTable, read_adapted
-from touchstone.ingest.adapters.harbor import outcome
+from touchstone.ingest.adapters.formats.harbor import outcome
 
 TOOLS = Path(__file__).parent / "tools"
 TRIAL = (

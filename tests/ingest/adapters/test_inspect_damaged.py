@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.ingest.adapters.inspect_files import REAL, SPEC, header, sample, write_archive, write_eval, write_json
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import detect_format, inspect_ai, read_adapted
-from touchstone.ingest.adapters.inspect_ai import read_inspect
+from touchstone.ingest.adapters import detect_format, read_adapted
+from touchstone.ingest.adapters.formats import inspect_ai
+from touchstone.ingest.adapters.formats.inspect_ai import read_inspect
 
 START = ("_journal/start.json", {"version": 2, "eval": SPEC})
 DEEP = b"[" * 100_000 + b"]" * 100_000

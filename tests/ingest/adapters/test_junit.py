@@ -9,7 +9,7 @@ import pytest
 
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
-from touchstone.ingest.adapters.junit import ADAPTER
+from touchstone.ingest.adapters.formats.junit import ADAPTER
 
 FILES = Path(__file__).parent / "files" / "junit"
 

@@ -13,7 +13,7 @@ from touchstone.config import load_config
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, parquet_files, read_adapted
-from touchstone.ingest.adapters.plain import has_several_models, why_not_plain
+from touchstone.ingest.adapters.formats.plain import has_several_models, why_not_plain
 from touchstone.tables import TABLES
 
 ROWS: list[dict[str, Any]] = [

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import PROJECT, Command
 from touchstone.api import load_results
 from touchstone.ingest.adapters import detect_format, read_adapted
-from touchstone.ingest.adapters.scylla import read_scylla_raw
+from touchstone.ingest.adapters.formats.scylla import read_scylla_raw
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND
 
 START = "2026-01-20T06-13-07-hello"

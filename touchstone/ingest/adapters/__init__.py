@@ -1,6 +1,6 @@
 """Adapters: results files of other evaluation systems as rows of text cells under the names of the native fixes CSV.
 
-Belongs here: one module per system that maps its keys to columns, the table that they produce, and JSON as
+Belongs here: one module per system in `formats` that maps its keys to columns, the table that they produce, and JSON as
 text cells. Parsing numbers and booleans does not: the rules in `cells` apply to native and adapted rows alike. Which
 files are read is decided in `discovery`.
 """
@@ -132,7 +132,7 @@ def configured_adapters(options: ReadOptions | None) -> list[Adapter]:
 
 @cache
 def _load(module: str, name: str) -> Adapter:
-    found = getattr(import_module(f"{__name__}.{module}"), name)
+    found = getattr(import_module(f"{__name__}.formats.{module}"), name)
     assert isinstance(found, Adapter)
     return found
 

@@ -15,7 +15,8 @@ from typing import Any
 import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters import detect_format, forgetest
+from touchstone.ingest.adapters import detect_format
+from touchstone.ingest.adapters.formats import forgetest
 from touchstone.ingest.csv_rows import ROW_ERROR, decoded, readable
 from touchstone.ingest.importing.evaluation_folder import ImportedEvaluation, ImportedProblem, Row, folder_names
 from touchstone.ingest.importing.outputs import Outputs, read_outputs

@@ -15,8 +15,8 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from touchstone.errors import TouchstoneError
-from touchstone.ingest.adapters.evalplus import model_and_settings
-from touchstone.ingest.adapters.human_eval import suite_of_task
+from touchstone.ingest.adapters.formats.evalplus import model_and_settings
+from touchstone.ingest.adapters.formats.human_eval import suite_of_task
 from touchstone.ingest.importing.evaluation_folder import (
     ImportedEvaluation,
     ImportedProblem,

@@ -28,8 +28,7 @@ from touchstone.ingest.adapters.folders import (
     subfolders,
     text_in,
 )
-from touchstone.ingest.adapters.json_files import list_of, object_of, section_of, text_of
-from touchstone.ingest.adapters.swebench import (
+from touchstone.ingest.adapters.formats.swebench import (
     COLUMNS,
     EMPTY_PATCH,
     ERROR,
@@ -47,6 +46,7 @@ from touchstone.ingest.adapters.swebench import (
     repository_of,
     status_of_failure,
 )
+from touchstone.ingest.adapters.json_files import list_of, object_of, section_of, text_of
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,

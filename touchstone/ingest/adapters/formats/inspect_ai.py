@@ -32,7 +32,7 @@ from typing import NamedTuple
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.exported import KEY, exported_model, restore
-from touchstone.ingest.adapters.inspect_files import (
+from touchstone.ingest.adapters.formats.inspect_files import (
     ARCHIVE_MARK,
     HEADER,
     START,

@@ -27,6 +27,22 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import as_given, beside, bounded_document, is_file, object_in
+from touchstone.ingest.adapters.formats.swebench import (
+    COLUMNS,
+    EMPTY_PATCH,
+    ERROR,
+    INFRA_FAILURE,
+    NOT_RUN,
+    PATCH_FAILED,
+    RESOLVED,
+    STATUS,
+    TIMEOUT,
+    UNRESOLVED,
+    attempt_cells,
+    is_judged,
+    outcome_of,
+    undecide_unless_judged,
+)
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
     identifier_of,
@@ -45,22 +61,6 @@ from touchstone.ingest.adapters.json_files import (
     text_of,
 )
 from touchstone.ingest.adapters.steps import Step, event_steps
-from touchstone.ingest.adapters.swebench import (
-    COLUMNS,
-    EMPTY_PATCH,
-    ERROR,
-    INFRA_FAILURE,
-    NOT_RUN,
-    PATCH_FAILED,
-    RESOLVED,
-    STATUS,
-    TIMEOUT,
-    UNRESOLVED,
-    attempt_cells,
-    is_judged,
-    outcome_of,
-    undecide_unless_judged,
-)
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,

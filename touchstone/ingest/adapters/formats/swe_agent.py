@@ -14,9 +14,7 @@ from pathlib import Path
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import files_in, is_file, object_in, raw_from_files, some_subfolders, subfolders
-from touchstone.ingest.adapters.json_files import DECODER, GENERATION, inside, section_of, stated_settings, text_of
-from touchstone.ingest.adapters.steps import Step, message_steps, trajectory_steps
-from touchstone.ingest.adapters.swebench import (
+from touchstone.ingest.adapters.formats.swebench import (
     COLUMNS,
     EMPTY_PATCH,
     INFRA_FAILURE,
@@ -25,6 +23,8 @@ from touchstone.ingest.adapters.swebench import (
     attempt_cells,
     undecide_unless_judged,
 )
+from touchstone.ingest.adapters.json_files import DECODER, GENERATION, inside, section_of, stated_settings, text_of
+from touchstone.ingest.adapters.steps import Step, message_steps, trajectory_steps
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,

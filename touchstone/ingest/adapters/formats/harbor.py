@@ -30,6 +30,7 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.folders import bounded_document, is_file, object_in, some_subfolders, subfolders
+from touchstone.ingest.adapters.formats.terminal_bench import number_by_time, seconds_between, separate_agents
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
     identifier_of,
@@ -57,7 +58,6 @@ from touchstone.ingest.adapters.table import (
     undecide_failures,
     words,
 )
-from touchstone.ingest.adapters.terminal_bench import number_by_time, seconds_between, separate_agents
 from touchstone.ingest.adapters.tool_figures import (
     count_by_problem,
     mean,
