@@ -19,22 +19,11 @@ from touchstone.ingest.read_inputs import read_inputs
 from touchstone.ingest.recognized import most_attempts, recognized_sources
 from touchstone.metrics.pass_at_k_files import calculate_inputs
 from touchstone.names import file_key
-from touchstone.publish.interchange.evalplus import write_evalplus
-from touchstone.publish.interchange.inspect_logs import write_inspect
-from touchstone.publish.interchange.lm_eval import write_lm_eval
-from touchstone.publish.interchange.results import Run, Writer, save_folder
-from touchstone.publish.interchange.runner_reports import write_ctrf, write_junit
-from touchstone.publish.interchange.swebench import write_swebench
+from touchstone.publish.interchange.results import Run, save_folder
+from touchstone.publish.interchange.writers import WRITERS
 from touchstone.tables import TABLES
 
-WRITERS: Mapping[str, Writer] = {
-    "inspect": write_inspect,
-    "swe-bench": write_swebench,
-    "junit": write_junit,
-    "ctrf": write_ctrf,
-    "lm-eval": write_lm_eval,
-    "evalplus": write_evalplus,
-}
+TARGETS = ("inspect", "swe-bench", "junit", "ctrf", "lm-eval", "evalplus")
 # They have no attempts without a verdict.
 DECIDED_ONLY = ("lm-eval", "evalplus")
 MODELS = ["a/b", "a--b", "a__b", "A/B", "m_temp_0.2", "v4.5.6", "mö del", "p@q", "r%2Fs", "-x", "o'<&\">"]
@@ -86,7 +75,7 @@ def read_back(folder: Path) -> list[tuple[Any, ...]]:
     return [row for frame in read.attempts.values() for row in frame.select(COLUMNS).rows()]
 
 
-@pytest.mark.parametrize("target", WRITERS)
+@pytest.mark.parametrize("target", TARGETS)
 @fewer_examples
 @given(made=st.dictionaries(ids, outcomes, min_size=1, max_size=8 if settings().max_examples > 10 else 4))
 def test_a_round_trip_keeps_every_attempt(target: str, made: Mapping[Key, Outcome]) -> None:
@@ -131,7 +120,7 @@ def test_pass_at_k_of_exported_files_is_that_of_the_run(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("target", WRITERS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_round_trip_of_the_sample_keeps_every_figure(sample_results: Path, tmp_path: Path, target: str) -> None:
     assert save_folder(Run(sample_results / "tables"), tmp_path / "files", WRITERS[target]) == []
     again = api.evaluate(tmp_path / "files", output_dir=tmp_path / "again")

@@ -84,13 +84,8 @@ def _export_table(tables: Path, table: str, format: str | None, save_to: Path | 
 
 
 def _export_results(tables: Path, format: str, save_to: Path | None, columns: list[str] | None) -> None:
-    from touchstone.publish.interchange.evalplus import write_evalplus
-    from touchstone.publish.interchange.every_eval_ever import write_every_eval_ever
-    from touchstone.publish.interchange.inspect_logs import write_inspect
-    from touchstone.publish.interchange.lm_eval import write_lm_eval
-    from touchstone.publish.interchange.results import Run, Writer, save_folder, write_native_csv, write_published_files
-    from touchstone.publish.interchange.runner_reports import write_ctrf, write_junit
-    from touchstone.publish.interchange.swebench import write_swebench
+    from touchstone.publish.interchange.results import Run, save_folder
+    from touchstone.publish.interchange.writers import WRITERS
 
     if format not in _OF_RESULTS:
         raise TouchstoneError(f"--format {format} needs a table; `touchstone tables` lists them")
@@ -98,17 +93,6 @@ def _export_results(tables: Path, format: str, save_to: Path | None, columns: li
         raise TouchstoneError(f"--to {format} writes a folder: add --save-to FOLDER")
     if columns:
         raise TouchstoneError("--columns goes with a table")
-    writers: dict[str, Writer] = {
-        "csv": write_native_csv,
-        "inspect": write_inspect,
-        "swe-bench": write_swebench,
-        "junit": write_junit,
-        "ctrf": write_ctrf,
-        "lm-eval": write_lm_eval,
-        "evalplus": write_evalplus,
-        "every-eval-ever": write_every_eval_ever,
-        "files": write_published_files,
-    }
     with show_progress("exporting"):
-        notes = save_folder(Run(tables), save_to, writers[format])
+        notes = save_folder(Run(tables), save_to, WRITERS[format])
     print_messages("note", notes)
