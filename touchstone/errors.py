@@ -24,6 +24,8 @@ _DAMAGED = "a table's Parquet file is damaged; `touchstone run` makes it again"
 # What Python, Polars, DuckDB and SQLite say if the machine cannot do what is asked of it.
 _MACHINE = (
     (re.compile(r"No space left on device|os error 28|Disk quota exceeded|database or disk is full"), _SPACE),
+    # Polars, where the end of a Parquet file cannot be written; a damaged one that is read is never called that.
+    (re.compile(r"Invalid thrift: transport error"), _SPACE),
     (re.compile(r"Read-only file system|os error 30|readonly database"), _READ_ONLY),
     (re.compile(r"Permission denied|os error 13"), _DENIED),
     (re.compile(r"MemoryError|annot allocate memory|os error 12|Out of Memory Error|bad_alloc"), _MEMORY),

@@ -280,6 +280,8 @@ def test_swapping_sides_mirrors_everything(rows: list[tuple[tuple[int, int, int,
         adjusted_ci_high=turned(back.adjusted_ci_low),
         wins=back.losses,
         losses=back.wins,
+        fell=back.rose,
+        rose=back.fell,
         effect_size=turned(back.effect_size),
         verdict={"better": "worse", "worse": "better"}.get(back.verdict, back.verdict),
     )

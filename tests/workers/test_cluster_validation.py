@@ -18,7 +18,7 @@ from touchstone.storage.run_log import TABLE as RUN_LOG
 from touchstone.tables import TABLES
 
 # How long things took, and when: no two runs agree on that. A snapshot is named after its time.
-TIMES = ("duration_seconds", "made_at", "snapshot")
+TIMES = ("duration_seconds", "made_at", "snapshot", "first_snapshot", "last_snapshot")
 
 
 def many_repairs(root: Path, fixes: int) -> Folder:

@@ -73,10 +73,10 @@ class ChangedProblems:
 def can_fall(attempts: int, more: int) -> bool:
     """Whether a problem with so many attempts on either side can fall at all.
 
-    >>> can_fall(4, 4), can_fall(5, 5), can_fall(1, 99)
-    (False, True, True)
+    >>> can_fall(4, 4), can_fall(5, 5), can_fall(1, 99), can_fall(10_000, 10_000)
+    (False, True, True, True)
     """
-    return LEVEL * comb(attempts + more, attempts) >= 1
+    return comb(attempts + more, attempts) >= 1 / LEVEL
 
 
 def changed_problems(chunk: PairChunk, *, tested: bool) -> ChangedProblems:

@@ -73,7 +73,8 @@ def _costs_to_pass(
     at_pass = pl.when(pl.col("pass_rate") == 1).then("until")
     next_round = at_pass.min().over("cell") + pl.col("steps").sum().over("cell")
     cost = pl.coalesce(at_pass.backward_fill().over("cell"), next_round) - pl.col("until") + pl.col("steps")
-    as_float = cost.cast(pl.Float64) if column == "total_tokens" else from_fixed_point(cost)
+    # Three times 0.1 is 0.3 to everybody, though not to the last bit.
+    as_float = cost.cast(pl.Float64) if column == "total_tokens" else from_fixed_point(cost).round_sig_figs(12)
     return (
         with_cell_ids(decided.filter(pl.col("model").is_in(models)), entries.select(MODEL_TIER), indexed)
         .select("cell", "entry", "problem", "pass_rate", "iteration_id", steps=steps)

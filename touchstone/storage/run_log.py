@@ -120,10 +120,12 @@ class RunLog:
 
     def save(self) -> None:
         """Keep the log for the next run and complete the published table. A failure here does not fail the run."""
+        import polars as pl
+
         if not self._steps:
             return
         table, published = self.table(), self._store.current_link / "tables" / TABLE / f"{file_key(PART)}.parquet"
-        with suppress(OSError):
+        with suppress(OSError, pl.exceptions.PolarsError):
             for path in (self._store.run_log, *([published] if published.is_file() else [])):
                 with replacing(path) as scratch:
                     table.write_parquet(scratch)
