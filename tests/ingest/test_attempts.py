@@ -1,5 +1,6 @@
 """Reading fixes files: what is accepted, what is refused, and in which words. One test per kind of trouble."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -7,7 +8,7 @@ import pytest
 
 from tests.conftest import nightly_but
 from touchstone.errors import InputFileError
-from touchstone.ingest.attempts import IngestedAttempts, read_fixes
+from touchstone.ingest.attempts import IngestedAttempts, read_fixes, sort_attempts
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 KNOWN = ("a", "b", "001", "1", "3030786330e5", "NA", "ü")
@@ -20,7 +21,8 @@ def problems() -> pl.LazyFrame:
 def read(tmp_path: Path, text: str | bytes, model: str = "m") -> IngestedAttempts:
     path = tmp_path / f"{model}_fixes.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return read_fixes(path, model, problems(), tmp_path / "scratch.parquet")
+    read = read_fixes(path, model, problems(), tmp_path / "scratch.parquet")
+    return replace(read, attempts=sort_attempts(read.attempts))
 
 
 def accepted(result: IngestedAttempts) -> list[tuple[str, str, bool | None]]:

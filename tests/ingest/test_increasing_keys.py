@@ -1,12 +1,21 @@
 """Whether keys increase: the quick proof that no attempt is there twice, whatever iterations are called."""
 
+import tempfile
+from pathlib import Path
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.ingest import attempts as attempts_module
-from touchstone.ingest.attempts import ATTEMPT_KEY, keys_increase, keys_increase_streamed, sort_attempts
+from touchstone.ingest.attempts import (
+    ATTEMPT_KEY,
+    keys_increase,
+    keys_increase_streamed,
+    sort_attempts,
+    sort_read,
+)
 from touchstone.ingest.checks import unique_keys
 
 KEY = ["model", *ATTEMPT_KEY]
@@ -54,3 +63,16 @@ def test_unsorted_keys_are_counted_one_by_one() -> None:
     rows = [("m", "t", "b", "1"), ("m", "t", "a", "1"), ("m", "t", "b", "1")]
     assert unique_keys(frame(rows[:2])).passed
     assert unique_keys(frame(rows)).figures == {"duplicate_keys": 1}
+
+
+@given(attempts, st.integers(1, 400))
+def test_parts_are_sorted_as_the_whole(rows: list[tuple[str, str, str, str]], at_once: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder) / "rows.parquet"
+        given = frame(rows).unique(ATTEMPT_KEY, keep="first", maintain_order=True)
+        given.sink_parquet(scratch)
+        parts, whole = sort_read(given, scratch.parent, at_once), sort_attempts(given)
+        assert parts.collect().equals(whole.collect())
+        assert parts.select("oid").collect(engine="streaming").equals(whole.select("oid").collect())
+        several = pl.col("iteration_id") > "1"
+        assert parts.filter(several).select("oid").collect().equals(whole.filter(several).select("oid").collect())

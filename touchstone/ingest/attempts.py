@@ -43,6 +43,9 @@ ITERATION = "iteration_id"
 TRANSCRIPT_FLAGS = "transcript_flags"
 PROBLEM_SUITE = "__problem_suite"
 _BATCH_ROWS = 500_000
+# Bytes of a file of typed rows: several times that in memory. Larger ones are sorted in parts.
+_SORTED_AT_ONCE = 32_000_000
+_ROWS_AT_ONCE = 10_000
 
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha", DATE_COLUMN, TRANSCRIPT_FLAGS)
@@ -52,7 +55,7 @@ _NUMBERED = "no iteration_id, so the rows of each problem are its attempts, in t
 
 @dataclass(frozen=True)
 class IngestedAttempts:
-    """The accepted attempts, sorted by key, and the quarantined rows."""
+    """The accepted attempts, in any order, and the quarantined rows."""
 
     attempts: pl.LazyFrame
     quarantine: pl.DataFrame
@@ -164,7 +167,7 @@ def read_attempts(
     refused = [*typed.refusals, *appended, *unknown, *duplicates]
     attempts = as_attempts(rows.join(known, on="oid", how="left"), pl.lit(model))
     quarantine, notes = quarantine_frame(table, refused), (*file_notes(table), *typed.notes)
-    return IngestedAttempts(sort_attempts(attempts), quarantine, typed.rows, typed.rows - len(refused), notes)
+    return IngestedAttempts(attempts, quarantine, typed.rows, typed.rows - len(refused), notes)
 
 
 def file_notes(table: InputTable) -> tuple[str, ...]:
@@ -266,6 +269,28 @@ def sort_attempts(attempts: pl.LazyFrame, *first: str) -> pl.LazyFrame:
     """Sort by the `first` columns, tier, problem and iteration; numeric iterations sort as numbers."""
     by_number = pl.col("iteration_id").cast(pl.Int64, strict=False)
     return attempts.sort(*first, "tier", "oid", by_number, "iteration_id", nulls_last=True)
+
+
+def sort_read(attempts: pl.LazyFrame, scratch: Path, at_once: int = _SORTED_AT_ONCE) -> pl.LazyFrame:
+    """The same as `sort_attempts` for rows of files in `scratch`, with about so many bytes in memory at a time."""
+    size = sum(file.stat().st_size for file in scratch.glob("*.parquet"))
+    if size <= at_once:
+        return sort_attempts(attempts)
+    counts = attempts.group_by("tier", "oid").len().sort("tier", "oid").collect(engine="streaming")
+    rows_at_once = max(1, int(counts["len"].sum()) * at_once // size)
+    part = ((pl.col("len").cum_sum() - 1) // rows_at_once).over("tier").alias("part")
+    problems = pl.col("oid").first().alias("first"), pl.col("oid").last().alias("last")
+    ranges = counts.group_by("tier", part, maintain_order=True).agg(problems).select("tier", "first", "last")
+    parts = []
+    for number, (tier, first, last) in enumerate(ranges.iter_rows()):
+        chosen = attempts.filter(pl.col("tier") == tier, pl.col("oid").is_between(pl.lit(first), pl.lit(last)))
+        unsorted, ordered = (scratch / name for name in ("unsorted", f"sorted-{number}"))
+        # By way of a file: in memory, rows would keep the texts of all rows that they were read with.
+        chosen.sink_parquet(unsorted, compression="lz4", statistics=False, row_group_size=_ROWS_AT_ONCE)
+        rows = sort_attempts(pl.scan_parquet(unsorted, glob=False))
+        rows.sink_parquet(ordered, compression="lz4", statistics=False, row_group_size=_ROWS_AT_ONCE)
+        parts.append(ordered)
+    return pl.scan_parquet(parts, glob=False) if parts else sort_attempts(attempts)
 
 
 def keys_increase(attempts: pl.LazyFrame, model: str = "model") -> bool:

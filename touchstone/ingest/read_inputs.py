@@ -8,7 +8,7 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.attempts import IngestedAttempts, open_fixes, read_attempts
+from touchstone.ingest.attempts import IngestedAttempts, open_fixes, read_attempts, sort_attempts
 from touchstone.ingest.clean_files import read_fixes_csv
 from touchstone.ingest.combining import UUID, combine
 from touchstone.ingest.discovery import Discovery, discover, files_with_problems
@@ -127,4 +127,4 @@ def _read(
         )
     names = [name for name in read.attempts.collect_schema().names() if name in _KEPT]
     # The rows are in a file that the next source overwrites.
-    return replace(read, attempts=read.attempts.select(names).collect().lazy())
+    return replace(read, attempts=sort_attempts(read.attempts.select(names)).collect().lazy())

@@ -20,7 +20,7 @@ from touchstone.ingest.attempts import (
     open_fixes,
     read_attempts,
     read_fixes,
-    sort_attempts,
+    sort_read,
 )
 from touchstone.ingest.clean_files import clean_batches, read_clean_files
 from touchstone.ingest.combining import combine
@@ -309,7 +309,8 @@ class IngestStage:
         self.store.write("sources", sources_frame(rows), files.fingerprint, model)
         # The attempts last: their stamp says that all of it is current.
         attempts = pl.concat([part.attempts for part in parts], how="diagonal")
-        part = self.store.write("attempts", sort_attempts(attempts), files.fingerprint, model, files.contents)
+        ordered = sort_read(attempts, self.store.scratch(""))
+        part = self.store.write("attempts", ordered, files.fingerprint, model, files.contents)
         self.store.clear_scratch()
         return part
 
