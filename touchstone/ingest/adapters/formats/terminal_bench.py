@@ -37,6 +37,7 @@ from touchstone.ingest.adapters.json_files import (
     digest_of,
     identifier_of,
     inside,
+    list_elements,
     number_of,
     object_records,
     raw_values,
@@ -111,7 +112,8 @@ class _Run:
 
     def rows(self) -> Iterator[object]:
         """The rows of the run's file, then those of trials that it lacks."""
-        yield from _rows_of_file(self.source) if self.source else ()
+        if self.source:
+            yield from (row for _, row in list_elements(self.source, {"results": Each(Keep())}))
         yield from self.others
 
     @property
@@ -316,10 +318,6 @@ def _read_results(run: _Run, file: Path) -> dict[str | None, object]:
     run.source = file
     run.files.append(file)
     return outcomes
-
-
-def _rows_of_file(file: Path) -> Iterator[object]:
-    return (part for name, part in skim_document(file, {"results": Each(Keep())}) if name is not None)
 
 
 def _run_of_trial(row: Mapping[str, object]) -> str | None:
