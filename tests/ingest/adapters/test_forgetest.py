@@ -228,12 +228,7 @@ def test_results_that_share_a_line_go_by_their_number(tmp_path: Path) -> None:
         ("{}", "not in a known format"),
         ('{"results": []}', "the file holds no results"),
         ('{"results": [\n  {"case_id": }\n]}', r"broken JSON at line 2 column 15 \(Expecting value\)"),
-        ('{"results": [\n  {}\n', r"broken JSON at line 3 column 1 \(Expecting ',' delimiter\)"),
-        ('{"results": [{},]}', r"broken JSON at line 1 column 17 \(Expecting value\)"),
-        ('{"results": [{}],}', r"broken JSON at line 1 column 18 \(Expecting property name"),
         ('{"results": [{}]} x', r"broken JSON at line 1 column 19 \(Extra data\)"),
-        ('{"results" [{}]}', r"broken JSON at line 1 column 12 \(Expecting ':' delimiter\)"),
-        ("{results: [{}]}", r"broken JSON at line 1 column 2 \(Expecting property name"),
         ('{"results": [' + "[" * 200_000, "the JSON is nested too deeply"),
     ],
 )
