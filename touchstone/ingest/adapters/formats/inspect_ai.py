@@ -722,7 +722,7 @@ class _Reading:
         return cells
 
 
-def _reported_scores(results: Object) -> list[Object]:
+def _reported_scores(results: Object) -> Sequence[Object]:
     """The entries of the results, which version 1 has only one of."""
     if "metrics" in results:
         return [{"name": ONLY_SCORE, "metrics": results["metrics"]}]
