@@ -78,11 +78,6 @@ class AuditRule(_Section):
             raise ValueError(f"the pattern finds {self.ignores!r}")
         return self
 
-    @property
-    def is_general(self) -> bool:
-        """Whether its pattern is the same for all problems."""
-        return self.pattern is None or _PLACEHOLDER.search(self.pattern) is None
-
     def compiled(self, oid: str = "") -> re.Pattern[str] | None:
         """The pattern for a problem; None if it names something that the problem's id does not say."""
         named = names_in(oid)

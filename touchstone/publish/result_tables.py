@@ -68,9 +68,9 @@ CROSS_TIER_SENTENCES = (
 )
 
 
-def _sides(run: ReportedRun, *, always: bool = False) -> list[Column]:
+def _sides(run: ReportedRun) -> list[Column]:
     """Model and tier: the tier tells rows apart only if there are several."""
-    return [name("model"), name("tier", rank=0 if always or run.has_tiers else REDUNDANT)]
+    return [name("model"), name("tier", rank=0 if run.has_tiers else REDUNDANT)]
 
 
 def _ranked(run: ReportedRun, rows: pl.DataFrame) -> pl.DataFrame:

@@ -334,12 +334,12 @@ def _every_other(beaten: Sequence[str], others: Sequence[str]) -> str:
     return _some(beaten) if len(beaten) <= _MOST_NAMES else f"{len(beaten):,} of the {len(others):,} others"
 
 
-def _some(names: Sequence[str], noun: str = "more") -> str:
+def _some(names: Sequence[str]) -> str:
     """Names, of which at most a few are spelled out."""
     shown = list(names[:_MOST_NAMES])
     rest = len(names) - len(shown)
     if rest:
-        return f"{', '.join(shown)} and {rest:,} {noun}"
+        return f"{', '.join(shown)} and {rest:,} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
