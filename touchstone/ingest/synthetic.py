@@ -59,7 +59,7 @@ def synthesise(
         output.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".synthetic-", dir=output) as scratch:
             drafts = [Path(scratch, "problems.csv")]
-            _problems(oids).write_csv(drafts[0])
+            pl.DataFrame({"oid": oids, "filename": oids + "/main.tf"}).write_csv(drafts[0])
             for model, rate in rates.items():
                 drafts.append(Path(scratch, names[model]))
                 generator = _generator(seed, model)
@@ -166,10 +166,6 @@ def _oids(problems: int) -> pl.Series:
     digits = max(_OID_DIGITS, len(str(problems)))
     numbers = pl.Series("oid", np.arange(1, problems + 1)).cast(pl.String)
     return ("problem_" + numbers.str.zfill(digits)).rename("oid")
-
-
-def _problems(oids: pl.Series) -> pl.DataFrame:
-    return pl.DataFrame({"oid": oids, "filename": oids + "/main.tf"})
 
 
 def _fixes(oids: pl.Series, outcomes: list[NDArray[np.bool_]]) -> pl.DataFrame:

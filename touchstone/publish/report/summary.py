@@ -235,7 +235,7 @@ def _standing(run: ReportedRun, leader: Row, others: Sequence[str], at: str, sho
     pairs = _pairs_of(run, leader)
     groups = _groups(pairs, others)
     beaten, undecided, name = groups["beaten"], [*groups["alike"], *groups["open"]], leader["model"]
-    how = _adjusted(pairs)
+    how = f"pass@1 paired by problem{_correction(pairs)}"
     if len(beaten) == len(others):
         yield f"{name} is best{at}: {shown}; it is better than {_every(beaten)} ({how})."
         return
@@ -271,10 +271,6 @@ def _pairs_of(run: ReportedRun, leader: Row) -> list[Row]:
         row["other"] = row["model_a" if is_b else "model_b"]
         row["verdict"] = row["verdict"] if is_b else OPPOSITE_VERDICTS.get(row["verdict"], row["verdict"])
     return rows
-
-
-def _adjusted(pairs: Sequence[Row]) -> str:
-    return f"pass@1 paired by problem{_correction(pairs)}"
 
 
 def _correction(pairs: Sequence[Row]) -> str:

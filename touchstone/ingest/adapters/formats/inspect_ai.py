@@ -25,7 +25,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -539,9 +539,7 @@ def _reduced(epochs: Epochs, name: str) -> list[float] | None:
 
 def _reducer(name: str) -> Reducer | None:
     if match := _WITH_K.fullmatch(name):
-        k = int(match[2])
-        rule = {"pass_at": _pass_at, "pass_k": _pass_k, "at_least": _at_least}[match[1]]
-        return lambda values: rule(len(values), sum(to_float(value) >= PASS_VALUE for value in values), k)
+        return partial(_of_k, match[1], int(match[2]))
     simple: dict[str, Reducer] = {
         "mean": lambda values: statistics.fmean(map(to_float, values)),
         "median": lambda values: statistics.median(map(to_float, values)),
@@ -551,21 +549,18 @@ def _reducer(name: str) -> Reducer | None:
     return simple.get(name)
 
 
+def _of_k(rule: str, k: int, values: Sequence[object]) -> float | None:
+    total, correct = len(values), sum(to_float(value) >= PASS_VALUE for value in values)
+    if rule == "at_least":
+        return float(correct >= k)
+    if total < k:
+        return None
+    return estimate(total, correct, k) if rule == "pass_at" else math.comb(correct, k) / math.comb(total, k)
+
+
 def _comparable(value: object) -> object:
     """Numbers are counted as equal however they are written."""
     return Number(float(value)) if isinstance(value, Number | bool) else str(value)
-
-
-def _pass_at(total: int, correct: int, k: int) -> float | None:
-    return estimate(total, correct, k) if total >= k else None
-
-
-def _pass_k(total: int, correct: int, k: int) -> float | None:
-    return math.comb(correct, k) / math.comb(total, k) if total >= k else None
-
-
-def _at_least(_: int, correct: int, k: int) -> float:
-    return float(correct >= k)
 
 
 def _metric(name: str, values: Sequence[float]) -> float | None:

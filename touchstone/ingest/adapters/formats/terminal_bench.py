@@ -204,7 +204,10 @@ def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
             typed.setdefault(name, []).append(file)
     for name, files in typed.items():
         keys = [file for file in files if file.name == _COMMANDS]
-        yield by_name[name], _typed_steps(keys or sorted(files, key=_episode))
+        yield (
+            by_name[name],
+            _typed_steps(keys or sorted(files, key=lambda file: (len(file.parent.name), file.parent.name))),
+        )
 
 
 def _typed_steps(files: Iterable[Path]) -> Iterator[Step]:
@@ -215,10 +218,6 @@ def _typed_steps(files: Iterable[Path]) -> Iterator[Step]:
         for line in (typed_lines(text) if name == _COMMANDS else call_lines("terminal", text[text.find("{") :]))
     )
     return (Step(number, (line,)) for number, line in enumerate(lines, start=1))
-
-
-def _episode(file: Path) -> tuple[int, str]:
-    return len(file.parent.name), file.parent.name
 
 
 def _logs_of_trial(run: _Run, row: object) -> Iterator[Path]:
