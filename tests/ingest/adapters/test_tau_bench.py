@@ -12,7 +12,6 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
 
 MADE = Path(__file__).parent / "made"
-TAU = MADE / "tau-bench" / "tool-calling-fixer-large-0.0_range_0--1_user-gpt-4o-llm_0501090000.json"
 TAU2 = MADE / "tau2-bench" / "trajectories" / "fixer-large_retail_2trials.json"
 INDEX = MADE / "tau2-voice" / "results.json"
 

@@ -56,7 +56,6 @@ _POLICY = {
     "optional": True,
 }
 
-_RULE = f"from_port!:number to_port!:number protocol! cidr_blocks:{_STRINGS} description"
 TYPES: dict[str, Any] = {
     "aws_vpc": _block(f"cidr_block enable_dns_support:bool tags:{_LABELS} id= arn="),
     "aws_subnet": _block(
