@@ -40,11 +40,7 @@ command.load()()
 """
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 LOGGER = "progress"
-_STEP_ENDS = (
-    dg.DagsterEventType.STEP_SUCCESS,
-    dg.DagsterEventType.STEP_FAILURE,
-    dg.DagsterEventType.STEP_SKIPPED,
-)
+_STEP_ENDS = (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED)
 
 
 def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:

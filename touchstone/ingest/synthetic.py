@@ -178,8 +178,7 @@ def _fixes(oids: pl.Series, outcomes: list[NDArray[np.bool_]]) -> pl.DataFrame:
     )
     parts = [
         attempts.with_columns(
-            *([pl.lit(f"T{tier}").alias("tier")] if len(outcomes) > 1 else []),
-            plausible_fix=pl.Series(passed.ravel()),
+            *([pl.lit(f"T{tier}").alias("tier")] if len(outcomes) > 1 else []), plausible_fix=pl.Series(passed.ravel())
         )
         for tier, passed in enumerate(outcomes)
     ]
@@ -192,9 +191,5 @@ def generate_if_asked(config: EvaluationConfig) -> None:
     if not config.generate_synthetic_data or any(config.fixes_dir.glob("*_synthetic_fixes.csv")):
         return
     synthesise(
-        config.fixes_dir,
-        problems=wanted.problems,
-        iterations=wanted.iterations,
-        seed=wanted.seed,
-        models=wanted.models,
+        config.fixes_dir, problems=wanted.problems, iterations=wanted.iterations, seed=wanted.seed, models=wanted.models
     )

@@ -307,8 +307,5 @@ def within_bounds(pass_at_k: pl.LazyFrame) -> CheckResult:
     message = f"{counted(wrong.height, 'figure is', 'figures are')} outside [0, 1] or outside the confidence interval"
     figures = {"figures": found.height, "wrong": wrong.height}
     return CheckResult(
-        wrong.is_empty(),
-        message if wrong.height else "every figure is in bounds",
-        error=True,
-        figures=figures,
+        wrong.is_empty(), message if wrong.height else "every figure is in bounds", error=True, figures=figures
     )

@@ -108,11 +108,7 @@ class PublishedObjects:
             if file.sha256 not in keys:
                 keys[file.sha256] = _object_key(version, path, file.sha256)
                 new[keys[file.sha256]] = file
-        each_at_once(
-            "uploading results",
-            lambda key: self._bucket.upload(self._key(key), new[key].path),
-            list(new),
-        )
+        each_at_once("uploading results", lambda key: self._bucket.upload(self._key(key), new[key].path), list(new))
         stored = {path: _stored(keys[file.sha256], file) for path, file in sorted(files.items())}
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         return self._switch(Manifest(version, stored, snapshot, now), base)

@@ -108,10 +108,7 @@ def test_numbers_keep_their_digits(tmp_path: Path) -> None:
 
 def test_several_models_and_names_with_slashes_and_colons(tmp_path: Path) -> None:
     table = read(
-        tmp_path,
-        result(model="openai/gpt-4o"),
-        result(model="llama3:8b"),
-        result(model="openai/gpt-4o", attempt=2),
+        tmp_path, result(model="openai/gpt-4o"), result(model="llama3:8b"), result(model="openai/gpt-4o", attempt=2)
     )
     assert table.models() == ["llama3:8b", "openai/gpt-4o"]
     ours = table.for_model("openai/gpt-4o")

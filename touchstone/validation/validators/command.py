@@ -198,11 +198,7 @@ class CommandValidator:
         for name, value in FORMATS[plan.report].environment.items() if plan.report in FORMATS else ():
             environment[name] = f"{environment.get(name, '')} {value}".strip()
         return Command(
-            line,
-            job.tree,
-            job.problem.working_directory,
-            readable=(plan.program, *readable),
-            environment=environment,
+            line, job.tree, job.problem.working_directory, readable=(plan.program, *readable), environment=environment
         )
 
     def _validate_one(self, job: Job, plan: _Plan) -> Report:

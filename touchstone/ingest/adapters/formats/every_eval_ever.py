@@ -14,14 +14,7 @@ from touchstone.config.formats import JsonFormat
 from touchstone.config.json_paths import Found
 from touchstone.ingest.adapters.adapter import ReadOptions, not_evaluated
 from touchstone.ingest.adapters.folders import object_beside
-from touchstone.ingest.adapters.json_files import (
-    GENERATION,
-    inside,
-    number_of,
-    objects_of,
-    stated_settings,
-    text_of,
-)
+from touchstone.ingest.adapters.json_files import GENERATION, inside, number_of, objects_of, stated_settings, text_of
 from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, ReportedFigure, StatedSetting, records_of
 from touchstone.ingest.adapters.tool_figures import counts_of_records, mean, pass_at_k

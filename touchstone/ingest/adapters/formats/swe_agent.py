@@ -84,11 +84,7 @@ def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
 
 
 ADAPTER = Adapter(
-    FORMAT,
-    "SWE-agent trajectories",
-    _recognizes,
-    lambda path, _: read_trajectories(path),
-    transcripts=_transcripts,
+    FORMAT, "SWE-agent trajectories", _recognizes, lambda path, _: read_trajectories(path), transcripts=_transcripts
 )
 
 

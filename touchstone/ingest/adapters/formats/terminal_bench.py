@@ -234,11 +234,7 @@ def _logs_of_trial(run: _Run, row: object) -> Iterator[Path]:
 
 
 ADAPTER = Adapter(
-    FORMAT,
-    "Terminal-Bench results",
-    _recognizes,
-    lambda path, _: read_terminal_bench(path),
-    transcripts=_transcripts,
+    FORMAT, "Terminal-Bench results", _recognizes, lambda path, _: read_terminal_bench(path), transcripts=_transcripts
 )
 
 
