@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -188,6 +189,25 @@ class PublishSettings(_Section):
     never."""
 
 
+def sorted_k_values(values: list[int]) -> list[int]:
+    """The distinct k values in ascending order.
+
+    >>> sorted_k_values([10, 1, 5, 1])
+    [1, 5, 10]
+    """
+    if not values:
+        raise ValueError("give at least one k value")
+    for k in values:
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        if k > _MAX_K:
+            raise ValueError(f"k must be at most {_MAX_K:,}, got {k:,}")
+    distinct = sorted(set(values))
+    if len(distinct) > _MAX_K_VALUES:
+        raise ValueError(f"give at most {_MAX_K_VALUES} k values, got {len(distinct):,}")
+    return distinct
+
+
 class EvaluationConfig(_Section):
     """One evaluation: what to read, what to compute, and where to write the results."""
 
@@ -230,7 +250,7 @@ class EvaluationConfig(_Section):
     clones_dir: Path | None = None
     """Folder with the broken files; without it no fix is validated. `touchstone run PATH…` takes `clones` beside the
     files."""
-    k_values: list[StrictInt] = [1, 5, 10]
+    k_values: Annotated[list[StrictInt], AfterValidator(sorted_k_values)] = [1, 5, 10]
     """The k of pass@k: at most 100 values, each up to 1,000,000."""
     models: list[str] = []
     """Keep models whose names contain one of these strings; empty keeps all."""
@@ -245,7 +265,7 @@ class EvaluationConfig(_Section):
     intervals: IntervalSettings = IntervalSettings()
     comparison: ComparisonConfig = ComparisonConfig()
     scoring: Scoring = Scoring()
-    slices: list[SliceSettings] = []
+    slices: Annotated[list[SliceSettings], AfterValidator(require_distinct)] = []
     """Columns of the problems by which pass@1 is split: a name, `{"column": "loc", "bins": [0, 100]}`, or
     `{"column": "created", "cutoff": {"model-a": "2025-06-01"}}`. See [slices](metrics.md#slices)."""
     factors: list[str] = []
@@ -316,11 +336,6 @@ class EvaluationConfig(_Section):
     def _columns_by_name(cls, slices: Any) -> Any:
         return listed_slices(slices)
 
-    @field_validator("slices")
-    @classmethod
-    def _one_slice_each(cls, slices: list[SliceSettings]) -> list[SliceSettings]:
-        return require_distinct(slices)
-
     @field_validator("factors")
     @classmethod
     def _attempt_columns(cls, factors: list[str]) -> list[str]:
@@ -332,11 +347,6 @@ class EvaluationConfig(_Section):
         if len(factors) > _MAX_FACTORS:
             raise ValueError(f"give at most {_MAX_FACTORS} factors, got {len(factors)}")
         return factors
-
-    @field_validator("k_values")
-    @classmethod
-    def _sensible_k(cls, values: list[int]) -> list[int]:
-        return sorted_k_values(values)
 
     @model_validator(mode="after")
     def _one_worker_count(self) -> Self:
@@ -354,25 +364,6 @@ class EvaluationConfig(_Section):
     @classmethod
     def _no_unknown_keys(cls, data: Any) -> Any:
         return refuse_unknown_keys(data, cls.model_fields)
-
-
-def sorted_k_values(values: list[int]) -> list[int]:
-    """The distinct k values in ascending order.
-
-    >>> sorted_k_values([10, 1, 5, 1])
-    [1, 5, 10]
-    """
-    if not values:
-        raise ValueError("give at least one k value")
-    for k in values:
-        if k < 1:
-            raise ValueError(f"k must be at least 1, got {k}")
-        if k > _MAX_K:
-            raise ValueError(f"k must be at most {_MAX_K:,}, got {k:,}")
-    distinct = sorted(set(values))
-    if len(distinct) > _MAX_K_VALUES:
-        raise ValueError(f"give at most {_MAX_K_VALUES} k values, got {len(distinct):,}")
-    return distinct
 
 
 def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None) -> EvaluationConfig:
