@@ -10,21 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    StrictInt,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, PrivateAttr, StrictInt, ValidationError, field_validator, model_validator
 
 from touchstone.config.alerts import AlertSettings
 from touchstone.config.audit import AuditSettings
-from touchstone.config.file import first_problem, read_config_file, refuse_unknown_keys
+from touchstone.config.file import Section, first_problem, read_config_file, refuse_unknown_keys
 from touchstone.config.formats import AdapterSource, JsonFormat, find_adapters
 from touchstone.config.gates import GateSettings
 from touchstone.config.input_limits import InputLimits
@@ -61,11 +51,7 @@ _MAX_SEED = 2**63 - 1
 _PROBLEMS_FORMS = (".csv", ".csv.gz", ".csv.zst", ".parquet")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CheckLimits(_Section):
+class CheckLimits(Section):
     """Thresholds of the asset checks."""
 
     max_quarantine_share: float = Field(0.05, ge=0, le=1)
@@ -81,7 +67,7 @@ class CheckLimits(_Section):
     nothing is scored."""
 
 
-class IntervalSettings(_Section):
+class IntervalSettings(Section):
     """How confidence intervals are computed."""
 
     confidence: float = Field(0.95, gt=0, lt=1)
@@ -92,7 +78,7 @@ class IntervalSettings(_Section):
     """Seed of the bootstrap."""
 
 
-class ComparisonConfig(_Section):
+class ComparisonConfig(Section):
     """How models are compared with each other, and a run with its baseline snapshot."""
 
     baseline: str = Field("baseline", min_length=1)
@@ -148,7 +134,7 @@ def require_baseline_model(baseline: str | None, models: Iterable[str]) -> None:
         raise TouchstoneError(f"comparison.baseline_model: there is no model '{baseline}'; models: {', '.join(known)}")
 
 
-class SyntheticSettings(_Section):
+class SyntheticSettings(Section):
     """What `generate_synthetic_data` writes into `fixes_dir`."""
 
     problems: int = Field(10, ge=1, le=_MAX_ROWS)
@@ -161,7 +147,7 @@ class SyntheticSettings(_Section):
     """Names of models and their mean pass rates."""
 
 
-class PublishSettings(_Section):
+class PublishSettings(Section):
     """What is written in addition to the tables, for other programs and for people."""
 
     warehouse: bool = True
@@ -208,7 +194,7 @@ def sorted_k_values(values: list[int]) -> list[int]:
     return distinct
 
 
-class EvaluationConfig(_Section):
+class EvaluationConfig(Section):
     """One evaluation: what to read, what to compute, and where to write the results."""
 
     fixes_dir: Path

@@ -1,14 +1,14 @@
 """The key `retention` of the configuration: how long is kept what grows with every run."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from touchstone.config.file import Section
 
 _MAX_DAYS = 36_500
 
 
-class RetentionSettings(BaseModel):
+class RetentionSettings(Section):
     """What is kept of earlier runs, by `touchstone run` and the scheduled job `retention`. Null keeps everything."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs_days: float | None = Field(90, gt=0, le=_MAX_DAYS)
     """Days after which a finished run is removed from Dagster's history."""
