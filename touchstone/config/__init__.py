@@ -28,7 +28,6 @@ from touchstone.config.places import (
 )
 from touchstone.config.plan import RegisteredPlan, read_plan
 from touchstone.config.price_file import read_price_file
-from touchstone.config.retention import RetentionSettings
 from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
 from touchstone.config.tf_repair import translate_settings
@@ -47,6 +46,7 @@ _NO_FACTORS = ("model", "tier", "oid", "iteration_id")
 _MAX_REPLICATES = 1_000_000
 _MAX_ROWS = 10_000_000
 _MAX_SEED = 2**63 - 1
+_MAX_DAYS = 36_500
 # Not `.jsonl`: other tools have a file of that name.
 _PROBLEMS_FORMS = (".csv", ".csv.gz", ".csv.zst", ".parquet")
 
@@ -170,9 +170,20 @@ class PublishSettings(Section):
     """Show charts on the pages of assets in the Dagster UI."""
     owners: list[Annotated[str, Field(pattern=r"^(team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]] = ["team:evaluation"]
     """Owners of all assets in the Dagster UI: `team:<name>` or e-mail addresses."""
-    fresh_days: float | None = Field(14, gt=0.01, le=36_500)
+    fresh_days: float | None = Field(14, gt=0.01, le=_MAX_DAYS)
     """Days without a new summary after which Dagster calls it out of date; it warns after half of them. `null`:
     never."""
+
+
+class RetentionSettings(Section):
+    """What is kept of earlier runs, by `touchstone run` and the scheduled job `retention`. Null keeps everything."""
+
+    runs_days: float | None = Field(90, gt=0, le=_MAX_DAYS)
+    """Days after which a finished run is removed from Dagster's history."""
+    snapshots: int | None = Field(400, ge=1, le=1_000_000)
+    """How many snapshots are kept besides the pinned ones."""
+    cache_days: float | None = Field(365, gt=0, le=_MAX_DAYS)
+    """Days after which a cached validation report that no run has used is removed."""
 
 
 def sorted_k_values(values: list[int]) -> list[int]:
