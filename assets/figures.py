@@ -103,8 +103,7 @@ FIGURES: "Mapping[str, Callable[[pl.LazyFrame], Figures]]" = {
     "pass_at_k": _by_k,
     "tiers": plotted(["model", "tier"], ["composite_median", "uplift"]),
     "cross_tier": plotted(
-        ["model"],
-        ["pass_rate_variance", "cost_variance", "score_variance", "cost_delta", "frontier_cost_of_pass"],
+        ["model"], ["pass_rate_variance", "cost_variance", "score_variance", "cost_delta", "frontier_cost_of_pass"]
     ),
     "run_scores": plotted(["model", "tier"], ["overall_score"]),
     "model_statistics": plotted(["model", "tier"], ["total_cost_usd"]),

@@ -50,7 +50,11 @@ def stage(group: str) -> dg.AssetsDefinition:
 
     @dg.multi_asset(
         name=group,
-        specs=[_file_spec(name) if name in FILES else _table_spec(TABLES[name]) for name in _assets_of(group)],
+        specs=[
+            _file_spec(name) if name in FILES else _table_spec(TABLES[name])
+            for name in _IN_ORDER
+            if _GROUPS[name] == group
+        ],
         check_specs=[_check_spec(check) for check in CHECKS if TABLES[check.table].group == group],
         can_subset=True,
         op_tags={"dagster/priority": str(-STAGES.index(group))},
@@ -62,10 +66,6 @@ def stage(group: str) -> dg.AssetsDefinition:
                 raise CheckFailed(failed)
 
     return step
-
-
-def _assets_of(group: str) -> list[str]:
-    return [name for name in _IN_ORDER if _GROUPS[name] == group]
 
 
 def _table_spec(table: Table) -> dg.AssetSpec:

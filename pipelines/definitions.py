@@ -57,8 +57,7 @@ def _maintained(spec: dg.AssetSpec, shown: PublishSettings) -> dg.AssetSpec:
 def defs() -> dg.Definitions:
     """The definitions that Dagster loads: the configuration file is set by an environment variable."""
     evaluation = EvaluationResource(
-        config_file=os.environ.get(CONFIG_VARIABLE, str(sample_config())),
-        output_dir=os.environ.get(OUTPUT_VARIABLE),
+        config_file=os.environ.get(CONFIG_VARIABLE, str(sample_config())), output_dir=os.environ.get(OUTPUT_VARIABLE)
     )
     if "DAGSTER_HOME" in os.environ:
         _register_models(evaluation)

@@ -40,11 +40,7 @@ command.load()()
 """
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 LOGGER = "progress"
-_STEP_ENDS = (
-    dg.DagsterEventType.STEP_SUCCESS,
-    dg.DagsterEventType.STEP_FAILURE,
-    dg.DagsterEventType.STEP_SKIPPED,
-)
+_STEP_ENDS = (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED)
 
 
 def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
@@ -133,7 +129,7 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
         _fail_orphaned_runs(dagster)
         result = job.execute_in_process(
             instance=dagster,
-            tags={PROCESS: _this_process(os.getpid())},
+            tags={PROCESS: f"{socket.gethostname()}/{os.getpid()}"},
             run_config={"loggers": {LOGGER: {}}},
             raise_on_error=False,
         )
@@ -160,10 +156,6 @@ def _is_alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _this_process(process: int) -> str:
-    return f"{socket.gethostname()}/{process}"
 
 
 def _read_outcome(result: dg.ExecuteInProcessResult, evaluation: Evaluation) -> RunOutcome:

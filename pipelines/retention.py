@@ -44,10 +44,7 @@ def retention_schedule(evaluation: EvaluationResource) -> dg.ScheduleDefinition:
     """Every night at 04:00, unless the configuration keeps everything."""
 
     @dg.schedule(
-        job_name=RETENTION,
-        cron_schedule="0 4 * * *",
-        name=RETENTION,
-        default_status=dg.DefaultScheduleStatus.RUNNING,
+        job_name=RETENTION, cron_schedule="0 4 * * *", name=RETENTION, default_status=dg.DefaultScheduleStatus.RUNNING
     )
     def schedule() -> dg.RunRequest | dg.SkipReason:
         try:

@@ -63,11 +63,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole runs first: the longest of them would otherwise be left to one core at the end."""
-    long = (
-        "tests/pipelines/test_progress.py",
-        "tests/pipelines/",
-        "tests/comparison/test_gate.py",
-    )
+    long = ("tests/pipelines/test_progress.py", "tests/pipelines/", "tests/comparison/test_gate.py")
     places = {name: place for place, name in enumerate(long)}
     items.sort(key=lambda item: next((places[name] for name in long if item.nodeid.startswith(name)), len(long)))
 

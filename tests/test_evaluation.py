@@ -3,7 +3,7 @@
 import json
 
 from tests.conftest import Folder
-from tests.pipelines.test_four_systems import forgetest_result
+from tests.pipelines.test_every_format import forgetest_result
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
 

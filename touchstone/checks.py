@@ -143,13 +143,7 @@ CHECKS = (
         ("outcomes",),
         gate=True,
     ),
-    Check(
-        "outcomes",
-        "one_fidelity",
-        "No figure mixes verdicts of different fidelity.",
-        ("outcomes",),
-        gate=True,
-    ),
+    Check("outcomes", "one_fidelity", "No figure mixes verdicts of different fidelity.", ("outcomes",), gate=True),
     Check("rulings", "rulings_applied", "Every ruling of a person is applied.", ("rulings",)),
     Check("outcomes", "all_decided", "Every attempt has an outcome.", ("outcomes",)),
     Check("outcomes", "reports_consistent", "A validator's exit code and its report agree.", ("outcomes",)),
@@ -179,12 +173,7 @@ CHECKS = (
         ("attempts", "attempt_scores"),
         ("scoring",),
     ),
-    Check(
-        "attempt_scores",
-        "known_classes",
-        "Every class is known; unknown classes score 0.",
-        ("attempt_scores",),
-    ),
+    Check("attempt_scores", "known_classes", "Every class is known; unknown classes score 0.", ("attempt_scores",)),
     Check(
         "attempt_scores",
         "classes_match_outcomes",

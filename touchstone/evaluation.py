@@ -145,21 +145,14 @@ class Evaluation:
     # What makes tables and checks
 
     def _write_by_stage(self, table: str) -> "Part | dict[str, Part]":
-        """Have a stage write one of the tables that are declared with `step`."""
+        """Have a stage write one of the tables with a `step`; those not named here are written with another one."""
         write: Mapping[str, Callable[[], Part | dict[str, Part]]] = {
             "problems": lambda: self.ingest.problems(),
             "problem_slices": lambda: self.ingest.problem_slices(),
             "attempts": lambda: self.ingest.attempts(),
-            "quarantine": lambda: self.ingest.quarantine(),
-            "sources": lambda: self.ingest.sources(),
-            "reported_figures": lambda: self.ingest.reported_figures(),
-            "source_settings": lambda: self.ingest.source_settings(),
             "validator_noise": lambda: self.validation.validator_noise(),
             "baselines": lambda: self.validation.baselines(),
             "outcomes": lambda: self.validation.outcomes(),
-            "rulings": lambda: self.validation.rulings(),
-            "problem_files": lambda: self.validation.problem_files(),
-            "validated_fixes": lambda: self.validation.validated_fixes(),
             "mutants": lambda: self._write_mutants(),
             "history": lambda: self.publish.history(),
             "failure_modes": lambda: self.publish.failure_modes(),
@@ -168,7 +161,7 @@ class Evaluation:
             "problem_history": lambda: self.publish.problem_history(),
             "run_log": lambda: self.publish.run_log(),
         }
-        return write[table]()
+        return write[table]() if table in write else self.store.all_parts(table)
 
     def _write_mutants(self) -> Part:
         from touchstone.audit.strength import write_mutants

@@ -188,7 +188,7 @@ def is_installed() -> bool:
 
 def dagster_settings() -> Path:
     """The `dagster.yaml` of the default Dagster home."""
-    return _project() / "dagster.yaml"
+    return (_PACKAGED if is_installed() else _CHECKOUT) / "dagster.yaml"
 
 
 def sample_folder() -> Path:
@@ -214,7 +214,3 @@ def commented_config() -> Path:
 def queries_page() -> Path:
     """The page of example queries, `docs/queries.md`."""
     return _PACKAGED / "queries.md" if is_installed() else _CHECKOUT / "docs" / "queries.md"
-
-
-def _project() -> Path:
-    return _PACKAGED if is_installed() else _CHECKOUT

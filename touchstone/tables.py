@@ -453,10 +453,7 @@ _FIGURES = [
         "failures",
         "Why attempts fail: how often each model fails at each problem in each way; empty if no reason is known.",
         "model, tier, problem and failure mode",
-        _fields(
-            "model tier oid fingerprint attempts example",
-            attempts="Failed attempts with this reason.",
-        ),
+        _fields("model tier oid fingerprint attempts example", attempts="Failed attempts with this reason."),
         ("model", "tier", "oid", "fingerprint"),
         code=("touchstone.metrics.failures",),
         reads=("outcomes",),

@@ -46,10 +46,7 @@ def test_a_page_has_no_serious_accessibility_violation(leaderboard: Page) -> Non
 
 @pytest.mark.parametrize(
     ("name", "table"),
-    [
-        ("problem_heatmap", problem_statistics(names(134), 800)),
-        ("pairwise_verdicts", model_comparison(names(134))),
-    ],
+    [("problem_heatmap", problem_statistics(names(134), 800)), ("pairwise_verdicts", model_comparison(names(134)))],
 )
 def test_large_charts_are_drawn(page: Page, tmp_path: Path, name: str, table: object) -> None:
     file = tmp_path / "chart.html"

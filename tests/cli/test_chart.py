@@ -17,12 +17,7 @@ def test_the_list_has_every_chart_with_its_table(touchstone: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "start"),
-    [
-        ("svg", b'<svg role="img" aria-label="Leaderboard n = '),
-        ("json", b"{"),
-        ("PNG", b"\x89PNG"),
-    ],
+    ("suffix", "start"), [("svg", b'<svg role="img" aria-label="Leaderboard n = '), ("json", b"{"), ("PNG", b"\x89PNG")]
 )
 def test_the_file_name_decides_the_format(
     touchstone: Command, finished: Folder, tmp_path: Path, suffix: str, start: bytes

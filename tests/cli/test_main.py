@@ -30,10 +30,7 @@ def test_prints_the_seeds_table(folder: Folder, touchstone: Command) -> None:
     folder.fixes("gemini_synthetic", HEADER + "".join(rows))
     done = pass_at_k(touchstone, folder, "--k-values", 1, 5, 10)
     assert done.returncode == 0
-    assert done.stdout.splitlines() == [
-        "      LLM  pass@1    pass@5  pass@10",
-        "0  gemini   0.770  0.999206    1.000",
-    ]
+    assert done.stdout.splitlines() == ["      LLM  pass@1    pass@5  pass@10", "0  gemini   0.770  0.999206    1.000"]
 
 
 def test_the_seeds_table_is_aligned_whatever_the_script_of_a_tier(folder: Folder, touchstone: Command) -> None:

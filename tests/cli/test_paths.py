@@ -107,10 +107,7 @@ def test_fixes_files_with_their_problems(touchstone: Command, folder: Folder) ->
 
 def test_either_paths_or_a_configuration(touchstone: Command, logs: Path, folder: Folder) -> None:
     done = touchstone("run", logs, "--config", folder.config)
-    assert (done.returncode, done.stderr) == (
-        2,
-        "error: give either --config FILE or the paths of results, not both\n",
-    )
+    assert (done.returncode, done.stderr) == (2, "error: give either --config FILE or the paths of results, not both\n")
     done = touchstone("run", "--config", folder.config, "--scorer", "x")
     assert (done.returncode, done.stderr) == (2, "error: --scorer goes with PATH…; set 'score' in the config instead\n")
 

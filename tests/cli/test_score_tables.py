@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.conftest import PROJECT, Command, Folder
-from tests.pipelines.test_four_systems import forgetest_result
+from tests.pipelines.test_every_format import forgetest_result
 from touchstone.publish.report.sections import sections
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.result_tables import CROSS_TIER_SENTENCES

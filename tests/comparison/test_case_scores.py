@@ -6,11 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.comparison.test_regressions import share
-from touchstone.comparison.regressions import (
-    ScoreMethod,
-    case_scores,
-    compare_cases,
-)
+from touchstone.comparison.regressions import ScoreMethod, case_scores, compare_cases
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.keys import PROBLEM_KEY
 

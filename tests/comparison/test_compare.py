@@ -6,19 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.comparison.test_gate import HEADER, PROBLEMS, fixes
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
 from touchstone.comparison.compare import CompareOptions, compare
 from touchstone.comparison.pairs import ComparisonSettings
 from touchstone.storage.snapshots import list_snapshots
-
-HEADER = "oid,iteration_id,plausible_fix\n"
-PROBLEMS = 30
-
-
-def fixes(passing: int) -> str:
-    """Thirty problems with one attempt each, of which so many pass."""
-    return HEADER + "".join(f"p{place:02},1,{place < passing}\n" for place in range(PROBLEMS))
 
 
 @pytest.fixture

@@ -73,10 +73,7 @@ def test_the_statistics_are_those_of_the_configuration(tmp_path: Path, touchston
     folder = Folder(tmp_path)
     asked = native(folder)
     folder.configure(
-        problem_key="id",
-        problems_csv="list.csv",
-        intervals={"confidence": 0.9},
-        comparison={"alpha": 1e-12},
+        problem_key="id", problems_csv="list.csv", intervals={"confidence": 0.9}, comparison={"alpha": 1e-12}
     )
     done = touchstone(*asked, "--config", folder.config, "--fail-on-verdict", "worse")
     assert done.returncode == 0 and "90% CI" in done.stdout

@@ -176,16 +176,8 @@ def test_two_files_of_one_model_compare(tmp_path: Path) -> None:
         ("r.csv", "x,y\n1,2\n", "missing column oid"),
         ("r.txt", "hello", "r.txt: not a data file"),
         ("bad...name.csv", "oid,iteration_id,passed\na,1,1\n", "model name 'bad...name' is not allowed"),
-        (
-            "m_fixes.csv",
-            "oid,iteration_id,passed\nz,1,1\n",
-            "there is no usable attempt; m_fixes.csv, line 2: the oid",
-        ),
-        (
-            "r.json",
-            '{"results": [{"case_id": "a"}]}',
-            "no row names a usable model (line 1: the model is missing)",
-        ),
+        ("m_fixes.csv", "oid,iteration_id,passed\nz,1,1\n", "there is no usable attempt; m_fixes.csv, line 2: the oid"),
+        ("r.json", '{"results": [{"case_id": "a"}]}', "no row names a usable model (line 1: the model is missing)"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, name: str, content: str, message: str) -> None:

@@ -13,13 +13,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.comparison.pairs import (
-    ComparisonSettings,
-    PairResult,
-    compare_counts,
-    compare_pairs,
-    sentence,
-)
+from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_counts, compare_pairs, sentence
 from touchstone.inference import paired_tests
 from touchstone.inference.paired_tests import exact_permutation_p, monte_carlo_p
 from touchstone.vocabulary import CI_METHODS, TESTS, VERDICTS

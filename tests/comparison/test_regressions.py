@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.comparison.inputs import open_input
-from touchstone.comparison.regressions import (
-    CATEGORIES,
-    KINDS,
-    case_scores,
-    regressions,
-)
+from touchstone.comparison.regressions import CATEGORIES, KINDS, case_scores, regressions
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.keys import PROBLEM_KEY
 

@@ -99,8 +99,7 @@ def test_means_of_large_suites(cells: list[tuple[str, int, int, int]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "problems", "k"),
-    nightly_but([(0.03, 30, 5)], itertools.product([0.01, 0.03, 0.1], [30, 100], [1, 5])),
+    ("share", "problems", "k"), nightly_but([(0.03, 30, 5)], itertools.product([0.01, 0.03, 0.1], [30, 100], [1, 5]))
 )
 def test_easy_suites_with_a_few_impossible_problems(share: float, problems: int, k: int) -> None:
     """What scatter alone gets wrong in up to two of three suites: those that happen to hold none of the few."""

@@ -8,12 +8,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.inference.paired_intervals import (
-    Limits,
-    consistent_with_test,
-    difference_intervals,
-    widen_to_margins,
-)
+from touchstone.inference.paired_intervals import Limits, consistent_with_test, difference_intervals, widen_to_margins
 from touchstone.inference.paired_moments import PairMoments, outcome_matrix, pair_chunk, pair_moments
 
 ENDS = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted)

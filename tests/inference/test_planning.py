@@ -88,9 +88,7 @@ def assert_power(found: dict[str, float], runs: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("population", "attempts"),
-    nightly_but([(POPULATIONS[4], 5)], itertools.product(POPULATIONS, [1, 5, 20])),
-    ids=str,
+    ("population", "attempts"), nightly_but([(POPULATIONS[4], 5)], itertools.product(POPULATIONS, [1, 5, 20])), ids=str
 )
 def test_a_planned_design_has_the_planned_power(
     population: tuple[float, float, float, float], attempts: int, request: pytest.FixtureRequest

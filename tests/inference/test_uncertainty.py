@@ -210,9 +210,7 @@ def test_units_of_one_value_are_what_a_mean_over_problems_is(problems: int) -> N
         lambda units: st.tuples(st.just(units), st.permutations(units))
     )
 )
-def test_neither_order_nor_grouping_of_units_shows(
-    orders: tuple[list[tuple[int, int]], list[tuple[int, int]]],
-) -> None:
+def test_neither_order_nor_grouping_of_units_shows(orders: tuple[list[tuple[int, int]], list[tuple[int, int]]]) -> None:
     one, other = ([(share / 20 * size, size) for share, size in units] for units in orders)
     straight = units_of(*one)
     assert units_of(*other) == straight

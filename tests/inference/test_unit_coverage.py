@@ -74,10 +74,7 @@ def test_medians_of_few_values(problems: int) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("problems", "n", "easier"),
-    list(itertools.product([10, 30, 100], [1, 5], [-3, 0, 3])),
-)
+@pytest.mark.parametrize(("problems", "n", "easier"), list(itertools.product([10, 30, 100], [1, 5], [-3, 0, 3])))
 def test_cost_of_pass_where_hard_problems_cost_more(problems: int, n: int, easier: int) -> None:
     generator = np.random.default_rng([problems, n, easier + 3])
 
@@ -100,10 +97,7 @@ def test_cost_of_pass_where_hard_problems_cost_more(problems: int, n: int, easie
 SIZES = [[10, 10, 10], [40, 20, 80], [4] * 5, [3, 3, 30], [1, 1, 1, 20, 20]]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "n"),
-    nightly_but([([3, 3, 30], 1)], itertools.product(SIZES, [1, 5])),
-)
+@pytest.mark.parametrize(("sizes", "n"), nightly_but([([3, 3, 30], 1)], itertools.product(SIZES, [1, 5])))
 def test_overall_scores_of_suites_that_differ(sizes: list[int], n: int) -> None:
     generator = np.random.default_rng([*sizes, n])
     levels = np.linspace(-1, 1.5, len(sizes))

@@ -10,15 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.csv_rows import (
-    LINE,
-    ROW_ERROR,
-    careful_rows,
-    open_table,
-    plain_rows,
-    raw_rows,
-    read_header,
-)
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, careful_rows, open_table, plain_rows, raw_rows, read_header
 from touchstone.ingest.limits import MAX_COLUMNS
 
 cell = st.text(alphabet="ab1 ,\"\n\r;'é\t", max_size=6)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import fewer_examples
 from tests.metrics.frames import problem_scores
+from tests.metrics.test_economics import SCORES
 from touchstone.config import IntervalSettings
 from touchstone.metrics import economics
 from touchstone.metrics import routing as metric
@@ -18,11 +19,6 @@ from touchstone.storage.batches import batches
 from touchstone.tables import TABLES, conform, violations
 
 SETTINGS = IntervalSettings(replicates=500)
-
-SCORES = {
-    "model": pl.String, "tier": pl.String, "oid": pl.String, "iteration_id": pl.String, "suite": pl.String,
-    "pass_rate": pl.Float64, "cost_usd": pl.Float64,
-}  # fmt: skip
 
 Row = dict[str, object]
 # (model, oid) to what its attempts did, in order, and the cost of each; the suite is the first letter of the problem.

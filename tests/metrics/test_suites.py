@@ -243,9 +243,7 @@ def test_no_decided_case_has_no_row() -> None:
     ).flatmap(lambda rows: st.tuples(st.just(rows), st.permutations(rows)))
 )
 @fewer_examples
-def test_the_order_of_rows_does_not_show(
-    orders: tuple[list[tuple[str, str, int]], list[tuple[str, str, int]]],
-) -> None:
+def test_the_order_of_rows_does_not_show(orders: tuple[list[tuple[str, str, int]], list[tuple[str, str, int]]]) -> None:
     shared = pl.LazyFrame({"oid": list("abcdef"), "cluster": ["x", None, "x", "y", "y", "z"]})
     one, other = (attempts(*((suite, oid, 1, passed) for suite, oid, passed in rows)) for rows in orders)
     assert suites_of(one, problems=shared).collect().equals(suites_of(other, problems=shared).collect())

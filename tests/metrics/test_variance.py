@@ -187,10 +187,7 @@ def test_parts_add_up_and_tables_keep_their_contracts(suite: Suite) -> None:
     if row["from_problems"] is not None:
         assert row["from_problems"] + row["from_samples"] == pytest.approx(row["variance_of_mean"], abs=1e-15)
     spent = problem_scores(pl.LazyFrame({"model": ["m"], "tier": ["T0"], "cost_usd": [0.1]}))
-    for name, frame in {
-        "variance_split": table,
-        "next_samples": metric.next_samples(table, spent, SETTINGS),
-    }.items():
+    for name, frame in {"variance_split": table, "next_samples": metric.next_samples(table, spent, SETTINGS)}.items():
         assert violations(conform(frame, TABLES[name]), TABLES[name]) == {}
 
 

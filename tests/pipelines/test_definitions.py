@@ -207,10 +207,7 @@ def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) ->
         "validator_noise.no_flaky_tests",
     }
     repository = defs.get_repository_def()
-    assert [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")] == [
-        "evaluate",
-        "retention",
-    ]
+    assert [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")] == ["evaluate", "retention"]
     assert [schedule.name for schedule in repository.schedule_defs] == ["nightly", "retention"]
     assert [sensor.name for sensor in repository.sensor_defs] == ["fixes_folder"]
 

@@ -11,7 +11,6 @@ import pytest
 from tests.conftest import PROJECT, call_here, made_once
 from tests.ingest.adapters.test_openhands import INDEX
 from tests.ingest.adapters.test_swe_agent import trajectory
-from tests.pipelines.test_four_systems import SCYLLA, failproof_line, forgetest_result, table
 from touchstone.ingest.adapters import adapters
 from touchstone.vocabulary import RESULTS_FOLDER
 
@@ -44,6 +43,12 @@ NOT_EVALUATED = {
 }
 # Variants of other formats, with tests of their own.
 NOT_HERE = {"livecodebench-generations", "repairbench-candidates"}
+SCYLLA = """experiment,agent_model,tier,subtest,run_number,score,impl_rate,passed,grade,cost_usd,duration_seconds,code
+repair,scylla model,T0,001,1,0.9,1.028,True,A,0.5,NaN,0
+repair,scylla model,T0,001,2,0.1,0.2,False,F,0.5,3.0,1
+repair,scylla model,T1,001,1,0.9,0.9,True,A,inf,3.0,0
+repair,scylla model,T1,001,1,0.8,0.9,True,B,0.1,3.0,0
+"""
 # The cases of every model, tier and suite, how many of them are decided, and how many passed.
 SUITES = """
 20260501_mini-v1.15.0_fixer-large T0      default                                  1  1 0
@@ -133,6 +138,36 @@ def write(path: Path, content: str | bytes | object) -> None:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
+def forgetest_result(case: str, attempt: int, passed: int, failed: int, success: bool = True) -> dict[str, object]:
+    return {
+        "case_id": case,
+        "model": "openai/gpt-4o",
+        "provider": "openai",
+        "attempt": attempt,
+        "compilation": {"success": success, "errors": [], "warnings": [], "duration_ms": 5},
+        "test_execution": {"passed": passed, "failed": failed, "ignored": 0} if success else None,
+        "clippy": {"warning_count": 2},
+        "timing": {"llm_request_ms": 900, "total_ms": 1500},
+        "token_usage": {"prompt_tokens": 100, "completion_tokens": 50, "estimated_cost_usd": 0.01},
+    }
+
+
+def failproof_line(case: str, run: str, primary: str, accuracy: int, minute: int) -> str:
+    record = {
+        "case_id": case,
+        "suite_id": "json_api",
+        "run_id": run,
+        "model_id": "prover",
+        "timestamp_utc": f"2026-01-01T00:{minute:02}:00Z",
+        "raw_response": "…",
+        "error": None,
+        "classification": {"primary": primary, "details": ""},
+        "scores": {"accuracy": accuracy},
+        "latency_ms": 120,
+    }
+    return json.dumps(record) + "\n"
+
+
 def put_plain_files(root: Path) -> None:
     write(root / "problems.csv", "oid,filename\na,a.tf\nb,b.tf\n")
     write(root / "native_fixes.csv", "oid,iteration_id,plausible_fix\na,1,true\na,2,true\nb,1,false\nb,2,true\n")
@@ -186,6 +221,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def results(root: Path) -> Path:
     return root / RESULTS_FOLDER
+
+
+def table(results: Path, name: str) -> pl.DataFrame:
+    return pl.concat([pl.read_parquet(path) for path in sorted((results / "tables" / name).iterdir())], how="diagonal")
 
 
 def test_every_file_is_accounted_for(root: Path, results: Path) -> None:
@@ -256,6 +295,15 @@ def test_suite_scores_and_pass_at_k_are_the_tools_own_figures(results: Path) -> 
     assert scores["acme/fixer-large", "tiny-fixes"] == 0.4
     figures = table(results, "pass_at_k").filter(pl.col("k") == 1)
     assert figures.filter(pl.col("model") == "human_eval")["pass_at_k"].item() == pytest.approx(0.4444, abs=5e-5)
+
+
+def test_scores_follow_from_what_the_tools_measured(results: Path) -> None:
+    forge = table(results, "problem_statistics").filter(pl.col("model") == "openai/gpt-4o", pl.col("oid") == "case-1")
+    # 3 of 3 tests and 1 of 3, two lint warnings each: 0.4 + 0.5 + 0.08 and 0.4 + 0.5 / 3 + 0.08.
+    assert forge["best_score"].item() == pytest.approx(0.98)
+    assert forge["avg_score"].item() == pytest.approx((0.98 + 0.48 + 0.5 / 3) / 2)
+    scylla = table(results, "attempt_scores").filter(pl.col("model") == "scylla model", pl.col("tier") == "T0")
+    assert scylla.select("impl_rate", "composite_score").rows() == [(1.0, 1.0), (0.2, 0.1)]
 
 
 def test_damaged_files_are_named_in_one_line_and_the_others_go_on(root: Path, results: Path) -> None:

@@ -133,8 +133,7 @@ class TestNextRun:
     @pytest.mark.parametrize(
         ("status", "place"),
         nightly_but(
-            [("no_report", "good")],
-            product(["timeout", "no_report", "sandbox_error"], ["broken", "reference", "good"]),
+            [("no_report", "good")], product(["timeout", "no_report", "sandbox_error"], ["broken", "reference", "good"])
         ),
     )
     def test_what_was_the_machines_doing_is_tried_again_and_nothing_else(

@@ -91,12 +91,7 @@ def test_evalplus_has_base_and_plus_of_a_task_together(tables: Path, tmp_path: P
     assert notes == ["1 of 9 attempts are undecided; evalplus has no such status, so they are left out"]
     files = {path.name: json.loads(path.read_text()) for path in (tmp_path / "out").iterdir()}
     alone, paired = "openai--gpt-4o@T0_eval_results.json", "openai--gpt-4o@T0~2_eval_results.json"
-    assert sorted(files) == [
-        "mistral@T0_eval_results.json",
-        alone,
-        paired,
-        "openai--gpt-4o@T1_eval_results.json",
-    ]
+    assert sorted(files) == ["mistral@T0_eval_results.json", alone, paired, "openai--gpt-4o@T1_eval_results.json"]
     statuses = [(sample["base_status"], sample["plus_status"]) for sample in files[paired]["eval"]["a"]]
     assert statuses == [("pass", "fail"), ("timeout", "fail")]
     assert [sample["base_status"] for sample in files[alone]["eval"]["-b"]] == ["pass"]

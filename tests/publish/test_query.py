@@ -81,10 +81,7 @@ def refusal(tables: Path, sql: str, **limits: float) -> str:
 
 def test_a_select_over_the_views(tables: Path) -> None:
     result = run_query(tables, "SELECT model, cost, note FROM attempts ORDER BY model;")
-    assert result.to_pylist() == [
-        {"model": "m", "cost": 0.5, "note": None},
-        {"model": "o", "cost": None, "note": "="},
-    ]
+    assert result.to_pylist() == [{"model": "m", "cost": 0.5, "note": None}, {"model": "o", "cost": None, "note": "="}]
 
 
 MANY = "SELECT i, 'text ' || i AS t, i / 7 AS x FROM range({}) AS r(i)"

@@ -43,11 +43,7 @@ def shared(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     root = tmp_path_factory.mktemp("shared")
     with machine(server, root / "cache"):
         folder = small_evaluation(
-            server,
-            root,
-            "shared",
-            problems_csv=f"s3://{BUCKET}/shared/fixes/problems.csv",
-            publish=WITH_WAREHOUSE,
+            server, root, "shared", problems_csv=f"s3://{BUCKET}/shared/fixes/problems.csv", publish=WITH_WAREHOUSE
         )
         evaluate(folder)
         yield folder

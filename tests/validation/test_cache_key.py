@@ -10,12 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from touchstone.config.validation import PythonProgram, ValidationSettings, ValidatorName
-from touchstone.validation.cache_key import (
-    PROBLEM_FIELDS_LEFT_OUT,
-    SETTINGS_LEFT_OUT,
-    conditions_key,
-    report_key,
-)
+from touchstone.validation.cache_key import PROBLEM_FIELDS_LEFT_OUT, SETTINGS_LEFT_OUT, conditions_key, report_key
 from touchstone.validation.files import file_identity
 from touchstone.validation.files.working_copy import HashedTree, tree_hash
 from touchstone.validation.protocol import Problem, Tree

@@ -417,9 +417,7 @@ def test_an_honest_rust_file_is_left_as_it_is(fixed: str, reference: str | None)
 def test_a_fix_of_the_judges_files_alone_has_failed() -> None:
     made = applied(FLAT, {"checks.py": "", "golden.json": "4"}, **FLAT_PROBLEM)
     assert made == NotApplied(
-        "failed",
-        "the fix changes only files on the judge's side: checks.py, golden.json",
-        ("checks.py", "golden.json"),
+        "failed", "the fix changes only files on the judge's side: checks.py, golden.json", ("checks.py", "golden.json")
     )
 
 

@@ -88,7 +88,7 @@ def test_tests_that_did_not_pass_come_first_with_what_they_said() -> None:
     kept = fix_columns(target(), AppliedFix({"a.py": b""}, 1, 1), after, before, 1000)
     tests = json.loads(kept["tests"])
     assert [(one["test"], one["status"]) for one in tests] == [
-        *(("t0", "no result"), ("t2", "failed"), ("t3", "skipped"), ("t1", "passed")),
+        *(("t0", "no result"), ("t2", "failed"), ("t3", "skipped"), ("t1", "passed"))
     ]
     assert tests[1]["message"].startswith("lone ? xx") and len(tests[1]["message"]) == 500
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from touchstone.validation.reach import parse_python
+
 # Together three points: a value that is unlikely by chance has one, a very unlikely one two.
 _ENOUGH = 3
 _MIN_TABLE = 4
@@ -39,14 +41,6 @@ class Found:
 
     line: int
     evidence: str
-
-
-def parse(text: str) -> ast.Module | None:
-    """The syntax tree of Python code; None if it is none."""
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def literal(node: ast.AST | None) -> tuple[Literal, Any] | None:
@@ -82,7 +76,7 @@ def expectations(tests: Iterable[str]) -> Expectations:
 
 def _asserted(text: str) -> Iterator[tuple[list[tuple[Literal, Any]], tuple[Literal, Any]]]:
     """Every input or inputs of a test with what it expects."""
-    tree = parse(text)
+    tree = parse_python(text)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.Is):
             yield from _compared(node.left, node.comparators[0])

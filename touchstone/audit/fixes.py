@@ -21,10 +21,10 @@ from touchstone.audit.expected_values import (
     answers,
     expectations,
     expected_in,
-    parse,
 )
 from touchstone.config.audit import AuditRule
 from touchstone.ingest.transcripts import MAX_EVIDENCE, Flag
+from touchstone.validation.reach import parse_python
 
 # Copied lines in a row that are no chance, and comments.
 _COPIED_LINES = 4
@@ -67,7 +67,7 @@ class ProblemTexts:
     @cached_property
     def known_answers(self) -> frozenset[tuple[Literal, Literal]]:
         """Branches and tables of the original and of the reference fix."""
-        trees = filter(None, map(parse, (self.source, self.reference)))
+        trees = filter(None, map(parse_python, (self.source, self.reference)))
         return frozenset(pair for tree in trees for node in ast.walk(tree) for pair in answers(node))
 
     @cached_property
@@ -108,10 +108,12 @@ class ChangedFile:
         """The syntax tree, or those of added passages that are Python by themselves."""
         if not self.is_python:
             return []
-        whole = parse(self.text)
+        whole = parse_python(self.text)
         if whole is not None:
             return [whole]
-        return [tree for start, text in self._passages() if (tree := _moved(parse(textwrap.dedent(text)), start))]
+        return [
+            tree for start, text in self._passages() if (tree := _moved(parse_python(textwrap.dedent(text)), start))
+        ]
 
     def _passages(self) -> Iterator[tuple[int, str]]:
         start = 0
@@ -308,7 +310,7 @@ def _moved(tree: ast.Module | None, start: int) -> ast.Module | None:
 def _without_comments(text: str, lines: Sequence[str]) -> Iterator[str]:
     """The lines of a Python program with comments and docstrings blanked; as they are if it is none."""
     blank: dict[int, list[tuple[int, int]]] = {}
-    tree = parse(text)
+    tree = parse_python(text)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):

@@ -191,9 +191,7 @@ def _validated(validator_noise: pl.LazyFrame, baselines: pl.LazyFrame) -> pl.Laz
     """What validation said about each problem; null where it did not run."""
     noise = validator_noise.group_by("oid").agg(pl.col("flaky").any())
     checked = baselines.select(
-        "oid",
-        reference_fails=pl.col("reference_status") != "passed",
-        baseline_passes=~pl.col("fails_as_recorded"),
+        "oid", reference_fails=pl.col("reference_status") != "passed", baseline_passes=~pl.col("fails_as_recorded")
     )
     return noise.join(checked, on="oid", how="full", coalesce=True)
 

@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from touchstone.cli.known_answers import (
-    INTERVAL,
-    P_VALUE,
-    Case,
-    cases,
-    known_pass_at_k,
-    write_recorded,
-)
+from touchstone.cli.known_answers import INTERVAL, P_VALUE, Case, cases, known_pass_at_k, write_recorded
 from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.progress import track

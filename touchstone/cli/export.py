@@ -11,7 +11,6 @@ from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 
 _OF_TABLES = ("csv", "json", "latex", "markdown", "parquet")
-_OF_RESULTS = ("csv", "inspect", "swe-bench", "junit", "ctrf", "lm-eval", "evalplus", "every-eval-ever", "files")
 
 commands = typer.Typer()
 
@@ -87,7 +86,7 @@ def _export_results(tables: Path, format: str, save_to: Path | None, columns: li
     from touchstone.publish.interchange.results import Run, save_folder
     from touchstone.publish.interchange.writers import WRITERS
 
-    if format not in _OF_RESULTS:
+    if format not in WRITERS:
         raise TouchstoneError(f"--format {format} needs a table; `touchstone tables` lists them")
     if save_to is None:
         raise TouchstoneError(f"--to {format} writes a folder: add --save-to FOLDER")

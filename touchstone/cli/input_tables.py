@@ -118,12 +118,7 @@ def show_recognized(
 def sources_table(found: "list[RecognizedSource]") -> FittedTable:
     """Each file or folder with its format, models, problems and attempts."""
     table = FittedTable(
-        [
-            *names("file"),
-            *prose("format", rank=2),
-            *prose("models", rank=1),
-            *numbers("problems", "attempts"),
-        ],
+        [*names("file"), *prose("format", rank=2), *prose("models", rank=1), *numbers("problems", "attempts")],
         compact=True,
         title="recognized",
     )

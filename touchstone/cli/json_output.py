@@ -46,10 +46,7 @@ def plain(value: Any) -> Any:
 
 
 def run_document(
-    scan: "Callable[[str], pl.LazyFrame] | None",
-    checks: "Sequence[CheckOutcome]",
-    output_dir: Path,
-    **facts: object,
+    scan: "Callable[[str], pl.LazyFrame] | None", checks: "Sequence[CheckOutcome]", output_dir: Path, **facts: object
 ) -> dict[str, object]:
     """The result of a run: how it ended, its checks, and the rows of `RUN_TABLES`; null without `scan`."""
     tables = {name: None if scan is None else scan(name).collect().to_dicts() for name in RUN_TABLES}

@@ -40,16 +40,14 @@ def plan(
     alpha: Annotated[float, share_option("Significance level of the test.")] = 0.05,
     pairs: Annotated[int, typer.Option(min=1, help="Number of pairs that the test will be corrected for.")] = 1,
     data: Annotated[
-        Path | None,
-        data_option("Estimate from this output folder of a run. [default: that of the current folder]"),
+        Path | None, data_option("Estimate from this output folder of a run. [default: that of the current folder]")
     ] = None,
     model: Annotated[str | None, typer.Option(help="A model in the data. [default: the only two models]")] = None,
     against: Annotated[str | None, typer.Option(help="The model to compare it with.")] = None,
     tier: Annotated[str | None, typer.Option(help="The tier of both. [default: the only one]")] = None,
     rate: Annotated[float | None, share_option("Without data: the mean pass rate to assume.")] = None,
     icc: Annotated[
-        float | None,
-        share_option("Without data: the share of the variance of an attempt that lies between problems."),
+        float | None, share_option("Without data: the share of the variance of an attempt that lies between problems.")
     ] = None,
     correlation: Annotated[
         float | None,
@@ -75,8 +73,7 @@ def plan(
     cost_per_attempt: Annotated[float | None, typer.Option(help="Dollars per attempt. [default: the data's]")] = None,
     cost_per_problem: Annotated[float, typer.Option(help="Dollars for a new problem.")] = 0.0,
     save_to: Annotated[
-        Path | None,
-        typer.Option(help="Also register the plan (.json), or draw the trade-off (.svg, .png, .html)."),
+        Path | None, typer.Option(help="Also register the plan (.json), or draw the trade-off (.svg, .png, .html).")
     ] = None,
     as_json: Annotated[bool, JSON_OPTION] = False,
     quiet: Annotated[bool, QUIET_OPTION] = False,

@@ -155,10 +155,7 @@ def show_result(result: Any) -> None:
     from touchstone.publish.result_formats import terminal_cells
 
     columns, rows, count = terminal_cells(result, _MOST_ROWS)
-    table = FittedTable(
-        [Column(header, kind) for header, kind in columns],
-        hint="use --format csv or a wider terminal",
-    )
+    table = FittedTable([Column(header, kind) for header, kind in columns], hint="use --format csv or a wider terminal")
     for row in rows:
         table.add_row(*row)
     screen = terminal()

@@ -122,7 +122,8 @@ def show_attempt(detail: "AttemptDetail") -> None:
 def _facts(detail: "AttemptDetail") -> Iterator[str]:
     given = {"suite": detail.suite, "class": detail.classification, "run": detail.run_id}
     yield ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
-    tokens = [f"{count:,} {what} tokens" for count, what in _tokens(detail) if count is not None]
+    counts = {"input": detail.input_tokens, "output": detail.output_tokens}
+    tokens = [f"{count:,} {what} tokens" for what, count in counts.items() if count is not None]
     spent = [*tokens, *([dollars(detail.cost_usd)] if detail.cost_usd is not None else [])]
     spent += [f"{detail.duration_seconds:g} s"] if detail.duration_seconds is not None else []
     spent += [f"latency {detail.latency_ms:g} ms"] if detail.latency_ms is not None else []
@@ -138,10 +139,6 @@ def _ruling(row: Mapping[str, Any]) -> str:
     when = f", {row['at']}" if row["at"] else ""
     left_out = "" if row["applied"] else f" (not applied: {row['why_not']})"
     return f"ruled {row['ruling']} by {row['by']}{when}: {row['reason']}{left_out}"
-
-
-def _tokens(detail: "AttemptDetail") -> Sequence[tuple[int | None, str]]:
-    return ((detail.input_tokens, "input"), (detail.output_tokens, "output"))
 
 
 def _show_code(screen: "Console", title: str, text: str, language: str) -> None:

@@ -129,7 +129,8 @@ def regressions(
         .with_columns(kind=_kind(limit))
         .with_columns(category=_category())
     )
-    return compared.sort(_rank(), "delta", *PROBLEM_KEY, nulls_last=True).select(
+    rank = pl.col("kind").replace_strict(list(KINDS), list(range(len(KINDS))), return_dtype=pl.Int8)
+    return compared.sort(rank, "delta", *PROBLEM_KEY, nulls_last=True).select(
         *PROBLEM_KEY, "baseline_score", "current_score", "delta", "category", "kind", "basis", "fallback"
     )
 
@@ -141,10 +142,11 @@ def _scored(attempt_scores: pl.LazyFrame, method: ScoreMethod, other_side: pl.La
     """Attempts with the score that their case is compared by, their outcome, and the components of the score."""
     if method not in get_args(ScoreMethod):
         raise TouchstoneError(f"unknown score '{method}'; choose one of {', '.join(get_args(ScoreMethod))}")
+    scores = (pl.when(pl.col("basis") == name).then(pl.col(name).cast(pl.Float64)) for name in _ALL_SCORES)
     return _with_basis(attempt_scores, method, other_side).select(
         *PROBLEM_KEY,
         "basis",
-        score=_score_of_basis().fill_nan(None),
+        score=pl.coalesce(scores).fill_nan(None),
         outcome=pl.col("pass_rate"),
         **_score_components(),
     )
@@ -177,10 +179,6 @@ def _with_basis(attempt_scores: pl.LazyFrame, method: ScoreMethod, other_side: p
 def _available_scores(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
     """Per model and tier, which scores any attempt has."""
     return attempt_scores.group_by(MODEL_TIER).agg(pl.col(name).is_not_null().any() for name in _ALL_SCORES)
-
-
-def _score_of_basis() -> pl.Expr:
-    return pl.coalesce(pl.when(pl.col("basis") == name).then(pl.col(name).cast(pl.Float64)) for name in _ALL_SCORES)
 
 
 def _score_components() -> dict[str, pl.Expr]:
@@ -307,10 +305,6 @@ def _category() -> pl.Expr:
         .when(kind == "improvement")
         .then(pl.coalesce(*rose, pl.lit("score")))
     )
-
-
-def _rank() -> pl.Expr:
-    return pl.col("kind").replace_strict(list(KINDS), list(range(len(KINDS))), return_dtype=pl.Int8)
 
 
 # Regressions by chance

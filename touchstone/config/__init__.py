@@ -10,20 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    StrictInt,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, PrivateAttr, StrictInt, ValidationError, field_validator, model_validator
 
 from touchstone.config.alerts import AlertSettings
 from touchstone.config.audit import AuditSettings
-from touchstone.config.file import first_problem, read_config_file, refuse_unknown_keys
+from touchstone.config.file import Section, first_problem, read_config_file, refuse_unknown_keys
 from touchstone.config.formats import AdapterSource, JsonFormat, find_adapters
 from touchstone.config.gates import GateSettings
 from touchstone.config.input_limits import InputLimits
@@ -37,7 +28,6 @@ from touchstone.config.places import (
 )
 from touchstone.config.plan import RegisteredPlan, read_plan
 from touchstone.config.price_file import read_price_file
-from touchstone.config.retention import RetentionSettings
 from touchstone.config.scoring import Scoring
 from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
 from touchstone.config.tf_repair import translate_settings
@@ -56,15 +46,12 @@ _NO_FACTORS = ("model", "tier", "oid", "iteration_id")
 _MAX_REPLICATES = 1_000_000
 _MAX_ROWS = 10_000_000
 _MAX_SEED = 2**63 - 1
+_MAX_DAYS = 36_500
 # Not `.jsonl`: other tools have a file of that name.
 _PROBLEMS_FORMS = (".csv", ".csv.gz", ".csv.zst", ".parquet")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CheckLimits(_Section):
+class CheckLimits(Section):
     """Thresholds of the asset checks."""
 
     max_quarantine_share: float = Field(0.05, ge=0, le=1)
@@ -80,7 +67,7 @@ class CheckLimits(_Section):
     nothing is scored."""
 
 
-class IntervalSettings(_Section):
+class IntervalSettings(Section):
     """How confidence intervals are computed."""
 
     confidence: float = Field(0.95, gt=0, lt=1)
@@ -91,7 +78,7 @@ class IntervalSettings(_Section):
     """Seed of the bootstrap."""
 
 
-class ComparisonConfig(_Section):
+class ComparisonConfig(Section):
     """How models are compared with each other, and a run with its baseline snapshot."""
 
     baseline: str = Field("baseline", min_length=1)
@@ -147,7 +134,7 @@ def require_baseline_model(baseline: str | None, models: Iterable[str]) -> None:
         raise TouchstoneError(f"comparison.baseline_model: there is no model '{baseline}'; models: {', '.join(known)}")
 
 
-class SyntheticSettings(_Section):
+class SyntheticSettings(Section):
     """What `generate_synthetic_data` writes into `fixes_dir`."""
 
     problems: int = Field(10, ge=1, le=_MAX_ROWS)
@@ -160,7 +147,7 @@ class SyntheticSettings(_Section):
     """Names of models and their mean pass rates."""
 
 
-class PublishSettings(_Section):
+class PublishSettings(Section):
     """What is written in addition to the tables, for other programs and for people."""
 
     warehouse: bool = True
@@ -183,12 +170,42 @@ class PublishSettings(_Section):
     """Show charts on the pages of assets in the Dagster UI."""
     owners: list[Annotated[str, Field(pattern=r"^(team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+)$")]] = ["team:evaluation"]
     """Owners of all assets in the Dagster UI: `team:<name>` or e-mail addresses."""
-    fresh_days: float | None = Field(14, gt=0.01, le=36_500)
+    fresh_days: float | None = Field(14, gt=0.01, le=_MAX_DAYS)
     """Days without a new summary after which Dagster calls it out of date; it warns after half of them. `null`:
     never."""
 
 
-class EvaluationConfig(_Section):
+class RetentionSettings(Section):
+    """What is kept of earlier runs, by `touchstone run` and the scheduled job `retention`. Null keeps everything."""
+
+    runs_days: float | None = Field(90, gt=0, le=_MAX_DAYS)
+    """Days after which a finished run is removed from Dagster's history."""
+    snapshots: int | None = Field(400, ge=1, le=1_000_000)
+    """How many snapshots are kept besides the pinned ones."""
+    cache_days: float | None = Field(365, gt=0, le=_MAX_DAYS)
+    """Days after which a cached validation report that no run has used is removed."""
+
+
+def sorted_k_values(values: list[int]) -> list[int]:
+    """The distinct k values in ascending order.
+
+    >>> sorted_k_values([10, 1, 5, 1])
+    [1, 5, 10]
+    """
+    if not values:
+        raise ValueError("give at least one k value")
+    for k in values:
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        if k > _MAX_K:
+            raise ValueError(f"k must be at most {_MAX_K:,}, got {k:,}")
+    distinct = sorted(set(values))
+    if len(distinct) > _MAX_K_VALUES:
+        raise ValueError(f"give at most {_MAX_K_VALUES} k values, got {len(distinct):,}")
+    return distinct
+
+
+class EvaluationConfig(Section):
     """One evaluation: what to read, what to compute, and where to write the results."""
 
     fixes_dir: Path
@@ -230,7 +247,7 @@ class EvaluationConfig(_Section):
     clones_dir: Path | None = None
     """Folder with the broken files; without it no fix is validated. `touchstone run PATH…` takes `clones` beside the
     files."""
-    k_values: list[StrictInt] = [1, 5, 10]
+    k_values: Annotated[list[StrictInt], AfterValidator(sorted_k_values)] = [1, 5, 10]
     """The k of pass@k: at most 100 values, each up to 1,000,000."""
     models: list[str] = []
     """Keep models whose names contain one of these strings; empty keeps all."""
@@ -245,7 +262,7 @@ class EvaluationConfig(_Section):
     intervals: IntervalSettings = IntervalSettings()
     comparison: ComparisonConfig = ComparisonConfig()
     scoring: Scoring = Scoring()
-    slices: list[SliceSettings] = []
+    slices: Annotated[list[SliceSettings], AfterValidator(require_distinct)] = []
     """Columns of the problems by which pass@1 is split: a name, `{"column": "loc", "bins": [0, 100]}`, or
     `{"column": "created", "cutoff": {"model-a": "2025-06-01"}}`. See [slices](metrics.md#slices)."""
     factors: list[str] = []
@@ -316,11 +333,6 @@ class EvaluationConfig(_Section):
     def _columns_by_name(cls, slices: Any) -> Any:
         return listed_slices(slices)
 
-    @field_validator("slices")
-    @classmethod
-    def _one_slice_each(cls, slices: list[SliceSettings]) -> list[SliceSettings]:
-        return require_distinct(slices)
-
     @field_validator("factors")
     @classmethod
     def _attempt_columns(cls, factors: list[str]) -> list[str]:
@@ -332,11 +344,6 @@ class EvaluationConfig(_Section):
         if len(factors) > _MAX_FACTORS:
             raise ValueError(f"give at most {_MAX_FACTORS} factors, got {len(factors)}")
         return factors
-
-    @field_validator("k_values")
-    @classmethod
-    def _sensible_k(cls, values: list[int]) -> list[int]:
-        return sorted_k_values(values)
 
     @model_validator(mode="after")
     def _one_worker_count(self) -> Self:
@@ -354,25 +361,6 @@ class EvaluationConfig(_Section):
     @classmethod
     def _no_unknown_keys(cls, data: Any) -> Any:
         return refuse_unknown_keys(data, cls.model_fields)
-
-
-def sorted_k_values(values: list[int]) -> list[int]:
-    """The distinct k values in ascending order.
-
-    >>> sorted_k_values([10, 1, 5, 1])
-    [1, 5, 10]
-    """
-    if not values:
-        raise ValueError("give at least one k value")
-    for k in values:
-        if k < 1:
-            raise ValueError(f"k must be at least 1, got {k}")
-        if k > _MAX_K:
-            raise ValueError(f"k must be at most {_MAX_K:,}, got {k:,}")
-    distinct = sorted(set(values))
-    if len(distinct) > _MAX_K_VALUES:
-        raise ValueError(f"give at most {_MAX_K_VALUES} k values, got {len(distinct):,}")
-    return distinct
 
 
 def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None) -> EvaluationConfig:

@@ -4,16 +4,16 @@ import re
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
+
+from touchstone.config.file import Section
 
 WEB_ADDRESS = re.compile(r"https?://[^\s/?#@]+(?:[/?][^\s#]*)?")
 
 
-class AlertSettings(BaseModel):
+class AlertSettings(Section):
     """Where one JSON document goes if a gate, or the comparison with the baseline, does not pass. That it could not be
     sent never fails a run. See [alerts](ci.md#alerts)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     webhook: SecretStr | None = None
     """Address that the document is posted to: `https://…`, or `$NAME` for the one in an environment variable. It is

@@ -11,8 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from touchstone.config.file import Section
 from touchstone.errors import TouchstoneError
 
 Severity = Literal["high", "low"]
@@ -22,11 +23,7 @@ _MAX_RULES_BYTES = 1 << 20
 _PLACEHOLDER = re.compile(r"\{(oid|owner|repo)\}")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class AuditSettings(_Section):
+class AuditSettings(Section):
     """How passes are audited. No flag changes a verdict."""
 
     rules: Path | None = None
@@ -42,7 +39,7 @@ class AuditSettings(_Section):
         return [rule.model_dump() for rule in audit_rules(self)]
 
 
-class AuditRule(_Section):
+class AuditRule(Section):
     """One rule. It has a `pattern`, or names a `kind` of evidence that code looks for.
 
     `look` says where: in the lines that a `fix` adds, in what the model did (`transcript`), or in the paths of the
@@ -78,11 +75,6 @@ class AuditRule(_Section):
             raise ValueError(f"the pattern finds {self.ignores!r}")
         return self
 
-    @property
-    def is_general(self) -> bool:
-        """Whether its pattern is the same for all problems."""
-        return self.pattern is None or _PLACEHOLDER.search(self.pattern) is None
-
     def compiled(self, oid: str = "") -> re.Pattern[str] | None:
         """The pattern for a problem; None if it names something that the problem's id does not say."""
         named = names_in(oid)
@@ -114,7 +106,7 @@ def names_in(oid: str) -> dict[str, str]:
     return {"oid": last, **named} if is_telling else named
 
 
-class _Rules(_Section):
+class _Rules(Section):
     rule: list[AuditRule] = []
 
 

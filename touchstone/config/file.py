@@ -1,4 +1,4 @@
-"""Reading a configuration file, JSON or TOML, into plain values. What they mean belongs in `config`."""
+"""Reading a configuration file, JSON or TOML, into plain values, and what its sections share."""
 
 import difflib
 import json
@@ -7,12 +7,18 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
 
 _MAX_BYTES = 10_000_000
+
+
+class Section(BaseModel):
+    """A part of a configuration: it has no keys but its own, and never changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def read_config_file(path: Path, what: str = "config") -> dict[str, Any]:

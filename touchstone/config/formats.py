@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from touchstone.config.file import refuse_unknown_keys
+from touchstone.config.file import Section, refuse_unknown_keys
 from touchstone.config.json_paths import JsonPath, parse_field, parse_path, parse_records
 from touchstone.config.validation import expanded
 from touchstone.errors import TouchstoneError
@@ -55,10 +55,8 @@ Fields = Annotated[tuple[str, ...], BeforeValidator(_listed), _each_is(parse_fie
 Paths = Annotated[tuple[str, ...], BeforeValidator(_listed), _each_is(parse_path)]
 
 
-class JsonFormat(BaseModel):
+class JsonFormat(Section):
     """A format of JSON documents or JSON Lines: where the attempts are, and paths to what they say."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,99}$")
     """Name of the format, in lower case."""
@@ -146,10 +144,8 @@ def paths_of(fields: tuple[str, ...]) -> list[JsonPath]:
     return [part for text in fields for part in parse_field(text) if isinstance(part, JsonPath)]
 
 
-class AdapterSource(BaseModel):
+class AdapterSource(Section):
     """Where an adapter in Python comes from: a file, or a module of an installed package."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     # As in the configuration.
     name: str

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import field_validator
 
+from touchstone.config.file import Section
 from touchstone.errors import TouchstoneError
 from touchstone.tables import GATED, TABLES, Table
 from touchstone.text import near
@@ -167,10 +168,8 @@ class _Parser:
         return tables[0], column, {}
 
 
-class GateSettings(BaseModel):
+class GateSettings(Section):
     """What must hold before a run is published; a list stands for its `expressions`. See [gates](ci.md#gates)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     expressions: list[str] = []
     """Such as `pass@1 >= 0.6`, for every model and tier. A gate that failed blocks publishing."""

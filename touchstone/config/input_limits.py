@@ -1,19 +1,19 @@
 """The section `input_limits` of the configuration: how large an input file, a row and a cell may be."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from touchstone.config.file import Section
 
 _MAX_MB = 2**24
 _MIB = 1 << 20
 
 
-class InputLimits(BaseModel):
+class InputLimits(Section):
     """Limits that keep one file from filling memory or disk; what exceeds them is refused, never cut.
 
     `file_mb` is the text of a file, after decompression. `unpack_ratio` is how many times its size a compressed file
     may unpack to; the first `unpack_free_mb` are always allowed.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     file_mb: int = Field(262_144, ge=1, le=_MAX_MB)
     """MiB of text in one file, after decompression; a larger file is refused."""

@@ -6,16 +6,14 @@ Whether a run or a comparison departs from its plan belongs in `touchstone.compa
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from touchstone.config.file import read_config_file
+from touchstone.config.file import Section, read_config_file
 from touchstone.errors import TouchstoneError
 
 
-class RegisteredPlan(BaseModel):
+class RegisteredPlan(Section):
     """What a plan fixes. What is null was left open."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     metric: Literal["pass@k"]
     """The figure that is compared."""

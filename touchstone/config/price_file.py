@@ -9,9 +9,9 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from touchstone.config.file import first_problem, read_config_file
+from touchstone.config.file import Section, first_problem, read_config_file
 from touchstone.errors import TouchstoneError
 
 _MAX_PRICE = 1_000_000
@@ -25,10 +25,8 @@ _LITELLM = {
 _CACHE_WRITE_FACTOR = 1.25
 
 
-class Price(BaseModel):
+class Price(Section):
     """US dollars per million tokens. Cache writes cost 1.25 times the input price by default."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     input: Annotated[float, _DOLLARS]
     output: Annotated[float, _DOLLARS]
@@ -78,10 +76,8 @@ _OfModel = Annotated[
 Prices = Annotated[dict[str, _OfModel], AfterValidator(_one_price_a_model)]
 
 
-class PriceFile(BaseModel):
+class PriceFile(Section):
     """A file with prices: its name, a hash of its prices, and the prices, which settings and manifests leave out."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     sha256: str

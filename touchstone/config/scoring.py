@@ -2,16 +2,13 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from touchstone.config.file import Section
 from touchstone.config.price_file import Price, PriceFile, Prices, price_key
 from touchstone.vocabulary import CLASSES, DEFAULT_TIER
 
 _MAX_WEIGHT = 1_000_000
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 DEFAULT_PRICES: dict[str, tuple[Price, ...]] = {
@@ -21,7 +18,7 @@ DEFAULT_PRICES: dict[str, tuple[Price, ...]] = {
 }
 
 
-class CompositeWeights(_Section):
+class CompositeWeights(Section):
     """Weights of the pass rate and the judge's score in the composite score; how a missing judge's score counts."""
 
     pass_rate: float = Field(0.5, ge=0, le=_MAX_WEIGHT)
@@ -39,7 +36,7 @@ class CompositeWeights(_Section):
         return self
 
 
-class CodeWeights(_Section):
+class CodeWeights(Section):
     """Weights of the components of the code score, 0 for one that does not count, and the deduction per warning."""
 
     compilation: float = Field(0.4, ge=0, le=1)
@@ -61,7 +58,7 @@ class CodeWeights(_Section):
         return self
 
 
-class SuiteSettings(_Section):
+class SuiteSettings(Section):
     """Optional settings of suite scores: weights of suites, credit per class, and the latency that scores 0."""
 
     weights: dict[str, float] = {}
@@ -90,7 +87,7 @@ class SuiteSettings(_Section):
         return credit
 
 
-class Scoring(_Section):
+class Scoring(Section):
     """Weights, grade thresholds and prices."""
 
     composite: CompositeWeights = CompositeWeights()

@@ -5,20 +5,20 @@ from datetime import date
 from itertools import pairwise
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from touchstone.config.file import Section
 
 _MAX_BINS = 49
 _MAX_SLICES = 20
 
 
-class SliceSettings(BaseModel):
+class SliceSettings(Section):
     """One column, by its values, by bins of its numbers, or by dates before and after each model's cutoff.
 
     >>> SliceSettings(column="loc", bins=[0, 100]).bins
     [0.0, 100.0]
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     column: str = Field(min_length=1)
     bins: list[float] | None = Field(None, min_length=1, max_length=_MAX_BINS)

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from touchstone.config.file import Section
 from touchstone.errors import TouchstoneError
 from touchstone.vocabulary import CommandReport, Success, TestEdits
 
@@ -16,10 +17,6 @@ _MAX_MB = 2**24
 ValidatorName = Literal["hcl", "terraform", "python", "rust", "command"]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 def expanded(path: Path) -> Path:
     """The path with a leading `~` or `~user` replaced by the home folder."""
     try:
@@ -28,7 +25,7 @@ def expanded(path: Path) -> Path:
         raise TouchstoneError(f"'{path}': there is no such home folder") from None
 
 
-class LimitSettings(_Section):
+class LimitSettings(Section):
     """Resource limits of one validation; the default is the validator's own. `seconds` is CPU time."""
 
     seconds: float | None = Field(None, gt=0, le=_WEEK)
@@ -45,7 +42,7 @@ class LimitSettings(_Section):
     """Processes and threads: 32, terraform 128, rust 256."""
 
 
-class TerraformProgram(_Section):
+class TerraformProgram(Section):
     """The Terraform or OpenTofu program, and a folder with providers for offline use."""
 
     program: Path | None = None
@@ -54,7 +51,7 @@ class TerraformProgram(_Section):
     """Provider mirror, as created by `terraform providers mirror`."""
 
 
-class PythonProgram(_Section):
+class PythonProgram(Section):
     """The interpreter, whose packages tests and fixes can import, and whether ruff's warnings and doctests count."""
 
     interpreter: Path | None = None
@@ -66,7 +63,7 @@ class PythonProgram(_Section):
     """Also run the doctests of the repaired file, with pytest."""
 
 
-class RustProgram(_Section):
+class RustProgram(Section):
     """The cargo program, and a folder with vendored crates."""
 
     cargo: Path | None = None
@@ -75,7 +72,7 @@ class RustProgram(_Section):
     """Vendored crates, as created by `cargo vendor`."""
 
 
-class CommandProgram(_Section):
+class CommandProgram(Section):
     """A custom validator: {file} and {directory} are replaced by the repaired file and its folder."""
 
     arguments: list[str] = []
@@ -94,7 +91,7 @@ class CommandProgram(_Section):
     """Its complete environment."""
 
 
-class ValidationSettings(_Section):
+class ValidationSettings(Section):
     """How fixes without an outcome are validated."""
 
     mode: Literal["missing", "always", "never"] = "missing"

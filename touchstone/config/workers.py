@@ -4,18 +4,15 @@ import re
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from touchstone.config.file import Section
 from touchstone.config.validation import expanded
 
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TlsFiles(_Section):
+class TlsFiles(Section):
     """The certificates by which this machine and a cluster know each other, as PEM files."""
 
     ca_file: Path
@@ -23,7 +20,7 @@ class TlsFiles(_Section):
     key_file: Path
 
 
-class WorkerSettings(_Section):
+class WorkerSettings(Section):
     """Who does the work. `auto` starts processes where that pays; `count` is their number, or the most of a cluster."""
 
     kind: Literal["auto", "in_process", "processes", "dask"] = "auto"

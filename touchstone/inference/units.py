@@ -74,10 +74,7 @@ def unit_sums(
     return (
         with_unit_ids(per_problem.collect(engine="streaming"), problems)
         .group_by(*group, UNIT)
-        .agg(
-            *(from_fixed_point(pl.col(name).sum()) for name in names),
-            *(pl.col(_size(name)).sum() for name in names),
-        )
+        .agg(*(from_fixed_point(pl.col(name).sum()) for name in names), *(pl.col(_size(name)).sum() for name in names))
     )
 
 

@@ -123,9 +123,7 @@ def _typed_rows(tables: Mapping[str, TextTable], problems: pl.LazyFrame, key: st
     rules = _quick_rules(some, key)
     columns = {rule.column: rule.value for rule in rules} | extra_columns(some, rules, key)
     rows = scan_text([table.path for table in tables.values()], some.columns, include_file_paths=_PATH).select(
-        _PATH,
-        _doubts(rules).alias(_DOUBT),
-        *(value.alias(name) for name, value in columns.items()),
+        _PATH, _doubts(rules).alias(_DOUBT), *(value.alias(name) for name, value in columns.items())
     )
     if "tier" not in some.columns:
         rows = rows.with_columns(tier=pl.lit(DEFAULT_TIER))

@@ -14,14 +14,7 @@ from pathlib import Path
 
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError, reason_of
-from touchstone.ingest.adapters import (
-    AdapterTable,
-    ReadOptions,
-    adapter_of,
-    detect_format,
-    read_as,
-    why_unknown,
-)
+from touchstone.ingest.adapters import AdapterTable, ReadOptions, adapter_of, detect_format, read_as, why_unknown
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.folders import files_in
 from touchstone.ingest.adapters.formats.plain import exported_table, why_not_plain
@@ -192,11 +185,7 @@ def _read_ahead(classified: "Mapping[Path, _Classified]", config: EvaluationConf
 
 
 def _add_file(
-    path: Path,
-    seen: "_Classified",
-    tables: Mapping[Path, AdapterTable],
-    config: EvaluationConfig,
-    found: Discovery,
+    path: Path, seen: "_Classified", tables: Mapping[Path, AdapterTable], config: EvaluationConfig, found: Discovery
 ) -> None:
     """Add one file or folder to the discovery. The problems file is reported where it is read."""
     label = label_of(path, config.fixes_dir)

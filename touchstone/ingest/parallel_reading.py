@@ -73,14 +73,7 @@ def read_file(reader: Reader, item: FileToRead) -> ReadFile:
     table = read_as(item.format, item.path, item.options)
     hashes = _hashes(table.files or (item.path,)) if reader.elsewhere else {}
     return ReadFile(
-        table.frame,
-        table.columns,
-        table.tier_bound,
-        table.files,
-        table.figures,
-        table.settings,
-        table.notes,
-        hashes,
+        table.frame, table.columns, table.tier_bound, table.files, table.figures, table.settings, table.notes, hashes
     )
 
 

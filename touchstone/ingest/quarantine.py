@@ -11,13 +11,7 @@ from touchstone.ingest.compressed import STILL_WRITTEN, data_suffix
 from touchstone.ingest.csv_rows import LINE, MAX_RAW_LENGTH, ROW_ERROR, ROW_ERROR_KIND, TextTable, raw_rows
 from touchstone.text import counted
 
-SCHEMA = {
-    "source_file": pl.String,
-    "line": pl.Int64,
-    "kind": pl.String,
-    "reason": pl.String,
-    "raw": pl.String,
-}
+SCHEMA = {"source_file": pl.String, "line": pl.Int64, "kind": pl.String, "reason": pl.String, "raw": pl.String}
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,8 @@ def _values(problems: pl.DataFrame, settings: SliceSettings) -> Iterator[pl.Data
         for model, cutoff in sorted(settings.cutoff.items()):
             yield _ordered(text.with_columns(value=_side(cutoff)), _CUTOFF_ORDER, model)
     elif settings.bins is not None:
-        labels = _labels(settings.bins)
+        inner = [f"{low:g} to < {high:g}" for low, high in pairwise(settings.bins)]
+        labels = [f"< {settings.bins[0]:g}", *inner, f">= {settings.bins[-1]:g}"]
         yield _ordered(text.with_columns(value=_bin(settings.bins, labels)), [*labels, NOT_A_NUMBER, MISSING])
     else:
         values = text["text"].drop_nulls().unique().sort().to_list()
@@ -79,11 +80,6 @@ def _refuse_many(column: str, values: Sequence[str]) -> None:
     raise TouchstoneError(
         f"slices: '{column}' has {len(values):,} values, and at most {MAX_VALUES} can be compared; {remedy}"
     )
-
-
-def _labels(bins: Sequence[float]) -> list[str]:
-    inner = [f"{low:g} to < {high:g}" for low, high in pairwise(bins)]
-    return [f"< {bins[0]:g}", *inner, f">= {bins[-1]:g}"]
 
 
 def _bin(bins: Sequence[float], labels: Sequence[str]) -> pl.Expr:

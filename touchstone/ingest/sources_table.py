@@ -71,16 +71,7 @@ def problems_row(path: Path, sha256: str, rows: int, accepted: int, notes: Itera
 
 def not_evaluated_rows(discovery: Discovery) -> list[Row]:
     """The rows of files that are not evaluated."""
-    return [
-        {
-            "source_file": each.file,
-            "model": each.model,
-            "status": each.status,
-            "reason": each.reason,
-            "format": each.format,
-        }
-        for each in discovery.not_evaluated
-    ]
+    return [{"source_file": each.file, **vars(each)} for each in discovery.not_evaluated]
 
 
 def quarantine_without_model(discovery: Discovery) -> pl.DataFrame:
@@ -94,15 +85,7 @@ def quarantine_without_model(discovery: Discovery) -> pl.DataFrame:
 def reported_figures_frame(discovery: Discovery) -> pl.DataFrame:
     """The table `reported_figures`: what the files state, for the models that are evaluated."""
     rows = [
-        {
-            "source_file": label,
-            "model": each.model,
-            "suite": each.suite,
-            "figure": each.name,
-            "reported": each.reported,
-            "recomputed": each.recomputed,
-            "note": each.note,
-        }
+        {"source_file": label, "figure": each.name, **vars(each)}
         for label, table in _labeled_tables(discovery)
         for each in table.figures
         if each.model in discovery.sources
@@ -114,14 +97,7 @@ def source_settings_frame(discovery: Discovery) -> pl.DataFrame:
     """The table `source_settings`: what the files state about how their models were run and judged."""
     schema = TABLES["source_settings"].dtypes
     rows: list[Row] = [
-        {
-            "source_file": label,
-            "model": each.model,
-            "suite": each.suite,
-            "dimension": each.dimension,
-            "setting": each.name,
-            "value": each.value,
-        }
+        {"source_file": label, "setting": each.name, **vars(each)}
         for label, table in _labeled_tables(discovery)
         for each in table.settings
     ]

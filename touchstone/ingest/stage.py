@@ -150,22 +150,6 @@ class IngestStage:
         self.inputs.save_hashes()
         return parts
 
-    def sources(self) -> dict[str, Part]:
-        """One row per file and model: how many rows it had, how many became attempts, or why it was not evaluated."""
-        return self.store.all_parts("sources")
-
-    def quarantine(self) -> dict[str, Part]:
-        """Every refused row with its file, line and reason."""
-        return self.store.all_parts("quarantine")
-
-    def reported_figures(self) -> dict[str, Part]:
-        """Every figure that another tool's file states, beside the same figure from the rows that were read."""
-        return self.store.all_parts("reported_figures")
-
-    def source_settings(self) -> dict[str, Part]:
-        """Every setting that a file states about how its models were run and judged."""
-        return self.store.all_parts("source_settings")
-
     def attempts_of(self, model: str) -> Part:
         """One model's attempts, read again if its files changed. An unreadable file gives none, and says why."""
         return self._attempts_of([model])[model]

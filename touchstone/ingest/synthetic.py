@@ -59,7 +59,7 @@ def synthesise(
         output.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".synthetic-", dir=output) as scratch:
             drafts = [Path(scratch, "problems.csv")]
-            _problems(oids).write_csv(drafts[0])
+            pl.DataFrame({"oid": oids, "filename": oids + "/main.tf"}).write_csv(drafts[0])
             for model, rate in rates.items():
                 drafts.append(Path(scratch, names[model]))
                 generator = _generator(seed, model)
@@ -168,10 +168,6 @@ def _oids(problems: int) -> pl.Series:
     return ("problem_" + numbers.str.zfill(digits)).rename("oid")
 
 
-def _problems(oids: pl.Series) -> pl.DataFrame:
-    return pl.DataFrame({"oid": oids, "filename": oids + "/main.tf"})
-
-
 def _fixes(oids: pl.Series, outcomes: list[NDArray[np.bool_]]) -> pl.DataFrame:
     problems, iterations = outcomes[0].shape
     attempts = pl.DataFrame(
@@ -182,8 +178,7 @@ def _fixes(oids: pl.Series, outcomes: list[NDArray[np.bool_]]) -> pl.DataFrame:
     )
     parts = [
         attempts.with_columns(
-            *([pl.lit(f"T{tier}").alias("tier")] if len(outcomes) > 1 else []),
-            plausible_fix=pl.Series(passed.ravel()),
+            *([pl.lit(f"T{tier}").alias("tier")] if len(outcomes) > 1 else []), plausible_fix=pl.Series(passed.ravel())
         )
         for tier, passed in enumerate(outcomes)
     ]
@@ -196,9 +191,5 @@ def generate_if_asked(config: EvaluationConfig) -> None:
     if not config.generate_synthetic_data or any(config.fixes_dir.glob("*_synthetic_fixes.csv")):
         return
     synthesise(
-        config.fixes_dir,
-        problems=wanted.problems,
-        iterations=wanted.iterations,
-        seed=wanted.seed,
-        models=wanted.models,
+        config.fixes_dir, problems=wanted.problems, iterations=wanted.iterations, seed=wanted.seed, models=wanted.models
     )

@@ -58,7 +58,8 @@ def transcript_flags(steps: Iterable[Step], rules: Sequence[AuditRule], oid: str
     patterns = [(rule, pattern) for rule in looking if rule.pattern and (pattern := rule.compiled(oid))]
     later = next((rule for rule in looking if rule.kind == "git_later_commit"), None)
     history = [pattern for rule, pattern in patterns if rule.name == "git_history"]
-    any_of = re.compile("|".join(f"(?:{_without_flags(pattern)})" for _, pattern in patterns) or r"(?!)", re.IGNORECASE)
+    without_flags = (re.sub(r"^\(\?[a-z]+\)", "", pattern.pattern) for _, pattern in patterns)
+    any_of = re.compile("|".join(f"(?:{pattern})" for pattern in without_flags) or r"(?!)", re.IGNORECASE)
     found: list[Flag] = []
     counts: Counter[str] = Counter()
     # Commits that the task names, or that the model saw without looking beyond the history that was checked out.
@@ -83,10 +84,6 @@ def transcript_flags(steps: Iterable[Step], rules: Sequence[AuditRule], oid: str
         if is_known and step.output:
             shown.update(_HASH.findall(step.output))
     return found
-
-
-def _without_flags(pattern: re.Pattern[str]) -> str:
-    return re.sub(r"^\(\?[a-z]+\)", "", pattern.pattern)
 
 
 def _is_unknown_commit(line: str, shown: set[str]) -> bool:

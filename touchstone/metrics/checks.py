@@ -240,9 +240,10 @@ def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> Ch
     """If a validator decided, its outcome agrees with the class in the file."""
     if not _any(attempts, "classification"):
         return CheckResult(True, _CLASSES_AGREE, figures={"contradicted_classes": 0})
+    rows = attempts.group_by("model").len().sort("model").collect(engine="streaming")
     contradicted = [
         _contradicted(*(frame.filter(pl.col("model").is_in(batch)) for frame in (attempts, outcomes)))
-        for batch in batches(_rows_of_models(attempts))
+        for batch in batches(dict(rows.iter_rows()))
     ]
     lost, won = (sum(counts) for counts in zip(*contradicted, strict=True))
     message = (
@@ -253,10 +254,6 @@ def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> Ch
     if lost + won == 0:
         message = _CLASSES_AGREE
     return CheckResult(lost + won == 0, message, figures={"contradicted_classes": lost + won})
-
-
-def _rows_of_models(attempts: pl.LazyFrame) -> dict[str, int]:
-    return dict(attempts.group_by("model").len().sort("model").collect(engine="streaming").iter_rows())
 
 
 def _contradicted(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> tuple[int, int]:
@@ -310,8 +307,5 @@ def within_bounds(pass_at_k: pl.LazyFrame) -> CheckResult:
     message = f"{counted(wrong.height, 'figure is', 'figures are')} outside [0, 1] or outside the confidence interval"
     figures = {"figures": found.height, "wrong": wrong.height}
     return CheckResult(
-        wrong.is_empty(),
-        message if wrong.height else "every figure is in bounds",
-        error=True,
-        figures=figures,
+        wrong.is_empty(), message if wrong.height else "every figure is in bounds", error=True, figures=figures
     )

@@ -98,14 +98,10 @@ def _sorted(frame: pl.LazyFrame, order: Sequence[str], names: Sequence[str]) -> 
 
 def _cell(value: Any, low: float | None = None, high: float | None = None) -> str:
     if isinstance(value, float):
-        return estimate(value, low, high, _rounded)
+        return estimate(value, low, high, lambda end: significant(end, _DIGITS))
     if value is None:
         return NO_VALUE
     if isinstance(value, bool):
         return "true" if value else "false"
     text = visible(re.sub(r"[\r\n]+", " ", str(value)[: 2 * _WIDTH]))
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
-
-
-def _rounded(value: float) -> str:
-    return significant(value, _DIGITS)

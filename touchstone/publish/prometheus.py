@@ -42,10 +42,12 @@ def write_metrics(file: Path, output: Path, checks: Sequence[CheckOutcome], succ
     gauge("run_succeeded", "Whether the last run was published and failed no check.").set(succeeded)
     if store.has_published:
         log = store.scan_published("run_log").collect()
+        figures = store.scan_published("pass_at_k").select("model", "tier", "k", "pass_at_k").drop_nulls().collect()
+        statuses = store.scan_published("outcomes").group_by("status").len().sort("status").collect()
         gauge("last_success_timestamp_seconds", "When a run last succeeded.").set(_last_success(log, succeeded))
         for name, description, labels, rows in (
-            ("pass_at_k", "Published pass@k.", ["model", "tier", "k"], _pass_at_k(store)),
-            ("validations", "Published outcomes by status.", ["status"], _statuses(store)),
+            ("pass_at_k", "Published pass@k.", ["model", "tier", "k"], figures),
+            ("validations", "Published outcomes by status.", ["status"], statuses),
             ("stage_seconds", "How long each step of the last run took.", ["stage"], _seconds(log)),
         ):
             made = gauge(name, description, labels)
@@ -56,14 +58,6 @@ def write_metrics(file: Path, output: Path, checks: Sequence[CheckOutcome], succ
         prometheus.write_to_textfile(str(file), registry)
     except OSError as error:
         raise TouchstoneError(f"{file}: cannot be written ({error.strerror}); choose another file") from None
-
-
-def _pass_at_k(store: Store) -> "pl.DataFrame":
-    return store.scan_published("pass_at_k").select("model", "tier", "k", "pass_at_k").drop_nulls().collect()
-
-
-def _statuses(store: Store) -> "pl.DataFrame":
-    return store.scan_published("outcomes").group_by("status").len().sort("status").collect()
 
 
 def _seconds(log: "pl.DataFrame") -> "pl.DataFrame":

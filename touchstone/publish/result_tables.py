@@ -68,9 +68,9 @@ CROSS_TIER_SENTENCES = (
 )
 
 
-def _sides(run: ReportedRun, *, always: bool = False) -> list[Column]:
+def _sides(run: ReportedRun) -> list[Column]:
     """Model and tier: the tier tells rows apart only if there are several."""
-    return [name("model"), name("tier", rank=0 if always or run.has_tiers else REDUNDANT)]
+    return [name("model"), name("tier", rank=0 if run.has_tiers else REDUNDANT)]
 
 
 def _ranked(run: ReportedRun, rows: pl.DataFrame) -> pl.DataFrame:
@@ -508,10 +508,7 @@ def pairs(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
     best_first = _best_pairs_first(run, every.select(_PAIR_COLUMNS))
     rows = best_first.filter(pl.col("matters") | (total <= _MANY_PAIRS)).head(most).collect()
     many = int(rows["pairs"].max() or 0)  # type: ignore[arg-type]
-    own = [
-        Column(f"{run.confidence} CI", lambda row: Cell(interval(row, ""))),
-        figure("p", "p_value", p_value),
-    ]
+    own = [Column(f"{run.confidence} CI", lambda row: Cell(interval(row, ""))), figure("p", "p_value", p_value)]
     adjusted = [
         Column(f"adjusted {percent(1 - run.alpha)} CI", lambda row: Cell(interval(row, "adjusted_"))),
         figure("adjusted p", "p_adjusted", p_value),
@@ -885,12 +882,7 @@ def problem_verdicts(run: ReportedRun) -> ResultTable:
             meaning=pl.col("verdict").replace_strict(PROBLEM_VERDICTS, default=None),
         )
     )
-    columns = [
-        *([name("tier")] if run.has_tiers else []),
-        label("verdict"),
-        count("problems", "len"),
-        prose("meaning"),
-    ]
+    columns = [*([name("tier")] if run.has_tiers else []), label("verdict"), count("problems", "len"), prose("meaning")]
     title = "Verdicts on the problems, from outcomes and validation"
     notes = [visible(sentence) for sentence in problem_sentences(audit, board)]
     return ResultTable("problem-verdicts-table", title, columns, found.sort("tier", "order"), "problem_audit", notes)
@@ -964,9 +956,7 @@ def test_strength(run: ReportedRun) -> ResultTable:
         count("survived"),
         count("undecided"),
         Column(
-            "more than a third survive",
-            lambda row: Cell({True: "yes", False: "no"}.get(row["weak"], "-")),
-            "label",
+            "more than a third survive", lambda row: Cell({True: "yes", False: "no"}.get(row["weak"], "-")), "label"
         ),
         prose("not judged because", "reason"),
     ]

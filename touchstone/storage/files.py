@@ -41,11 +41,7 @@ def lock_folder(folder: Path, refusal: str, wait_seconds: float) -> Iterator[Non
     folder.mkdir(parents=True, exist_ok=True)
     holder = folder / "lock.holder"
     guard = filelock.FileLock(
-        folder / "lock",
-        timeout=wait_seconds,
-        is_singleton=True,
-        thread_local=False,
-        fallback_to_soft=False,
+        folder / "lock", timeout=wait_seconds, is_singleton=True, thread_local=False, fallback_to_soft=False
     )
     try:
         guard.acquire()

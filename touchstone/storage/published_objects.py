@@ -94,8 +94,10 @@ class PublishedObjects:
     def publish(self, files: Mapping[str, LocalFile], base: Manifest | None, snapshot: str | None) -> Manifest:
         """Upload what `base` does not have, and switch from `base` to these files, by their published paths."""
         contents = {path: file.sha256 for path, file in files.items()}
-        if base is not None and _figures(_contents(base)) == _figures(contents):
-            return base
+        if base is not None:
+            published = {path: stored.sha256 for path, stored in base.files.items()}
+            if _figures(published) == _figures(contents):
+                return base
         version = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
         keys = {stored.sha256: stored.key for stored in base.files.values()} if base is not None else {}
         new: dict[str, LocalFile] = {}
@@ -106,11 +108,7 @@ class PublishedObjects:
             if file.sha256 not in keys:
                 keys[file.sha256] = _object_key(version, path, file.sha256)
                 new[keys[file.sha256]] = file
-        each_at_once(
-            "uploading results",
-            lambda key: self._bucket.upload(self._key(key), new[key].path),
-            list(new),
-        )
+        each_at_once("uploading results", lambda key: self._bucket.upload(self._key(key), new[key].path), list(new))
         stored = {path: _stored(keys[file.sha256], file) for path, file in sorted(files.items())}
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         return self._switch(Manifest(version, stored, snapshot, now), base)
@@ -212,10 +210,6 @@ class PublishedObjects:
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
-
-
-def _contents(manifest: Manifest) -> dict[str, str]:
-    return {path: stored.sha256 for path, stored in manifest.files.items()}
 
 
 def _figures(contents: Mapping[str, str]) -> dict[str, str]:

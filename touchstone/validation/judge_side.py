@@ -59,11 +59,7 @@ class Declared:
 
 
 def with_judge_side(
-    problem: Problem,
-    tree: Tree,
-    declared: Declared | None = None,
-    command: str = "",
-    index: TreeIndex | None = None,
+    problem: Problem, tree: Tree, declared: Declared | None = None, command: str = "", index: TreeIndex | None = None
 ) -> Problem:
     """The problem with `judge_files`, `shared_files` and the patterns for new files.
 

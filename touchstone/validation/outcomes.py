@@ -78,9 +78,7 @@ def baseline_rows(
 
 
 def validate_problems(
-    targets: Mapping[str, Target | NoTarget],
-    validation: ValidationSession,
-    excluded: ExcludedTests = NONE_EXCLUDED,
+    targets: Mapping[str, Target | NoTarget], validation: ValidationSession, excluded: ExcludedTests = NONE_EXCLUDED
 ) -> dict[str, ValidatedProblem | NoTarget]:
     """Validate problems and their reference fixes. `excluded` tests do not count."""
     usable = {oid: target for oid, target in targets.items() if isinstance(target, Target)}

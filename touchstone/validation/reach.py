@@ -142,7 +142,7 @@ class TreeIndex:
         text, suffix = self.read(path), PurePosixPath(path).suffix
         if suffix in PYTHON:
             self.parsed_bytes += len(text)
-            module = _parse(text) if self.parsed_bytes < _MOST_PARSED_BYTES else None
+            module = parse_python(text) if self.parsed_bytes < _MOST_PARSED_BYTES else None
             imports, names = _parsed(module) if module is not None else (_import_lines(text), _quoted(text))
             dotted = [(0, name, ()) for name in names if re.fullmatch(r"[A-Za-z_][\w.]*", name)]
             return Reached(self._resolve_all([*imports, *dotted], path), frozenset(names))
@@ -236,7 +236,7 @@ class TreeIndex:
     def asserts(self, path: str) -> bool:
         """Whether a function of a Python module does nothing but assert."""
         text = self.read(path) if path.endswith(PYTHON) else ""
-        module = _parse(text) if "assert" in text.casefold() else None
+        module = parse_python(text) if "assert" in text.casefold() else None
         functions = (node for node in ast.walk(module or ast.Module([], [])) if isinstance(node, _FUNCTIONS))
         return any(map(_only_asserts, functions))
 
@@ -254,7 +254,8 @@ def _only_asserts(function: ast.AST) -> bool:
     return asserts and not effects and not returned and not any(isinstance(node, ast.Yield) for node in nodes)
 
 
-def _parse(text: str) -> ast.Module | None:
+def parse_python(text: str) -> ast.Module | None:
+    """The syntax tree of Python code; None if it is none."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

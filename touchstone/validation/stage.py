@@ -123,14 +123,6 @@ class ValidationStage:
             "baselines", pl.DataFrame(rows, schema={**TABLES["baselines"].dtypes, SETTLED: pl.Boolean()}), fingerprint
         )
 
-    def problem_files(self) -> dict[str, Part]:
-        """The files that validated problems are about, as they came: what every fix was applied to."""
-        return self.store.all_parts("problem_files")
-
-    def validated_fixes(self) -> dict[str, Part]:
-        """What is kept of every fix that was applied and validated: its diff, and the result of each test."""
-        return self.store.all_parts("validated_fixes")
-
     def outcomes(self) -> dict[str, Part]:
         """The verdict on every attempt: passed, failed, or not decided."""
         self._write_rulings_without_model()
@@ -190,10 +182,6 @@ class ValidationStage:
             read = {} if found.sha256 is None else {"rulings": found.sha256}
             content = digest(rows)
             self.store.write("rulings", rulings_frame(rows), made_from, PROBLEMS_PART, read, fingerprint=content)
-
-    def rulings(self) -> dict[str, Part]:
-        """Every ruling of a person, whether it is applied, and why not; and every line that was refused."""
-        return self.store.all_parts("rulings")
 
     def outcomes_of(self, model: str) -> Part:
         """One model's outcomes."""

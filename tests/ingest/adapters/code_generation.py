@@ -13,9 +13,7 @@ from touchstone.ingest.adapters.table import AdapterTable
 FILES = Path(__file__).parent / "files"
 HUMAN_EVAL = FILES / "human_eval" / "samples.jsonl_results.jsonl"
 EVALPLUS = FILES / "evalplus" / "acme--fixer-7b_openai_temp_0.8_eval_results.json"
-LIVECODEBENCH = FILES / "livecodebench" / "handmade_Scenario.codegeneration_3_0.2_eval_all.json"
 LIVECODEBENCH_TESTS = FILES / "livecodebench" / "handmade_Scenario.codegeneration_3_0.2_eval.json"
-CRUXEVAL = FILES / "cruxeval" / "handmade_scored_acme_temp0.8_output.json"
 BIGCODE = FILES / "bigcode" / "handmade_evaluation_results.json"
 
 deep: object = True

@@ -178,10 +178,7 @@ SAMPLES = {
     "multipl-e problem": Sample("multipl-e", f"{_MULTIPL_E}/HumanEval_53_add.results.json", root=MADE),
     "deepeval": Sample("deepeval", "deepeval/test_run.json"),
     "every-eval-ever": Sample(
-        "every-eval-ever",
-        "every-eval-ever/acme_fixer_samples.jsonl",
-        ("every-eval-ever/acme_fixer.json",),
-        root=MADE,
+        "every-eval-ever", "every-eval-ever/acme_fixer_samples.jsonl", ("every-eval-ever/acme_fixer.json",), root=MADE
     ),
     "helm": Sample(
         "helm",
@@ -197,11 +194,7 @@ SAMPLES = {
         root=MADE,
     ),
     "nemo-skills": Sample(
-        "nemo-skills",
-        f"{_NEMO}/output-rs0.jsonl",
-        (f"{_NEMO}/output-rs1.jsonl", f"{_NEMO}/metrics.json"),
-        _NEMO,
-        MADE,
+        "nemo-skills", f"{_NEMO}/output-rs0.jsonl", (f"{_NEMO}/output-rs1.jsonl", f"{_NEMO}/metrics.json"), _NEMO, MADE
     ),
     "repairbench": Sample(
         "repairbench",

@@ -11,12 +11,7 @@ from pathlib import Path
 # Not a dependency of this project.
 from inspect_ai import Epochs, Task, eval, eval_retry, task  # type: ignore[import-not-found]
 from inspect_ai.dataset import Sample  # type: ignore[import-not-found]
-from inspect_ai.log import (  # type: ignore[import-not-found]
-    ProvenanceData,
-    invalidate_samples,
-    read_eval_log,
-    write_eval_log,
-)
+from inspect_ai.log import ProvenanceData, invalidate_samples, read_eval_log, write_eval_log  # type: ignore[import-not-found]
 from inspect_ai.model import ModelOutput, ModelUsage, get_model  # type: ignore[import-not-found]
 from inspect_ai.scorer import Score, accuracy, mean, scorer, stderr  # type: ignore[import-not-found]
 from inspect_ai.solver import generate, solver  # type: ignore[import-not-found]

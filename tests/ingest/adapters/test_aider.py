@@ -18,25 +18,9 @@ def read(path: Path) -> AdapterTable:
     return read_adapted(path)
 
 
-@pytest.mark.parametrize("path", [RUN.parent, RUN], ids=["runs", "run"])
-def test_a_second_try_is_the_same_attempt(path: Path) -> None:
-    table = read(path)
-    assert table.frame["oid", "suite", "llm_name", "passed", "tries"].rows() == [
-        ("go/bowling", "go", "acme/fixer-large", "false", "2"),
-        ("go/forth", "go", "acme/fixer-large", "false", "0"),
-        ("python/bowling", "python", "acme/fixer-large", "true", "1"),
-        ("python/forth", "python", "acme/fixer-large", "true", "2"),
-    ]
-    assert [(each.name, each.recomputed) for each in table.figures] == [
-        (f"{RUN.name} pass_rate_1", 25),
-        (f"{RUN.name} pass_rate_2", 50),
-    ]
-
-
-def test_an_exception_is_a_failure_of_the_model_of_its_run() -> None:
-    row = read(RUN).frame.row(1, named=True)
-    assert (row["llm_name"], row["classification"]) == ("acme/fixer-large", "error")
-    assert row["error"] == "litellm.APIError: the provider did not answer"
+def test_a_run_is_read_like_the_folder_that_it_is_in() -> None:
+    run, runs = read(RUN), read(RUN.parent)
+    assert run.frame.equals(runs.frame) and run.figures == runs.figures
 
 
 @pytest.mark.parametrize(("level", "oids"), [("go", ["go/bowling", "go/forth"]), (".", ["bowling"])])

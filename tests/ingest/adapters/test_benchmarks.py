@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ingest.adapters.code_generation import figures, refused, rows
-from tests.ingest.adapters.formats import FILES, MADE
+from tests.ingest.adapters.formats import MADE
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
 
@@ -115,12 +115,6 @@ def test_verdicts_of_deepeval(tmp_path: Path) -> None:
     assert figures(table) == {(None, "pass rate"): (0.0, 0.0)}
     assert detect_format(file.parent) == "deepeval"
     assert rows(read_adapted(file.parent), "oid") == rows(table, "oid")
-
-
-def test_a_loop_in_a_test_of_deepeval_has_a_problem_for_each_input() -> None:
-    table = read_adapted(FILES / "deepeval" / "test_run.json")
-    looped = [oid for (oid,) in rows(table, "oid") if oid.startswith("test_all")]
-    assert len(looped) == 4 and looped[:2] == looped[2:] and looped[0] != looped[1]
 
 
 def test_train_trials_of_helm_are_attempts_and_a_score_that_is_no_verdict_decides_nothing(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ingest.adapters.code_generation import BIGCODE, CRUXEVAL, figures, refused, rows
+from tests.ingest.adapters.code_generation import BIGCODE, refused, rows
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.table import AdapterTable
@@ -16,12 +16,6 @@ def read(tmp_path: Path, name: str = "acme_temp0.8_output.json", **keys: object)
     path.write_text(json.dumps(keys))
     assert detect_format(path) == "cruxeval"
     return read_adapted(path)
-
-
-def test_figures_in_percent_and_with_too_few_generations() -> None:
-    table = read_adapted(CRUXEVAL)
-    assert figures(table) == {("output", "pass@1"): (0.4444, 0.4444), ("output", "pass@5"): (1.0, 1.0)}
-    assert [each.note is None for each in table.figures] == [True, False]
 
 
 def test_what_cannot_be_used_is_refused_and_missing_generations_are_counted(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ingest.adapters.code_generation import EVALPLUS, figures, python_of, refused, rows
+from tests.ingest.adapters.code_generation import figures, python_of, refused, rows
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.table import AdapterTable
@@ -25,12 +25,6 @@ def read(tmp_path: Path, tasks: object, name: str = NAME, **keys: object) -> Ada
     path.write_text(json.dumps({"date": "2026-11-15 13:30", "hash": "1c0e", "eval": tasks} | keys))
     assert detect_format(path) == "evalplus"
     return read_adapted(path)
-
-
-def test_the_tools_own_figures_from_its_own_file() -> None:
-    table = read_adapted(EVALPLUS)
-    assert figures(table) == {("base", "pass@1"): (None, 0.6667), ("plus", "pass@1"): (None, 0.3333)}
-    assert table.frame.height == 24
 
 
 @pytest.mark.parametrize(

@@ -108,10 +108,7 @@ def test_numbers_keep_their_digits(tmp_path: Path) -> None:
 
 def test_several_models_and_names_with_slashes_and_colons(tmp_path: Path) -> None:
     table = read(
-        tmp_path,
-        result(model="openai/gpt-4o"),
-        result(model="llama3:8b"),
-        result(model="openai/gpt-4o", attempt=2),
+        tmp_path, result(model="openai/gpt-4o"), result(model="llama3:8b"), result(model="openai/gpt-4o", attempt=2)
     )
     assert table.models() == ["llama3:8b", "openai/gpt-4o"]
     ours = table.for_model("openai/gpt-4o")
@@ -228,12 +225,7 @@ def test_results_that_share_a_line_go_by_their_number(tmp_path: Path) -> None:
         ("{}", "not in a known format"),
         ('{"results": []}', "the file holds no results"),
         ('{"results": [\n  {"case_id": }\n]}', r"broken JSON at line 2 column 15 \(Expecting value\)"),
-        ('{"results": [\n  {}\n', r"broken JSON at line 3 column 1 \(Expecting ',' delimiter\)"),
-        ('{"results": [{},]}', r"broken JSON at line 1 column 17 \(Expecting value\)"),
-        ('{"results": [{}],}', r"broken JSON at line 1 column 18 \(Expecting property name"),
         ('{"results": [{}]} x', r"broken JSON at line 1 column 19 \(Extra data\)"),
-        ('{"results" [{}]}', r"broken JSON at line 1 column 12 \(Expecting ':' delimiter\)"),
-        ("{results: [{}]}", r"broken JSON at line 1 column 2 \(Expecting property name"),
         ('{"results": [' + "[" * 200_000, "the JSON is nested too deeply"),
     ],
 )

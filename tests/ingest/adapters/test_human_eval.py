@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from tests.ingest.adapters.code_generation import HUMAN_EVAL, figures, python_of, refused, rows
-from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.json_files import MAX_CARRIED_LENGTH
@@ -24,15 +23,6 @@ def read(tmp_path: Path, *results: object, name: str = "gpt-4.jsonl_results.json
     path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in results))
     assert detect_format(path) == "human-eval"
     return read_adapted(path)
-
-
-def test_the_tools_own_figures_from_its_own_file() -> None:
-    table = read_adapted(HUMAN_EVAL)
-    assert figures(table) == {
-        (None, "pass@1"): (None, 0.4444),
-        (None, "pass@2"): (None, 0.7778),
-        (None, "pass@3"): (None, 1.0),
-    }
 
 
 @pytest.mark.parametrize(
@@ -115,14 +105,6 @@ def test_equal_samples_are_further_attempts(tmp_path: Path) -> None:
     assert refused(read(tmp_path, *same_task)) == []
     unknown = [result(task_id=f"a/{place}", completion=None) for place in (1, 2)] * 2
     assert refused(read(tmp_path, *unknown)) == []
-
-
-def test_utf_16_is_named(tmp_path: Path) -> None:
-    """As PowerShell redirects output."""
-    path = tmp_path / "m_results.jsonl"
-    path.write_text(HUMAN_EVAL.read_text(), "utf-16")
-    with pytest.raises(InputFileError, match="the file is UTF-16; save it as UTF-8"):
-        read_adapted(path)
 
 
 def test_other_keys_are_carried_unless_they_are_long(tmp_path: Path) -> None:

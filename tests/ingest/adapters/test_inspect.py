@@ -100,8 +100,11 @@ def test_values(tmp_path: Path, write: Writer, value: object, outcome: str | Non
     assert (table.frame["error"][0] is None) == (outcome is not None)
 
 
-def test_a_word_without_a_metric_is_no_verdict(tmp_path: Path) -> None:
-    table = read_adapted(write_json(tmp_path / "log.json", [scored("left")], header("other")))
+@pytest.mark.parametrize(
+    "head", [header("other"), header(results={"scores": [{"name": "tests", "scorer": "tests", "metrics": {}}]})]
+)
+def test_a_word_without_a_metric_is_no_verdict(tmp_path: Path, head: dict[str, object]) -> None:
+    table = read_adapted(write_json(tmp_path / "log.json", [scored("left")], head))
     assert verdict(table) == (None, None, "the score tests is 'left', which is no verdict")
 
 
@@ -188,12 +191,6 @@ def test_a_score_without_a_metric_in_the_plan_of_a_killed_run_comes_last(tmp_pat
     assert read_adapted(write_archive(tmp_path / "log.eval", members)).frame["score"].to_list() == ["review/style"]
 
 
-def test_a_word_of_a_score_without_a_metric_is_no_verdict_although_the_log_names_the_score(tmp_path: Path) -> None:
-    results = {"scores": [{"name": "tests", "scorer": "tests", "metrics": {}}]}
-    table = read_adapted(write_json(tmp_path / "log.json", [scored("left")], header(results=results)))
-    assert verdict(table) == (None, None, "the score tests is 'left', which is no verdict")
-
-
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
@@ -260,15 +257,6 @@ def test_a_killed_run(tmp_path: Path) -> None:
     assert "the run did not end: it was killed or is still going on" in table.notes
     assert "1 samples have no summary and were read in full" in table.notes
     assert "1 samples were recorded again later; the last record counts, as in Inspect" in table.notes
-
-
-def test_a_killed_run_has_the_scores_of_its_plan(tmp_path: Path) -> None:
-    plan = [{"name": "review", "metrics": {"style": [{"name": "mean"}], "*": []}}]
-    members = [
-        ("_journal/start.json", {"version": 2, "eval": {**SPEC, "scorers": plan}}),
-        ("_journal/summaries/1.json", [sample(scores=TWO)]),
-    ]
-    assert read_adapted(write_archive(tmp_path / "log.eval", members)).frame["score"].to_list() == ["review/style"]
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

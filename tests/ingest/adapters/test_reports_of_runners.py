@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.ingest.adapters.test_junit import counts
 from touchstone.config.input_limits import InputLimits
 from touchstone.errors import InputFileError
 from touchstone.ingest import limits
@@ -24,10 +25,6 @@ def read(tmp_path: Path, content: object, name: str = "m.json") -> AdapterTable:
 
 def verdicts(table: AdapterTable) -> dict[str, str | None]:
     return dict(table.frame.filter(table.frame["__kind"].is_null()).select("oid", "passed").iter_rows())
-
-
-def counts(table: AdapterTable) -> dict[str, tuple[float | None, float | None]]:
-    return {figure.name: (figure.reported, figure.recomputed) for figure in table.figures}
 
 
 def ctrf(*tests: dict[str, Any], **summary: int) -> dict[str, Any]:

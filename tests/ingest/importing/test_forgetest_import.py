@@ -1,6 +1,5 @@
 """Importing forgetest's eval sets: a crate per case with its tests, and the code of reports and outputs as attempts."""
 
-import csv
 import json
 import tomllib
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PROJECT, Command
+from tests.ingest.importing.test_human_eval_import import rows
 from tests.validation.validators.test_rust import needs_cargo
 from touchstone.api import evaluate
 from touchstone.errors import TouchstoneError
@@ -15,11 +15,6 @@ from touchstone.ingest.importing.forgetest import import_forgetest
 
 SEED = PROJECT / "tests" / "seeds" / "forgetest"
 EVAL_SET, REPORT = SEED / "rust-small.toml", SEED / "report.json"
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def test_cases_and_the_code_of_a_report(tmp_path: Path, touchstone: Command) -> None:

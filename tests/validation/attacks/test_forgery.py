@@ -8,8 +8,6 @@ import pytest
 from tests.conftest import nightly_but
 from tests.validation.attacks.arena import GOOD, Arena, job_of
 
-FAILED_BOTH = {"test_small": False, "test_negative": False}
-
 
 class TestOverwritingTheTests:
     @pytest.mark.parametrize("when", ["import", "call"])

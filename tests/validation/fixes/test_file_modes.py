@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from touchstone.validation.files.working_copy import HashedTree, list_files, tree_hash, write_working_copy
+from tests.validation.files.test_working_copy import tree_of
+from touchstone.validation.files.working_copy import HashedTree, tree_hash, write_working_copy
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, apply_fix
 from touchstone.validation.judge_side import with_judge_side
 from touchstone.validation.protocol import Problem, Tree
@@ -52,12 +53,6 @@ def folder(tmp_path: Path) -> Path:
         (root / name).write_text(text)
         (root / name).chmod(mode)
     return root
-
-
-def tree_of(root: Path) -> Tree:
-    files = list_files(root)
-    assert isinstance(files, tuple)
-    return Tree(root, files)
 
 
 def modes(root: Path) -> dict[str, tuple[bool, bytes]]:

@@ -266,10 +266,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         (CART.replace("shop/cart.py", "shop/none.py"), "changes shop/none.py, which is not there"),
         (CART.replace("shop/cart.py", "other/cart.py"), "changes other/cart.py, which is not there"),
         (CART + "+more\n", "has lines behind a hunk that its header does not count"),
-        (
-            CART.replace("-    return a - b\n+    return a + b\n", ""),
-            "has a hunk whose lines do not fit its header",
-        ),
+        (CART.replace("-    return a - b\n+    return a + b\n", ""), "has a hunk whose lines do not fit its header"),
         (names_patch("@@ -1,9 +1,9 @@\n+one\n"), "has a hunk that does not say where its lines belong"),
         (names_patch("@@ -2,0 +3 @@\n+2.5\n"), "has a hunk without context that is not at the end of its file"),
         (names_patch("@@ -2 +2 @@\n-two\n+2\n"), "does not apply"),
@@ -292,10 +289,7 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         ("--- /dev/null\n+++ b/README\n@@ -0,0 +1 @@\n+x\n", "creates README, which is already there"),
         ("--- a/shop/names.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n", "does not apply"),
         (names_patch("@@ -2,2 +2,2 @@\n two\n-three\n+3\n"), "does not apply"),
-        (
-            "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n",
-            "a symbolic link",
-        ),
+        ("diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n", "a symbolic link"),
         ("diff --git a/l b/l\nnew file mode 160000\nindex 0..1\n", "makes a submodule, which is refused"),
         ("diff --git a/README b/README\nold mode 100644\nnew mode 120000\n", "makes a symbolic link"),
         ("diff --git a/README b/README\ndeleted file mode 120000\n", "changes a symbolic link"),
@@ -483,11 +477,7 @@ SETTINGS = {
     "cargo's own": (".cargo/config.toml", "", "[build]\nrustc-wrapper = 'a'"),
 }
 NO_SETTINGS = {
-    "a dependency": (
-        "package.json",
-        '{"scripts": {"test": "a"}}',
-        '{"scripts": {"test": "a"}, "dependencies": {}}',
-    ),
+    "a dependency": ("package.json", '{"scripts": {"test": "a"}}', '{"scripts": {"test": "a"}, "dependencies": {}}'),
     "a new script": ("package.json", '{"scripts": {"test": "a"}}', '{"scripts": {"test": "a", "lint": "b"}}'),
     "a crate": ("Cargo.toml", "[package]", "[package]\n[lib]\nname = 'a'\n[dependencies]\nb = '1'"),
     "a version": ("pyproject.toml", "", "[project]\nversion = '2'"),
@@ -547,14 +537,7 @@ NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
         ),
         ("x\n<<<<<<< SEARCH\nb\n=======\nb\n>>>>>>> REPLACE\n" * 5_000, "edits", "touches more than 50,000,000 bytes"),
     ],
-    ids=[
-        "many hunks",
-        "one file many times",
-        "many files",
-        "many deleted files",
-        "many anchors",
-        "many blocks",
-    ],
+    ids=["many hunks", "one file many times", "many files", "many deleted files", "many anchors", "many blocks"],
 )
 def test_the_work_for_one_fix_is_bounded(text: str, kind: FixKind, why: str) -> None:
     numbers = "".join(f"{number}\n" for number in range(3_000))

@@ -56,7 +56,6 @@ _POLICY = {
     "optional": True,
 }
 
-_RULE = f"from_port!:number to_port!:number protocol! cidr_blocks:{_STRINGS} description"
 TYPES: dict[str, Any] = {
     "aws_vpc": _block(f"cidr_block enable_dns_support:bool tags:{_LABELS} id= arn="),
     "aws_subnet": _block(
@@ -71,7 +70,7 @@ TYPES: dict[str, Any] = {
     ),
     "aws_security_group": _block(
         f"name description vpc_id tags:{_LABELS} id= "
-        'ingress:["set",["object",{"from_port":"number","to_port":"number","protocol":"string"}]]',
+        'ingress:["set",["object",{"from_port":"number","to_port":"number","protocol":"string"}]]'
     ),
     "aws_s3_bucket": _block(f"bucket force_destroy:bool tags:{_LABELS} id= arn="),
     "aws_s3_bucket_lifecycle_configuration": _block(
@@ -106,7 +105,7 @@ TYPES: dict[str, Any] = {
     ),
     "azurerm_resource_group": _block(f"name! location! tags:{_LABELS} id="),
     "azurerm_virtual_network": _block(
-        f"name! location! resource_group_name! address_space!:{_STRINGS} dns_servers:{_STRINGS} tags:{_LABELS} id=",
+        f"name! location! resource_group_name! address_space!:{_STRINGS} dns_servers:{_STRINGS} tags:{_LABELS} id="
     ),
     "azurerm_storage_account": _block(
         "name! location! resource_group_name! account_tier! account_replication_type! is_hns_enabled:bool "

@@ -152,10 +152,7 @@ BODIES: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "_ that lacks a block": ("_ {\n  ami = 1\n}", [TOO_FEW]),
-    "_ with a label": (
-        f'{COMPLETE}_ "x" {{\n}}',
-        ["6,3 Extraneous label for _: No labels are expected for _ blocks."],
-    ),
+    "_ with a label": (f'{COMPLETE}_ "x" {{\n}}', ["6,3 Extraneous label for _: No labels are expected for _ blocks."]),
 }
 
 

@@ -13,11 +13,7 @@ from touchstone.config.validation import TerraformProgram
 from touchstone.validation.protocol import Diagnostic, Job, Report, Validator
 from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
 from touchstone.validation.validators import terraform
-from touchstone.validation.validators.terraform import (
-    PROVIDER_LIMITS,
-    TerraformValidator,
-    build_report,
-)
+from touchstone.validation.validators.terraform import PROVIDER_LIMITS, TerraformValidator, build_report
 
 VALID = """\
 variable "name" {

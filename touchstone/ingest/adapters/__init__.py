@@ -40,57 +40,40 @@ _IN_ORDER = (
     ("scylla", "RAW", {"json", "folder"}),
     ("failproof", "ADAPTER", {"json", "other"}),
     ("nemo_skills", "ADAPTER", {"json", "folder"}),
-    ("human_eval", "ADAPTER", {"json"}),
-    ("human_eval", "SAMPLES", {"json"}),
-    ("human_eval", "PROBLEMS", {"json"}),
+    ("human_eval", "ADAPTER SAMPLES PROBLEMS", {"json"}),
     ("evalplus", "ADAPTER", {"json"}),
-    ("bigcodebench", "ADAPTER", {"json"}),
-    ("bigcodebench", "FIGURES", {"json"}),
+    ("bigcodebench", "ADAPTER FIGURES", {"json"}),
     ("multipl_e", "ADAPTER", {"json", "folder"}),
     ("multipl_e", "FIGURES", {"other"}),
-    ("livecodebench", "ADAPTER", {"json"}),
-    ("livecodebench", "GENERATIONS", {"json"}),
-    ("livecodebench", "TESTS", {"json"}),
+    ("livecodebench", "ADAPTER GENERATIONS TESTS", {"json"}),
     ("cruxeval", "ADAPTER", {"json"}),
     ("unread", "BIGCODE", {"json"}),
     ("swebench_pro", "ADAPTER", {"json"}),
     ("swebench", "REPORT", {"json"}),
     ("swebench_logs", "ADAPTER", {"json", "folder"}),
     ("swebench", "SUBMISSION", {"json"}),
-    ("openhands", "ADAPTER", {"json"}),
-    ("openhands", "INDEX", {"json"}),
+    ("openhands", "ADAPTER INDEX", {"json"}),
     ("swebench", "PREDICTIONS", {"json"}),
     ("swe_agent", "ADAPTER", {"json", "folder"}),
     ("terminal_bench", "ADAPTER", {"json", "folder"}),
     ("harbor", "ADAPTER", {"json", "folder"}),
     ("aider", "ADAPTER", {"folder"}),
     ("aider", "LEADERBOARD", {"other"}),
-    ("tau_bench", "TAU", {"json"}),
-    ("tau_bench", "TAU2", {"json"}),
-    ("tau_bench", "PARTS", {"json"}),
+    ("tau_bench", "TAU TAU2 PARTS", {"json"}),
     ("unread", "GIT_LFS", {"other"}),
     ("junit", "ADAPTER", {"other"}),
-    ("dotnet", "TRX", {"other"}),
-    ("dotnet", "NUNIT", {"other"}),
+    ("dotnet", "TRX NUNIT", {"other"}),
     ("go_test", "ADAPTER", {"json"}),
-    ("json_reports", "CTRF", {"json"}),
-    ("json_reports", "JEST", {"json"}),
-    ("json_reports", "MOCHA", {"json"}),
-    ("json_reports", "RSPEC", {"json"}),
-    ("every_eval_ever", "ADAPTER", {"json"}),
-    ("every_eval_ever", "AGGREGATES", {"json"}),
+    ("json_reports", "CTRF JEST MOCHA RSPEC", {"json"}),
+    ("every_eval_ever", "ADAPTER AGGREGATES", {"json"}),
     ("helm", "ADAPTER", {"json", "folder"}),
     ("lighteval", "ADAPTER", {"other"}),
     ("lighteval", "RESULTS", {"json"}),
-    ("repairbench", "ADAPTER", {"json"}),
-    ("repairbench", "CANDIDATES", {"json"}),
-    ("repairbench", "FIGURES", {"json"}),
-    ("lm_eval", "ADAPTER", {"json"}),
-    ("lm_eval", "RESULTS", {"json"}),
+    ("repairbench", "ADAPTER CANDIDATES FIGURES", {"json"}),
+    ("lm_eval", "ADAPTER RESULTS", {"json"}),
     ("deepeval", "ADAPTER", {"json", "folder"}),
     ("promptfoo", "ADAPTER", {"json"}),
-    ("plain", "CSV", {"other"}),
-    ("plain", "PARQUET", {"other"}),
+    ("plain", "CSV PARQUET", {"other"}),
     ("plain", "JSON_LINES", {"json"}),
     ("forgetest", "ADAPTER", {"json"}),
 )
@@ -102,7 +85,7 @@ NOT_KNOWN = "not in a known format; `touchstone inspect-files --why FILE` says w
 def adapters(options: ReadOptions | None = None) -> Iterator[Adapter]:
     """Every adapter, in the order in which they are asked: the user's own first."""
     yield from configured_adapters(options)
-    yield from (_load(module, name) for module, name, _ in _IN_ORDER)
+    yield from (_load(module, name) for module, names, _ in _IN_ORDER for name in names.split())
 
 
 def adapter_of(format_name: str, options: ReadOptions | None = None) -> Adapter:
@@ -146,7 +129,8 @@ def detect_format(path: Path, options: ReadOptions | None = None) -> str | None:
 def _may_recognize(head: Head) -> Iterator[Adapter]:
     kind = "folder" if head.is_folder else "json" if head.text[:1] in ("{", "[") else "other"
     yield from configured_adapters(head.options)
-    yield from (_load(module, name) for module, name, kinds in _IN_ORDER if kind in kinds)
+    known = ((module, names) for module, names, kinds in _IN_ORDER if kind in kinds)
+    yield from (_load(module, name) for module, names in known for name in names.split())
 
 
 def why_not(path: Path, options: ReadOptions | None = None) -> list[tuple[Adapter, str]]:

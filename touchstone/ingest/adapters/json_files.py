@@ -6,6 +6,7 @@ Numbers stay as they were written, so that no digit is lost before the rules of 
 import hashlib
 import json
 import math
+import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_stream import Shape, TooLargePartError, skim
+from touchstone.ingest.adapters.json_stream import Each, Keep, Shape, TooLargePartError, skim
 from touchstone.ingest.adapters.table import (
     Cells,
     RawReader,
@@ -38,6 +39,7 @@ _AT_ONCE_BYTES = 32 << 20
 # Prompts, transcripts and test inputs are longer, labels and settings shorter.
 MAX_CARRIED_LENGTH = 2000
 _MAX_SETTING = 200
+_DIGITS = re.compile(r"[0-9]{1,9}")
 # How answers are generated, under the names that most tools have for it.
 GENERATION = (
     "temperature top_p top_k max_tokens max_output_tokens max_completion_tokens max_gen_toks reasoning_effort "
@@ -234,6 +236,12 @@ def skim_document(path: Path, shape: Shape, members: Collection[str] = ()) -> It
         raise InputFileError(f"{path}: {why}") from None
 
 
+def list_elements(path: Path, shape: Shape | None = None) -> Iterator[tuple[int, object]]:
+    """The elements of the list that a JSON file is, or that the shape leads to, each with its place from 1."""
+    parts = skim_document(path, Each(Keep()) if shape is None else shape)
+    return enumerate((part for name, part in parts if name is not None), start=1)
+
+
 class OverlongLine(str):
     """The start of a line that is longer than a row may be, which `parse_line` refuses."""
 
@@ -367,6 +375,27 @@ def inside(value: object, *keys: str) -> dict[str, object]:
 def list_of(value: object) -> list[object]:
     """A value if it is a list, else none."""
     return value if isinstance(value, list) else []
+
+
+def objects_of(value: object) -> list[dict[str, object]]:
+    """The objects in a list; none if the value is something else."""
+    return [each for each in list_of(value) if isinstance(each, dict)]
+
+
+def object_in_text(value: object) -> dict[str, object] | None:
+    """An object, also one that is written as JSON in a text; None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = DECODER.decode(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, dict) else None
+
+
+def whole_number(value: object) -> int | None:
+    """A whole number of at most nine digits; None for anything else."""
+    fits = isinstance(value, Number) and _DIGITS.fullmatch(value)
+    return int(str(value)) if fits else None
 
 
 def number_of(value: object) -> float | None:

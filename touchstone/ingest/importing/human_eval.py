@@ -17,12 +17,7 @@ from pathlib import Path
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.adapters.formats.evalplus import model_and_settings
 from touchstone.ingest.adapters.formats.human_eval import suite_of_task
-from touchstone.ingest.importing.evaluation_folder import (
-    ImportedEvaluation,
-    ImportedProblem,
-    Row,
-    folder_names,
-)
+from touchstone.ingest.importing.evaluation_folder import ImportedEvaluation, ImportedProblem, Row, folder_names
 from touchstone.ingest.importing.records import SourceRecord, read_records
 from touchstone.vocabulary import MAX_ID_LENGTH
 

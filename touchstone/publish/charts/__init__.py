@@ -50,12 +50,7 @@ _ALL = (
     Chart("outcome_funnel", "From attempt to pass", "outcomes"),
     Chart("failure_classes", "How attempts fail", "suite_scores"),
     Chart("variance_split", "Where the uncertainty comes from", "variance_split"),
-    Chart(
-        "pairwise_verdicts",
-        "Model against model",
-        "model_comparison",
-        _LEVEL,
-    ),
+    Chart("pairwise_verdicts", "Model against model", "model_comparison", _LEVEL),
     Chart(
         "history",
         "History",

@@ -127,13 +127,9 @@ def _matrix(cells: pl.DataFrame, names: list[str]) -> vega.Spec:
         n="shared problems|,d",
     )
     layers = [
-        base.mark("rect").encode(
-            color=vega.field("verdict:N", scale=colours, legend=_LEGEND),
-            tooltip=tips,
-        ),
+        base.mark("rect").encode(color=vega.field("verdict:N", scale=colours, legend=_LEGEND), tooltip=tips),
         base.mark("point", filled=True, size=12 if small else 60, opacity=1).encode(
-            shape=vega.field("verdict:N", scale=shapes, legend=_LEGEND),
-            color=vega.value("black"),
+            shape=vega.field("verdict:N", scale=shapes, legend=_LEGEND), color=vega.value("black")
         ),
     ]
     step = vega.step(9 if small else 24)

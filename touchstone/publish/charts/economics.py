@@ -86,17 +86,11 @@ def _chart(rows: pl.DataFrame) -> vega.Spec:
     )
     base = vega.view(frames.data(_with_corners(rows, low, high, ends))).encode(x=x, y=y)
     front, others = (base.transform(filter={"field": "pareto", "equal": wanted}) for wanted in (True, False))
-    names = [
-        base.transform(filter={"field": "corner", "equal": nth})
-        .mark("text", align="left" if right > 0 else "right", dx=right * DX, dy=down * DY, style="ink")
-        .encode(text="label:N")
-        for nth, (right, down) in enumerate(CORNERS)
-    ]
     return vega.layer(
         front.mark("line", interpolate="step-after", strokeWidth=1.2, style="guide", opacity=0.8),
         others.mark("point", size=60, opacity=1, style="hollow").encode(tooltip=tips),
         front.mark("point", filled=True, size=75, opacity=1, shape="diamond").encode(tooltip=tips),
-        *names,
+        *corner_labels(base),
         width=WIDTH,
         height=_HEIGHT,
     )
@@ -215,6 +209,16 @@ class Box(NamedTuple):
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
+
+
+def corner_labels(base: vega.View) -> list[vega.View]:
+    """The names of points, each at the corner that `label_places` found for it."""
+    return [
+        base.transform(filter={"field": "corner", "equal": nth})
+        .mark("text", align="left" if right > 0 else "right", dx=right * DX, dy=down * DY, style="ink")
+        .encode(text="label:N")
+        for nth, (right, down) in enumerate(CORNERS)
+    ]
 
 
 def label_places(

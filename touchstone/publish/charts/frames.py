@@ -59,10 +59,10 @@ def with_side(rows: pl.DataFrame) -> pl.DataFrame:
     return named.with_columns(pl.format("{} #{}", "side", pl.struct("model", "tier").rank("dense")).alias("side"))
 
 
-def with_labels(rows: pl.DataFrame, column: str, into: str = "label", length: int = LABEL_LENGTH) -> pl.DataFrame:
+def with_labels(rows: pl.DataFrame, column: str, length: int = LABEL_LENGTH) -> pl.DataFrame:
     """Add a short label for the names in a column."""
     labels = distinct_labels(rows[column].to_list(), length)
-    return rows.with_columns(pl.col(column).replace_strict(labels, return_dtype=pl.String).alias(into))
+    return rows.with_columns(pl.col(column).replace_strict(labels, return_dtype=pl.String).alias("label"))
 
 
 def first_rows(

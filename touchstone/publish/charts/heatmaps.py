@@ -30,7 +30,6 @@ def grid(
     legend: str,
     form: str,
     tooltip: list[vega.Spec],
-    x: dict[str, Any] | None = None,
     top: float = 1.0,
 ) -> vega.Spec:
     """Cells `row`, `column` (numbers of a name), `value` and what the tooltips need, coloured from 0 to `top`.
@@ -47,7 +46,7 @@ def grid(
         .transform(lookup="row", **{"from": _names("row", row_labels)})
         .transform(lookup="column", **{"from": _names("column", column_labels)})
         .encode(
-            x=vega.field("column_label:N", sort=columns, title=None, axis=_column_axis(columns), **(x or {})),
+            x=vega.field("column_label:N", sort=columns, title=None, axis=_column_axis(columns)),
             y=vega.field("row_label:N", sort=rows, title=None, axis=_row_axis(rows)),
         )
     )

@@ -158,11 +158,7 @@ def pass_at_k_curves(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = Non
         y_title="pass@k",
         log=_spans_tens(rows),
         tooltip=frames.tooltip(
-            side="model",
-            k="k|d",
-            pass_at_k="pass@k|.4f",
-            **frames.INTERVAL_TIPS,
-            eligible="problems|,d",
+            side="model", k="k|d", pass_at_k="pass@k|.4f", **frames.INTERVAL_TIPS, eligible="problems|,d"
         ),
     )
     return frames.titled(chart, "pass@k by number of attempts", lines)

@@ -3,7 +3,7 @@
 import polars as pl
 
 from touchstone.publish.charts import NothingToDraw, frames, vega
-from touchstone.publish.charts.economics import CORNERS, DX, DY, label_places
+from touchstone.publish.charts.economics import corner_labels, label_places
 from touchstone.publish.charts.theme import WIDTH
 from touchstone.text import counted
 from touchstone.vocabulary import PROBLEM_VERDICTS
@@ -70,17 +70,11 @@ def _chart(rows: pl.DataFrame) -> vega.Spec:
             models="models|,d",
         ),
     )
-    labels = [
-        base.transform(filter={"field": "corner", "equal": nth})
-        .mark("text", align="left" if right > 0 else "right", dx=right * DX, dy=down * DY, style="ink")
-        .encode(text="label:N")
-        for nth, (right, down) in enumerate(CORNERS)
-    ]
     zero = vega.view(frames.data(pl.DataFrame({"discrimination": [0]}))).mark("rule", style="guide", strokeDash=[3, 3])
     return vega.layer(
         zero.encode(y=axis),
         points.mark("point", filled=True, size=40, opacity=0.8),
-        *labels,
+        *corner_labels(base),
         width=WIDTH,
         height=_HEIGHT,
     )

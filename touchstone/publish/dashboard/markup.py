@@ -82,9 +82,9 @@ def paragraph(words: str, kind: str = "") -> str:
     return f'<p class="{kind}">{text(words)}</p>' if kind else f"<p>{text(words)}</p>"
 
 
-def heading(words: str, level: int = 2) -> str:
+def heading(words: str) -> str:
     """A heading of plain text."""
-    return f"<h{level}>{text(words)}</h{level}>"
+    return f"<h2>{text(words)}</h2>"
 
 
 def facts(values: Mapping[str, object]) -> str:

@@ -21,12 +21,7 @@ from touchstone.metrics.aggregates import overall
 from touchstone.metrics.counting import counting_problems
 from touchstone.metrics.economics import cost_of_pass_by_entry
 from touchstone.metrics.keys import ATTEMPT_KEY, MODEL_TIER, PROBLEM_KEY
-from touchstone.metrics.pass_at_k import (
-    outcome_histogram,
-    pass_at_k_of_problems,
-    problems_by_tier,
-    summarise,
-)
+from touchstone.metrics.pass_at_k import outcome_histogram, pass_at_k_of_problems, problems_by_tier, summarise
 from touchstone.publish.export import scan_table
 from touchstone.publish.views import require_tables, table_files
 from touchstone.storage.files import refuse_links_out

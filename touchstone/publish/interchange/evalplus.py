@@ -20,11 +20,11 @@ _BASE, _PLUS = "base", "plus"
 _ORDER = ("task", NUMBER, "iteration_id", "oid")
 
 
-def write_evalplus(run: Run, folder: Path, now: datetime | None = None) -> list[str]:
+def write_evalplus(run: Run, folder: Path) -> list[str]:
     """Write one or two files per model and tier."""
     names = FileNames()
     for model in run.models():
-        head = {"date": f"{now or datetime.now(UTC):%Y-%m-%d %H:%M}", "hash": None, KEY: {"model": model}}
+        head = {"date": f"{datetime.now(UTC):%Y-%m-%d %H:%M}", "hash": None, KEY: {"model": model}}
         for file, rows in run.files(_samples(run.attempts(model)), ["tier", "paired"], _ORDER):
             # evalplus writes the slash in a model's name so.
             name = names.new(*run.label(model.replace("/", "--"), file["tier"]), end="_eval_results.json")

@@ -26,7 +26,8 @@ def write_every_eval_ever(run: Run, folder: Path, now: float | None = None) -> l
     """Write `<model>.json` and `<model>_samples.jsonl` for every model."""
     written_at = str(int(time.time() if now is None else now))
     figures = run.table("pass_at_k").sort("model", "tier", "k").collect()
-    confidence = _confidence(run)
+    stated = run.table("settings").filter(pl.col("key") == "intervals.confidence").collect()
+    confidence = float(json.loads(stated["value"].item()))
     for model in run.models():
         evaluation_id = f"{_NAME}/{model}/{written_at}"
         rows, is_decided = run.rows(model), pl.col("passed").is_not_null()
@@ -48,11 +49,6 @@ def write_every_eval_ever(run: Run, folder: Path, now: float | None = None) -> l
         text = json.dumps(content, ensure_ascii=False, indent=2)
         (folder / f"{file_key(model)}.json").write_text(text + "\n", encoding="utf-8")
     return undecided_note(run, "Every Eval Ever has no such instances")
-
-
-def _confidence(run: Run) -> float:
-    stated = run.table("settings").filter(pl.col("key") == "intervals.confidence").collect()
-    return float(json.loads(stated["value"].item()))
 
 
 def _header(model: str, evaluation_id: str, written_at: str) -> dict[str, Any]:

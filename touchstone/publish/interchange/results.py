@@ -89,6 +89,15 @@ class Run:
         for key, own in groupby(ordered, key=lambda row: tuple(row[name] for name in by)):
             yield known[key], own
 
+    def attempt_files(self, folder: Path, suffix: str, slash: str = "/") -> Iterator[tuple[Path, Row, Iterator[Row]]]:
+        """A new file for every model, tier and attempt, as `files` has them; `slash` is how their names write one."""
+        names = FileNames()
+        for model in self.models():
+            for file, rows in self.files(self.attempts(model).drop("fix"), ["tier", "place"]):
+                label = self.label(model.replace("/", slash), file["tier"])
+                name = names.new(*label, end=f".attempt-{file['place']}.{suffix}")
+                yield folder / name, {"model": model} | file, rows
+
     def label(self, model: str, tier: str) -> list[str]:
         """What the name of a file begins with: the model, and the tier if there are several."""
         return [model, tier] if self._has_tiers else [model]

@@ -6,12 +6,11 @@ A problem is a test, a suite its class or suite. An undecided attempt is a skipp
 import json
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from touchstone.ingest.adapters.exported import ATTEMPT_PROPERTY, KEY, MODEL_PROPERTY
-from touchstone.publish.interchange.results import STATUS, FileNames, Row, Run, carried, write_pieces
+from touchstone.publish.interchange.results import STATUS, Row, Run, carried, write_pieces
 from touchstone.vocabulary import VERSION
 
 _STATUSES = {True: "passed", False: "failed", None: "skipped"}
@@ -20,7 +19,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def write_junit(run: Run, folder: Path) -> list[str]:
     """Write `<model>.attempt-<n>.xml` for every attempt."""
-    for path, file, rows in _files(run, folder, "xml"):
+    for path, file, rows in run.attempt_files(folder, "xml"):
         counts = f'tests="{file["total"]}" failures="{file["failures"]}" errors="0" skipped="{file["undecided"]}"'
         start = (
             f'<?xml version="1.0" encoding="utf-8"?>\n<testsuites>\n<testsuite name={_quoted(file["model"])} {counts}>'
@@ -33,7 +32,7 @@ def write_junit(run: Run, folder: Path) -> list[str]:
 def write_ctrf(run: Run, folder: Path) -> list[str]:
     """Write `<model>.attempt-<n>.json` for every attempt."""
     now = int(time.time() * 1000)
-    for path, file, rows in _files(run, folder, "json"):
+    for path, file, rows in run.attempt_files(folder, "json"):
         counts = {"passed": file["passes"], "failed": file["failures"], "skipped": file["undecided"]}
         results = {
             "tool": {"name": KEY, "version": VERSION},
@@ -43,14 +42,6 @@ def write_ctrf(run: Run, folder: Path) -> list[str]:
         start = json.dumps({"reportFormat": "CTRF", "specVersion": "0.0.0", "results": results})
         write_pieces(path, start[:-2] + ', "tests": [\n', (json.dumps(_test(row)) for row in rows), "\n]}}\n")
     return []
-
-
-def _files(run: Run, folder: Path, suffix: str) -> Iterator[tuple[Path, Row, Iterator[Row]]]:
-    names = FileNames()
-    for model in run.models():
-        for file, rows in run.files(run.attempts(model).drop("fix"), ["tier", "place"]):
-            name = names.new(*run.label(model, file["tier"]), end=f".attempt-{file['place']}.{suffix}")
-            yield folder / name, {"model": model} | file, rows
 
 
 def _reason(row: Row) -> str:

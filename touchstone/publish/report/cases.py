@@ -23,12 +23,7 @@ _LEADERS = 3
 _MAX_ATTEMPTS = 20
 # Attempts of a case that are shown in full: the first that failed, and the first that passed.
 _MAX_CHARACTERS = 8_000
-_FACTS = {
-    "classification": "class",
-    "validator": "decided by",
-    "fidelity": "fidelity",
-    "fix_sha": "SHA-256 of the fix",
-}
+_FACTS = {"classification": "class", "validator": "decided by", "fidelity": "fidelity", "fix_sha": "SHA-256 of the fix"}
 
 CaseKey = tuple[str, str, str]
 

@@ -129,13 +129,7 @@ SECTIONS = (
         (tables.problem_verdicts, tables.audited_problems, tables.audited_leaderboard),
         ("problem_discrimination",),
     ),
-    Section(
-        "outcomes",
-        "Outcomes",
-        "How attempts ended and what decided it.",
-        (tables.outcomes,),
-        ("outcome_funnel",),
-    ),
+    Section("outcomes", "Outcomes", "How attempts ended and what decided it.", (tables.outcomes,), ("outcome_funnel",)),
     Section(
         "failures",
         "Why do they fail?",

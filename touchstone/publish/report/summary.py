@@ -235,7 +235,7 @@ def _standing(run: ReportedRun, leader: Row, others: Sequence[str], at: str, sho
     pairs = _pairs_of(run, leader)
     groups = _groups(pairs, others)
     beaten, undecided, name = groups["beaten"], [*groups["alike"], *groups["open"]], leader["model"]
-    how = _adjusted(pairs)
+    how = f"pass@1 paired by problem{_correction(pairs)}"
     if len(beaten) == len(others):
         yield f"{name} is best{at}: {shown}; it is better than {_every(beaten)} ({how})."
         return
@@ -271,10 +271,6 @@ def _pairs_of(run: ReportedRun, leader: Row) -> list[Row]:
         row["other"] = row["model_a" if is_b else "model_b"]
         row["verdict"] = row["verdict"] if is_b else OPPOSITE_VERDICTS.get(row["verdict"], row["verdict"])
     return rows
-
-
-def _adjusted(pairs: Sequence[Row]) -> str:
-    return f"pass@1 paired by problem{_correction(pairs)}"
 
 
 def _correction(pairs: Sequence[Row]) -> str:
@@ -334,12 +330,12 @@ def _every_other(beaten: Sequence[str], others: Sequence[str]) -> str:
     return _some(beaten) if len(beaten) <= _MOST_NAMES else f"{len(beaten):,} of the {len(others):,} others"
 
 
-def _some(names: Sequence[str], noun: str = "more") -> str:
+def _some(names: Sequence[str]) -> str:
     """Names, of which at most a few are spelled out."""
     shown = list(names[:_MOST_NAMES])
     rest = len(names) - len(shown)
     if rest:
-        return f"{', '.join(shown)} and {rest:,} {noun}"
+        return f"{', '.join(shown)} and {rest:,} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 

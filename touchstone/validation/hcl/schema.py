@@ -17,11 +17,7 @@ from touchstone.validation.hcl.parsing import Block, Body, SourceText, did_you_m
 from touchstone.validation.hcl.values import COLLECTIONS, DYNAMIC, Type, outer, type_of_schema
 from touchstone.validation.protocol import Diagnostic
 
-_SECTIONS = {
-    "managed": "resource_schemas",
-    "data": "data_source_schemas",
-    "ephemeral": "ephemeral_resource_schemas",
-}
+_SECTIONS = {"managed": "resource_schemas", "data": "data_source_schemas", "ephemeral": "ephemeral_resource_schemas"}
 _UNNAMED = ""
 _NONE: frozenset[str] = frozenset()
 

@@ -278,12 +278,7 @@ yamldecode(src:s)=* yamlencode(value:*)=s zipmap(keys:ls values:lot)=*
 """
 _COLLECTED = {"l": "list", "t": "set", "m": "map"}
 _WORDS = {"s": "string", "n": "number", "b": "bool", "*": DYNAMIC}
-_KINDS = {
-    "seq": SEQUENCES,
-    "lot": ("list", "tuple"),
-    "map": MAPPINGS,
-    "len": ("string", *SEQUENCES, *MAPPINGS),
-}
+_KINDS = {"seq": SEQUENCES, "lot": ("list", "tuple"), "map": MAPPINGS, "len": ("string", *SEQUENCES, *MAPPINGS)}
 _KIND_NAMES = {"seq": "a list, set or tuple", "lot": "a list or tuple", "map": "a map or object", "len": "a collection"}
 
 

@@ -57,7 +57,9 @@ def target_diagnostics(baseline: Report, problem: Problem) -> tuple[Diagnostic, 
     severity = named_severity(problem)
     candidates = [found for found in baseline.diagnostics if found.severity == severity]
     summary = _folded(problem.summary)
-    named = [found for found in baseline.diagnostics if summary and summary in _names(found)]
+    named = [
+        found for found in baseline.diagnostics if summary and summary in (_folded(found.summary), _folded(found.test))
+    ]
     lines = _named_lines(problem)
     if not summary and lines is None:
         return tuple(candidates)
@@ -73,10 +75,6 @@ def target_diagnostics(baseline: Report, problem: Problem) -> tuple[Diagnostic, 
 def named_severity(problem: Problem) -> Severity:
     """Validators have two severities; any other severity in a data set ("high", "bug") means error."""
     return "warning" if _folded(problem.severity) in ("warning", "warn") else "error"
-
-
-def _names(found: Diagnostic) -> tuple[str, ...]:
-    return (_folded(found.summary), _folded(found.test))
 
 
 def _folded(text: str | None) -> str:
@@ -151,12 +149,9 @@ def compute_verdict(
     passed = report.status == "passed" if problem.judged_tests else succeeded(verdict, success)
     doubts = [reason for reason, _ in report.doubts if reference is None or reason not in dict(reference.doubts)]
     if passed and doubts:
-        return Verdict("validator_unavailable", note=f"{_who(report)} cannot tell: {doubts[0]}")
+        who = "a negative control" if report.control is not None else f"fidelity {report.fidelity}"
+        return Verdict("validator_unavailable", note=f"{who} cannot tell: {doubts[0]}")
     return replace(verdict, status="passed") if passed else verdict
-
-
-def _who(report: Report) -> str:
-    return "a negative control" if report.control is not None else f"fidelity {report.fidelity}"
 
 
 def new_doubts(report: Report, baseline: Report, originals: Iterable[bytes]) -> tuple[tuple[str, str], ...]:
@@ -327,12 +322,10 @@ def _note(
         "left in the block": [found for found in left if found.identity not in shown],
         "new": come,
     }
-    first = {label: min(group, key=_by_weight) for label, group in groups.items() if group}
+    first = {
+        label: min(group, key=lambda found: (found.severity, str(found))) for label, group in groups.items() if group
+    }
     return "; ".join(f"{label}: {found}" for label, found in first.items())
-
-
-def _by_weight(found: Diagnostic) -> tuple[str, str]:
-    return found.severity, str(found)
 
 
 # Problems that name their tests

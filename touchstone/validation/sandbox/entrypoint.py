@@ -108,9 +108,9 @@ def confine(policy: Policy, *, processes: bool) -> None:
         seccomp.install(allowed)
 
 
-def apply_limits(limits: dict[str, Any], *, address_space: int | None = None) -> None:
+def apply_limits(limits: dict[str, Any]) -> None:
     """Set the resource limits of this process and its children."""
-    for what, pair in resource_limits(limits, address_space):
+    for what, pair in resource_limits(limits):
         resource.setrlimit(what, pair)
 
 

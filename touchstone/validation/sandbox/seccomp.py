@@ -142,15 +142,7 @@ _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
 # Terminal input injection; signal owner of a file; flags, attributes and verity of a read-only file.
 _TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
 _SET_FLAGS, _SET_ATTRIBUTES, _ENABLE_VERITY = 0x40086602, 0x401C5820, 0x40806685
-_REFUSED_REQUESTS = (
-    _TIOCSTI,
-    _TIOCLINUX,
-    _FIOSETOWN,
-    _SIOCSPGRP,
-    _SET_FLAGS,
-    _SET_ATTRIBUTES,
-    _ENABLE_VERITY,
-)
+_REFUSED_REQUESTS = (_TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP, _SET_FLAGS, _SET_ATTRIBUTES, _ENABLE_VERITY)
 # The same as fallocate, by way of ioctl: reserve, reserve (64 bits) and zero a range.
 _PREALLOCATE_REQUESTS = (0x40305828, 0x4030582A, 0x40305839)
 

@@ -1,11 +1,10 @@
 """The JSON report of Jest (`--json`) and Vitest (`--reporter=json`). A test is named `file > suite > title`."""
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from touchstone.validation.test_reports.results import Collected, Outcome, ReportFormatError, SuiteResults
+from touchstone.validation.test_reports.results import Collected, Outcome, ReportFormatError, SuiteResults, json_object
 
 _OUTCOMES: dict[str, Outcome] = {"passed": "passed", "failed": "failed"}
 _MESSAGE_CHARACTERS = 500
@@ -48,13 +47,7 @@ def _object(text: str) -> dict[str, Any]:
     stripped = text.strip()
     if not stripped.startswith("{"):
         stripped = stripped[stripped.rfind("\n{") + 1 :]
-    try:
-        value = json.loads(stripped)
-    except (ValueError, RecursionError) as error:
-        raise ReportFormatError(f"is not whole JSON ({str(error)[:200]})") from None
-    if not isinstance(value, dict):
-        raise ReportFormatError("is not a JSON object")
-    return value
+    return json_object(stripped)
 
 
 def _objects(entry: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

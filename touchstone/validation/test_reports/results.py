@@ -1,9 +1,10 @@
 """The result of every parser: the outcome of each test by name, and the errors that belong to no test."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Outcome = Literal["passed", "failed", "skipped"]
 
@@ -86,6 +87,17 @@ def merged(parts: Iterable[SuiteResults]) -> SuiteResults:
         for error in part.errors:
             found.error(error.summary, error.output)
     return found.results(False if False in compiled else None, unnamed)
+
+
+def json_object(text: str | bytes) -> dict[str, Any]:
+    """The JSON object that a report is."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ReportFormatError(f"is not whole JSON ({str(error)[:200]})") from None
+    if not isinstance(value, dict):
+        raise ReportFormatError("is not a JSON object")
+    return value
 
 
 def lines_of(text: str) -> list[str]:

@@ -174,7 +174,8 @@ class CommandValidator:
         else:
             places = {"{file}": problem.filename, "{directory}": "."}
             program = self._program
-            arguments = [_filled(argument, places) for argument in settings.arguments[1:]]
+            named = re.compile("|".join(map(re.escape, places)))
+            arguments = [named.sub(lambda found: places[found[0]], each) for each in settings.arguments[1:]]
         report = problem.test_report or settings.report
         if report not in COMMAND_REPORTS:
             return Availability(False, f"unknown test_report '{report}'", f"use one of {', '.join(COMMAND_REPORTS)}")
@@ -197,11 +198,7 @@ class CommandValidator:
         for name, value in FORMATS[plan.report].environment.items() if plan.report in FORMATS else ():
             environment[name] = f"{environment.get(name, '')} {value}".strip()
         return Command(
-            line,
-            job.tree,
-            job.problem.working_directory,
-            readable=(plan.program, *readable),
-            environment=environment,
+            line, job.tree, job.problem.working_directory, readable=(plan.program, *readable), environment=environment
         )
 
     def _validate_one(self, job: Job, plan: _Plan) -> Report:
@@ -347,7 +344,3 @@ def _tests(said: Mapping[str, Any]) -> dict[str, bool]:
     if not all(isinstance(outcome, bool) for outcome in tests.values()):
         raise ReportFormatError("has something else than true and false in 'tests'")
     return tests
-
-
-def _filled(argument: str, places: Mapping[str, str]) -> str:
-    return re.sub("|".join(map(re.escape, places)), lambda found: places[found[0]], argument)

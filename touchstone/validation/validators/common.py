@@ -4,7 +4,6 @@ A program's output counts only if it is complete and agrees with its exit code. 
 verdict rests on, built here so that all validators build it the same way.
 """
 
-import json
 import os
 import shutil
 import signal
@@ -20,6 +19,7 @@ from touchstone.validation.protocol import Availability, Diagnostic, Job, Proble
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.processes import LimitExceeded
 from touchstone.validation.test_reports.results import ReportFormatError as ReportFormatError
+from touchstone.validation.test_reports.results import json_object
 
 FULL_FIDELITY = "full"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -122,13 +122,7 @@ def read_object(output: bytes) -> dict[str, Any]:
     """Parse the single JSON object that a program printed."""
     if not output.strip():
         raise ReportFormatError("is missing")
-    try:
-        value = json.loads(output)
-    except (ValueError, RecursionError) as error:
-        raise ReportFormatError(f"is not whole JSON ({str(error)[:200]})") from None
-    if not isinstance(value, dict):
-        raise ReportFormatError("is not a JSON object")
-    return value
+    return json_object(output)
 
 
 def take(entry: Mapping[str, Any], name: str, kind: type[Field]) -> Field:

@@ -86,14 +86,7 @@ def _report_of(
 
 
 def control_results(
-    problem: Problem,
-    tests: Sequence[str],
-    answer: bytes,
-    token: str,
-    report: Report,
-    *,
-    limited: bool,
-    left: bool,
+    problem: Problem, tests: Sequence[str], answer: bytes, token: str, report: Report, *, limited: bool, left: bool
 ) -> dict[str, TestControl]:
     """What a control says of each test of a report, by id. A test that has no control is left out.
 

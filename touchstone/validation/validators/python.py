@@ -165,7 +165,7 @@ class PythonValidator:
 
     def _payload(self, job: Job, files: Mapping[str, str], tests: Sequence[str]) -> dict[str, Any]:
         doctest = ["--doctest-modules", f"./{job.problem.filename}"] if self._settings.doctest else []
-        own = _paths(job.problem, tests)
+        own = {os.path.normpath(PurePosixPath(job.problem.working_directory) / name) for name in tests}
         conftests = {path for path in files if PurePosixPath(path).name == "conftest.py"}
         names = {"conftest.py", "setup.py", *CONFIGURATION}
         configured = [path for path in files if PurePosixPath(path).name in names]
@@ -307,10 +307,6 @@ def pytest_available() -> Availability:
         return Availability(True, f"pytest {importlib.metadata.version('pytest')}")
     except importlib.metadata.PackageNotFoundError:
         return Availability(False, "pytest is not installed", "pip install pytest")
-
-
-def _paths(problem: Problem, names: Sequence[str]) -> set[str]:
-    return {os.path.normpath(PurePosixPath(problem.working_directory) / name) for name in names}
 
 
 def _importable_names(job: Job, tests: Sequence[str], paths: Iterable[str]) -> set[str]:

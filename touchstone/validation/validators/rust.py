@@ -341,9 +341,7 @@ _CONSTRUCTS = {
 }
 # Deciding that whatever is compared is equal. Deriving, requiring, importing and calling it are harmless.
 _EQUALITY = re.compile(r"\bPartialEq\b(?P<renamed> as\b)?")
-_HARMLESS_BEFORE = re.compile(
-    r"(?:(?<!:):(?!:) ?|\+ ?|\bas |\bderive ?\([^()]*|\buse [^;()!]*)(?:\w+ ?:: ?)*\Z",
-)
+_HARMLESS_BEFORE = re.compile(r"(?:(?<!:):(?!:) ?|\+ ?|\bas |\bderive ?\([^()]*|\buse [^;()!]*)(?:\w+ ?:: ?)*\Z")
 # Where a macro implements a trait that it is given, a bound may be how it is given.
 _GIVEN_TRAIT = re.compile(r"\bimpl\b ?(?:<[^>]*> ?)?(?:\$\w+ ?:: ?)*\$[\w(][^;{}]*? for\b")
 _HARMLESS_BESIDE_MACRO = re.compile(r"(?:\bderive ?\([^()]*|\buse [^;()!]*)(?:\w+ ?:: ?)*\Z")

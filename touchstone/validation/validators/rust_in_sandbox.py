@@ -220,11 +220,7 @@ def _shortened(message: Mapping[str, Any], names: _PathMapper) -> dict[str, Any]
 
 
 def _run_tests(
-    artifact: Mapping[str, Any],
-    guard: Path,
-    plan: Mapping[str, Any],
-    sealed: Mapping[Path, str],
-    tampered: list[str],
+    artifact: Mapping[str, Any], guard: Path, plan: Mapping[str, Any], sealed: Mapping[Path, str], tampered: list[str]
 ) -> dict[str, Any]:
     """Run each test of one program by exact name, in its own process."""
     program = artifact["executable"]

@@ -14,13 +14,7 @@ from typing import NamedTuple
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
-from touchstone.ingest.adapters.json_files import (
-    list_of,
-    number_of,
-    raw_values,
-    skim_document,
-    text_of,
-)
+from touchstone.ingest.adapters.json_files import list_of, number_of, raw_values, skim_document, text_of
 from touchstone.ingest.adapters.json_stream import Keep, Members
 from touchstone.ingest.adapters.table import (
     AdapterTable,

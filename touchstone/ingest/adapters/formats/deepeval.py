@@ -22,6 +22,7 @@ from touchstone.ingest.adapters.json_files import (
     list_of,
     number_of,
     object_of,
+    objects_of,
     raw_values,
     read_document,
     scalar_of,
@@ -113,8 +114,7 @@ def _cases(run: Mapping[str, object]) -> Iterator[object]:
 
 
 def _metrics(*cases: object) -> list[dict[str, object]]:
-    listed = (each for case in cases for each in list_of(inside(case).get("metricsData")))
-    return [each for each in listed if isinstance(each, dict)]
+    return [each for case in cases for each in objects_of(inside(case).get("metricsData"))]
 
 
 def _model(file: Path, run: Mapping[str, object]) -> NamedModel:

@@ -14,7 +14,7 @@ from touchstone.config.formats import JsonFormat
 from touchstone.config.json_paths import Found
 from touchstone.ingest.adapters.adapter import ReadOptions, not_evaluated
 from touchstone.ingest.adapters.folders import object_beside
-from touchstone.ingest.adapters.json_files import GENERATION, inside, list_of, number_of, stated_settings, text_of
+from touchstone.ingest.adapters.json_files import GENERATION, inside, number_of, objects_of, stated_settings, text_of
 from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.adapters.table import AdapterTable, Cells, Record, ReportedFigure, StatedSetting, records_of
 from touchstone.ingest.adapters.tool_figures import counts_of_records, mean, pass_at_k
@@ -54,7 +54,7 @@ def read_every_eval_ever(path: Path, options: ReadOptions) -> AdapterTable:
     name = uncompressed_name(path).removesuffix(".jsonl").removesuffix("_samples")
     file, stated = object_beside(path, f"{name}.json")
     model = text_of(inside(stated, "model_info").get("id")) or ""
-    results = [each for each in list_of(stated.get("evaluation_results")) if isinstance(each, dict)]
+    results = objects_of(stated.get("evaluation_results"))
     records = records_of(table, ("oid", "passed", "weighted_score", "evaluation_name", "evaluation_result_id"))
     own = [record for record in records if record.kind is None]
     table = replace(table, files=(path, *file))

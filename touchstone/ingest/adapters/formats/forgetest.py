@@ -18,7 +18,6 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
 from touchstone.ingest.adapters.json_files import (
     DECODER,
-    Number,
     identifier_of,
     inside,
     object_records,
@@ -28,6 +27,7 @@ from touchstone.ingest.adapters.json_files import (
     shown_json,
     text_of,
     unmapped_cells,
+    whole_number,
 )
 from touchstone.ingest.adapters.table import AdapterTable, Cells, table_from_records, words
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
@@ -46,7 +46,6 @@ _SECTIONS = {
     "token_usage": ("prompt_tokens", "completion_tokens", "estimated_cost_usd"),
 }
 _MAPPED = ("case_id", "attempt", "model", "provider")
-_COUNT = re.compile(r"[0-9]+")
 _LIST = re.compile(r'"results"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 
@@ -147,16 +146,10 @@ def _passed(compiled: object, tests: Mapping[str, object] | None) -> str | None:
         return None
     if not compiled or tests is None:
         return "false"
-    passed, failed = _count(tests.get("passed")), _count(tests.get("failed"))
+    passed, failed = whole_number(tests.get("passed")), whole_number(tests.get("failed"))
     if passed is None or failed is None:
         return None
     return "true" if passed > 0 and failed == 0 else "false"
-
-
-def _count(value: object) -> int | None:
-    # No count of tests has ten digits, and int() raises ValueError for thousands of digits.
-    fits = isinstance(value, Number) and len(value) < 10 and _COUNT.fullmatch(value)
-    return int(str(value)) if fits else None
 
 
 def _length(value: object) -> str | None:

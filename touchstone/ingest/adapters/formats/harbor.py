@@ -146,6 +146,7 @@ def _fill(score: str | None, cells: Cells, trial: Mapping[str, object]) -> None:
     if reward is not None and number is None:
         raise RefusedRecordError("bad_number", f"the reward {reward!r} is not a number")
     types = [identifier_of(each, "exception_type") for each in exceptions]
+    phase = section_of(trial, "agent_execution") or {}
     passed, word = outcome(number, types)
     cells |= {
         "oid": f"{source}/{task}" if source else task,
@@ -159,7 +160,7 @@ def _fill(score: str | None, cells: Cells, trial: Mapping[str, object]) -> None:
         "exception_type": types[0] if types else None,
         "started_at": text_of(trial.get("started_at")),
         "duration_seconds": seconds_between(trial.get("started_at"), trial.get("finished_at")),
-        "agent_seconds": _seconds(section_of(trial, "agent_execution") or {}),
+        "agent_seconds": seconds_between(phase.get("started_at"), phase.get("finished_at")),
         "agent": text_of(agent.get("name")),
         "agent_version": text_of(agent.get("version")),
         "trial_name": identifier_of(trial, "trial_name"),
@@ -236,10 +237,6 @@ def _sum(values: list[object]) -> str | None:
         return text_of(odd if odd is not None else next(iter(given), None))
     total = math.fsum(number for number in numbers if number is not None)
     return str(int(total)) if total.is_integer() else str(total)
-
-
-def _seconds(phase: Mapping[str, object]) -> str | None:
-    return seconds_between(phase.get("started_at"), phase.get("finished_at"))
 
 
 def job_figures(result: Mapping[str, object], records: Sequence[Record]) -> tuple[list[ReportedFigure], list[str]]:

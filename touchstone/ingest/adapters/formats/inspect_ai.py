@@ -25,7 +25,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,12 +42,14 @@ from touchstone.ingest.adapters.formats.inspect_files import (
     RawSample,
     open_log,
     sample_key,
-    section,
 )
 from touchstone.ingest.adapters.json_files import (
     Number,
     digest_of,
     identifier_of,
+    inside,
+    number_of,
+    objects_of,
     shown_json,
     stated_settings,
     text_of,
@@ -64,6 +66,7 @@ from touchstone.ingest.adapters.table import (
     without_garbage_collection,
     words,
 )
+from touchstone.ingest.adapters.tool_figures import estimate
 from touchstone.ingest.adapters.zip_archive import ZipArchive
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 from touchstone.regular_files import open_regular
@@ -180,15 +183,7 @@ def known_number(value: object) -> float | None:
     if isinstance(value, Number):
         return float(value)
     number = _LETTERS.get(value, _WORDS.get(value.lower()))
-    return _finite(value) if number is None else number
-
-
-def _finite(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+    return number_of(value) if number is None else number
 
 
 def to_float(value: object) -> float:
@@ -419,16 +414,16 @@ def _undecided_reason(attempt: Attempt, name: ScoreName | None, value: object) -
 def why_no_samples(header: Object, *, finished: bool) -> str:
     """Why a log has no samples: the run ended too early, or they were not written or removed."""
     status, none = text_of(header.get("status")), "before it finished a sample"
-    if section(header, "eval", "config").get("log_samples") is False:
+    if inside(header, "eval", "config").get("log_samples") is False:
         return "the log has no samples: it was written with --no-log-samples"
     if not finished or status == "started":
         return "the run did not end, and finished no sample: it was killed or is still going on"
     if status == "error":
-        message = short(text_of(section(header, "error").get("message")))
+        message = short(text_of(inside(header, "error").get("message")))
         return f"the run ended with an error {none}" + (f": {message}" if message else "")
     if status not in _FINE:
         return f"the run was {status} {none}"
-    count = _count(section(header, "results").get("completed_samples")) or _planned(header)
+    count = _count(inside(header, "results").get("completed_samples")) or _planned(header)
     return (
         f"the log has none of its {count:,} samples: somebody removed them; use the whole log" if count else NO_SAMPLES
     )
@@ -443,7 +438,7 @@ def run_notes(header: Object, attempts: int, *, finished: bool) -> Iterator[str]
     if not finished or status == "started":
         yield "the run did not end: it was killed or is still going on"
     elif status not in _FINE:
-        message = short(text_of(section(header, "error").get("message")))
+        message = short(text_of(inside(header, "error").get("message")))
         yield f"the run ended with status {status}" + (f": {message}" if message else "")
     total = _planned(header)
     if total > attempts:
@@ -452,12 +447,12 @@ def run_notes(header: Object, attempts: int, *, finished: bool) -> Iterator[str]
 
 def _planned(header: Object) -> int:
     """How many attempts the run was to have; 0 if the log does not say."""
-    total = section(header, "results").get("total_samples")
+    total = inside(header, "results").get("total_samples")
     if isinstance(total, Number):
         return _count(total)
-    spec = section(header, "eval")
-    ids = section(spec, "dataset").get("sample_ids")
-    return len(ids) * (_count(section(spec, "config").get("epochs")) or 1) if isinstance(ids, list) else 0
+    spec = inside(header, "eval")
+    ids = inside(spec, "dataset").get("sample_ids")
+    return len(ids) * (_count(inside(spec, "config").get("epochs")) or 1) if isinstance(ids, list) else 0
 
 
 def _count(value: object) -> int:
@@ -544,9 +539,7 @@ def _reduced(epochs: Epochs, name: str) -> list[float] | None:
 
 def _reducer(name: str) -> Reducer | None:
     if match := _WITH_K.fullmatch(name):
-        k = int(match[2])
-        rule = {"pass_at": _pass_at, "pass_k": _pass_k, "at_least": _at_least}[match[1]]
-        return lambda values: rule(len(values), sum(to_float(value) >= PASS_VALUE for value in values), k)
+        return partial(_of_k, match[1], int(match[2]))
     simple: dict[str, Reducer] = {
         "mean": lambda values: statistics.fmean(map(to_float, values)),
         "median": lambda values: statistics.median(map(to_float, values)),
@@ -556,21 +549,18 @@ def _reducer(name: str) -> Reducer | None:
     return simple.get(name)
 
 
+def _of_k(rule: str, k: int, values: Sequence[object]) -> float | None:
+    total, correct = len(values), sum(to_float(value) >= PASS_VALUE for value in values)
+    if rule == "at_least":
+        return float(correct >= k)
+    if total < k:
+        return None
+    return estimate(total, correct, k) if rule == "pass_at" else math.comb(correct, k) / math.comb(total, k)
+
+
 def _comparable(value: object) -> object:
     """Numbers are counted as equal however they are written."""
     return Number(float(value)) if isinstance(value, Number | bool) else str(value)
-
-
-def _pass_at(total: int, correct: int, k: int) -> float | None:
-    return 1 - math.comb(total - correct, k) / math.comb(total, k) if total >= k else None
-
-
-def _pass_k(total: int, correct: int, k: int) -> float | None:
-    return math.comb(correct, k) / math.comb(total, k) if total >= k else None
-
-
-def _at_least(_: int, correct: int, k: int) -> float:
-    return float(correct >= k)
 
 
 def _metric(name: str, values: Sequence[float]) -> float | None:
@@ -654,7 +644,7 @@ def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
     with open_log(table.path, keep_chat=True) as log:
         for position, sample in _numbered(log):
             if isinstance(sample.content, Mapping) and sample.content.get("messages"):
-                attachments = section(sample.content, "attachments")
+                attachments = inside(sample.content, "attachments")
                 yield position, message_steps(sample.content.get("messages"), attachments=attachments)
 
 
@@ -697,7 +687,7 @@ class _Reading:
                 self.refused.append(Record(position, kind=refusal.kind, reason=refusal.reason))
                 continue
             attempt.cells |= self._metadata_cells(sample.content.get("metadata"))
-            attempt.exported = section(sample.content, "metadata").get(KEY)
+            attempt.exported = inside(sample.content, "metadata").get(KEY)
             earlier = latest.get(attempt.key) if log.replaces else None
             if earlier is not None:
                 del self.attempts[earlier]
@@ -727,15 +717,11 @@ class _Reading:
         return cells
 
 
-def _objects(values: object) -> list[Object]:
-    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
-
-
-def _reported_scores(results: Object) -> list[Object]:
+def _reported_scores(results: Object) -> Sequence[Object]:
     """The entries of the results, which version 1 has only one of."""
     if "metrics" in results:
         return [{"name": ONLY_SCORE, "metrics": results["metrics"]}]
-    return _objects(results.get("scores"))
+    return objects_of(results.get("scores"))
 
 
 class _Log:
@@ -744,12 +730,12 @@ class _Log:
     def __init__(self, path: Path, header: Object, attempts: Collection[Attempt], wanted: str | None) -> None:
         self.header = header
         self.attempts = attempts
-        spec = section(header, "eval")
+        spec = inside(header, "eval")
         try:
             self.model, self.task = identifier_of(spec, "model"), identifier_of(spec, "task")
         except RefusedRecordError as refusal:
             raise InputFileError(f"{path}: not an Inspect log: in `eval`, {refusal.reason}") from None
-        self.entries = _reported_scores(section(header, "results"))
+        self.entries = _reported_scores(inside(header, "results"))
         self.scores = list(dict.fromkeys(name for attempt in attempts for name in attempt.values))
         known = frozenset(self.scores)
         self.reported = [reported_name(entry, known) for entry in self._with_metrics()]
@@ -757,16 +743,16 @@ class _Log:
         self.shared = self._shared_cells(spec)
         # Asked for every attempt.
         self._is_reported = self.score in self.reported
-        self._scores_errors = section(header, "eval", "config").get("score_on_error") is True
+        self._scores_errors = inside(header, "eval", "config").get("score_on_error") is True
         self._score_columns = [(name, f"score_{text_of(str(name))}") for name in self.scores[:_MAX_SCORES]]
 
     def _with_metrics(self) -> Iterator[Object]:
         """The scores that have a metric: first the headline, then by the results, or by the plan of a killed run."""
-        headline = section(self.header, "results", "headline")
+        headline = inside(self.header, "results", "headline")
         if headline:
             yield {"name": headline.get("score"), "scorer": headline.get("scorer")}
         yield from (entry for entry in self.entries if entry.get("metrics"))
-        for scorer in _objects(section(self.header, "eval").get("scorers")):
+        for scorer in objects_of(inside(self.header, "eval").get("scorers")):
             name, metrics = str(scorer.get("name")), scorer.get("metrics")
             # Old plans do not list metrics.
             by_score = metrics if isinstance(metrics, dict) else {name: metrics is None or metrics}
@@ -779,13 +765,13 @@ class _Log:
             "run_id": text_of(spec.get("run_id")),
             "score": None if self.score is None else short(text_of(str(self.score))),
             "log_status": text_of(self.header.get("status")),
-            "dataset": text_of(section(spec, "dataset").get("name")),
+            "dataset": text_of(inside(spec, "dataset").get("name")),
             **{name: short(text_of(spec.get(key))) for name, key in _SPEC.items()},
         }
 
     def settings(self) -> list[StatedSetting]:
         """How the model was run and scored. What an evaluation does not set is Inspect's default."""
-        spec, plan = section(self.header, "eval"), section(self.header, "plan")
+        spec, plan = inside(self.header, "eval"), inside(self.header, "plan")
         found: list[StatedSetting] = []
         if exported_model(spec):
             return found
@@ -794,17 +780,17 @@ class _Log:
             found.extend(stated_settings(self.model, dimension, values, names, self.task, unset))
 
         if isinstance(spec.get("model_generate_config"), Mapping):
-            generation = {**section(plan, "config"), **section(spec, "model_generate_config")}
+            generation = {**inside(plan, "config"), **inside(spec, "model_generate_config")}
             add("generation", generation, _GENERATION, "default")
         if isinstance(spec.get("config"), Mapping):
             limits = "message_limit token_limit time_limit working_limit cost_limit"
-            add("limits", section(spec, "config"), limits, "none")
+            add("limits", inside(spec, "config"), limits, "none")
         own = self.score.scorer if self.score else None
-        options = [_digest_or_none(each) for each in _objects(spec.get("scorers")) if each.get("name") == own]
+        options = [_digest_or_none(each) for each in objects_of(spec.get("scorers")) if each.get("name") == own]
         add("scorer", {"score": self.shared["score"], "options": options[0] if options else None}, "score options")
-        solvers = [str(step.get("solver")) for step in _objects(plan.get("steps"))]
+        solvers = [str(step.get("solver")) for step in objects_of(plan.get("steps"))]
         add("agent", {"solver": " > ".join(solvers) or spec.get("solver")}, "solver")
-        add("harness", section(spec, "packages"), "inspect_ai")
+        add("harness", inside(spec, "packages"), "inspect_ai")
         arguments = digest_of(shown_json(spec["task_args"])) if spec.get("task_args") else None
         add("harness", {"task_args": arguments, "dataset": self.shared["dataset"]}, "task_args dataset")
         return found
@@ -835,9 +821,9 @@ class _Log:
         for attempt in sorted(self.attempts, key=lambda each: (len(each.key[1]), each.key[1])):
             for name, value in attempt.values.items():
                 epochs.setdefault(name, {}).setdefault(attempt.key[0], []).append(value)
-        unreduced = section(self.header, "eval", "config").get("epochs_reducer") == []
+        unreduced = inside(self.header, "eval", "config").get("epochs_reducer") == []
         figures = reported_figures(self.model, self.task, self.entries, epochs, unreduced=unreduced)
-        finished = _count(section(self.header, "results").get("completed_samples"))
+        finished = _count(inside(self.header, "results").get("completed_samples"))
         if finished <= len(self.attempts):
             return list(figures)
         note = f"the file has {len(self.attempts):,} of {finished:,} attempts, so the figure cannot be computed from it"

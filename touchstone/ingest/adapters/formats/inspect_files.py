@@ -42,14 +42,6 @@ Key = tuple[str, str]
 Object = Mapping[str, object]
 
 
-def section(content: Object, *names: str) -> Object:
-    """A nested object; empty if it is missing or something else."""
-    value: object = content
-    for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
-
-
 class RawSample(NamedTuple):
     """One sample: its JSON text without the transcript, if that was asked for, and its content or why it has none."""
 

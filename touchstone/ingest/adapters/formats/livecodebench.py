@@ -12,7 +12,6 @@ named, so it is read only where `_eval_all.json` of the same run is missing, as 
 test passed if its result is true; other results are false or an error code. A generation passes if all its tests do.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,13 +22,13 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, NotEvaluatedError, not_evaluated
 from touchstone.ingest.adapters.folders import beside
 from touchstone.ingest.adapters.json_files import (
-    DECODER,
     Carried,
     Number,
     identifier_of,
     inside,
     list_of,
     number_of,
+    object_in_text,
     object_of,
     raw_values,
     read_document,
@@ -114,7 +113,7 @@ def read_eval_all(path: Path) -> AdapterTable:
 
 def failure_cells(value: object) -> Cells:
     """The class, error and error code of a generation that failed, from its metadata."""
-    metadata = _metadata(value)
+    metadata = object_in_text(value)
     if metadata is None:
         return {"classification": "fail", "error": (text_of(value) or "")[:_MAX_ERROR_LENGTH] or None}
     code = text_of(metadata.get("error_code"))
@@ -124,16 +123,6 @@ def failure_cells(value: object) -> Cells:
         "error": ": ".join(text for text in said if text)[:_MAX_ERROR_LENGTH] or None,
         "error_code": code,
     }
-
-
-def _metadata(value: object) -> dict[str, object] | None:
-    """The metadata of a generation: an object, or one as JSON text. None for anything else."""
-    if isinstance(value, str):
-        try:
-            value = DECODER.decode(value)
-        except (json.JSONDecodeError, RecursionError):
-            return None
-    return value if isinstance(value, dict) else None
 
 
 def _recognizes(head: Head) -> bool:
@@ -235,7 +224,7 @@ def _attempt_cells(question: Mapping[str, object], place: int, passed: object, a
         **failure,
         "fixed_code": text_of(element("code_list")),
         "prediction": text_of(element("pred_list")),
-        "execution_time": text_of((_metadata(metadata) or {}).get("execution time")),
+        "execution_time": text_of((object_in_text(metadata) or {}).get("execution time")),
     }
 
 

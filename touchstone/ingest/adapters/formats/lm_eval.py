@@ -317,11 +317,8 @@ def _judges_one(rows: Sequence[Row], name: str, chosen: str) -> bool:
     """Whether a metric is a verdict: always 0 or 1, and not the share of several responses, which may happen to be."""
     of_filter = [row for row in rows if row.filter == chosen]
     shares = _SHARE.match(name) and any(row.cells["responses"] not in (None, "1") for row in of_filter)
-    return not shares and all(_is_verdict(row.values.get(name)) for row in of_filter)
-
-
-def _is_verdict(value: str | None) -> bool:
-    return value is None or number_of(value) in (0.0, 1.0)
+    values = [row.values.get(name) for row in of_filter]
+    return not shares and all(value is None or number_of(value) in (0.0, 1.0) for value in values)
 
 
 def _judge(row: Row, metric: str, *, decisive: bool) -> None:

@@ -48,10 +48,10 @@ from touchstone.ingest.adapters.json_files import (
     identifier_of,
     inside,
     line_records,
-    list_of,
     number_of,
     numbered_lines,
     object_of,
+    objects_of,
     parse_line,
     raw_lines,
     raw_values,
@@ -327,8 +327,7 @@ def _index_entry(path: Path, benchmark: str) -> tuple[str, float | None, list[st
         model = scalar_of(inside(bounded_document(metadata)).get("model"))
         files.append(metadata)
     if is_file(scores):
-        document = bounded_document(scores)
-        entries = [each for each in list_of(document) if isinstance(each, dict)]
+        entries = objects_of(bounded_document(scores))
         # Other metrics leave out instances that nobody can solve.
         stated = [each for each in entries if each.get("benchmark") == benchmark and each.get("metric") == "accuracy"]
         score = number_of(stated[0].get("score")) if stated else None

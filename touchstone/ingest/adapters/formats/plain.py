@@ -8,7 +8,7 @@ read as a fixes CSV, and one that is named like a fixes CSV keeps its `llm_name`
 """
 
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,13 +20,12 @@ from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import (
     LINES_SUFFIXES,
     line_records,
+    list_elements,
     object_records,
     raw_lines,
     raw_values,
-    skim_document,
     text_of,
 )
-from touchstone.ingest.adapters.json_stream import Each, Keep
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
 from touchstone.ingest.adapters.spilled_rows import SpilledRows
 from touchstone.ingest.adapters.table import (
@@ -68,14 +67,9 @@ def read_json(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     head = Head(path)
     renames, notes = _named(options or ReadOptions(), _keys(head))
     is_list = head.text.startswith("[")
-    make = partial(object_records, _elements(path), "record") if is_list else partial(line_records, path, "record")
-    kept, raw = _json_rows(path, renames, make), raw_values(_elements) if is_list else raw_lines
+    make = partial(object_records, list_elements(path), "record") if is_list else partial(line_records, path, "record")
+    kept, raw = _json_rows(path, renames, make), raw_values(list_elements) if is_list else raw_lines
     return replace(_table(path, "jsonl", kept.rows(), kept.columns[len(_OWN) :], raw), kept=kept, notes=notes)
-
-
-def _elements(path: Path) -> Iterator[tuple[int, object]]:
-    """The elements of a list, with their places."""
-    return enumerate((part for name, part in skim_document(path, Each(Keep())) if name is not None), start=1)
 
 
 def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable:

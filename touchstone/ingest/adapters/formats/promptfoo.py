@@ -44,6 +44,7 @@ from touchstone.ingest.adapters.json_files import (
     skim_document,
     stated_settings,
     text_of,
+    whole_number,
 )
 from touchstone.ingest.adapters.json_stream import Each, Keep, Shape
 from touchstone.ingest.adapters.steps import Step, message_steps
@@ -62,7 +63,6 @@ from touchstone.ingest.csv_rows import LINE
 from touchstone.vocabulary import DEFAULT_TIER
 
 _SPACE = re.compile(r"\s+")
-_DIGITS = re.compile(r"[0-9]{1,9}")
 _NAME_LENGTH = 80
 _HASH_BYTES = 5
 ALL = "all providers"
@@ -128,12 +128,6 @@ def name_columns(columns: Mapping[str, Cells]) -> dict[str, str | None]:
         taken.add((cells["llm_name"], tier))
         tiers[column] = tier
     return tiers
-
-
-def whole_number(value: object) -> int | None:
-    """A small whole number; None for anything else."""
-    fits = isinstance(value, Number) and _DIGITS.fullmatch(value)
-    return int(str(value)) if fits else None
 
 
 def _one_line(text: str) -> str:

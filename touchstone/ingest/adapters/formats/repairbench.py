@@ -39,10 +39,7 @@ def read_repairbench(path: Path, options: ReadOptions) -> AdapterTable:
     model = (folder.parent.name if folder.name == benchmark else folder.name) or "unnamed"
     named = NamedModel(model, f"the file does not name the model; '{model}' is the name of a folder")
     table = mapped_adapter(
-        _EVALUATION,
-        judge=_is_plausible,
-        fill=lambda cells, _: cells.update(suite=benchmark),
-        named=lambda _: named,
+        _EVALUATION, judge=_is_plausible, fill=lambda cells, _: cells.update(suite=benchmark), named=lambda _: named
     ).read(path, options)
     (file, stated), counts = object_beside(path, f"statistics_{run}.json"), counts_of_table(table)
     total, passed = (sum(each) for each in zip(*counts, strict=True)) if counts else (0, 0)

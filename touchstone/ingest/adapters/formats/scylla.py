@@ -109,7 +109,9 @@ def read_scylla(path: Path) -> AdapterTable:
     cells = _cells(table)
     rows = read_rows(table, lambda rows: rows.collect()).with_columns(_oid().alias("__oid"))
     frame = rows.select(LINE, *_refusal(), **cells)
-    return adapter_table(path, FORMAT, tuple(cells), frame, _raw, tier_bound=True)
+    return adapter_table(
+        path, FORMAT, tuple(cells), frame, lambda path, lines: raw_rows(open_table(path), lines), tier_bound=True
+    )
 
 
 def _recognizes(head: Head) -> bool:
@@ -118,10 +120,6 @@ def _recognizes(head: Head) -> bool:
 
 
 ADAPTER = Adapter(FORMAT, "a ProjectScylla runs.csv", _recognizes, lambda path, _: read_scylla(path))
-
-
-def _raw(path: Path, lines: set[int]) -> dict[int, str]:
-    return raw_rows(open_table(path), lines)
 
 
 def _oid() -> pl.Expr:

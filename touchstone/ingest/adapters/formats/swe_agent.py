@@ -6,7 +6,6 @@ is the file's name. The model is in the configuration that the trajectory repeat
 steps themselves are read for the audit and not kept.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,14 @@ from touchstone.ingest.adapters.formats.swebench import (
     attempt_cells,
     undecide_unless_judged,
 )
-from touchstone.ingest.adapters.json_files import DECODER, GENERATION, inside, section_of, stated_settings, text_of
+from touchstone.ingest.adapters.json_files import (
+    GENERATION,
+    inside,
+    object_in_text,
+    section_of,
+    stated_settings,
+    text_of,
+)
 from touchstone.ingest.adapters.steps import Step, message_steps, trajectory_steps
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -78,11 +84,7 @@ def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
 
 
 ADAPTER = Adapter(
-    FORMAT,
-    "SWE-agent trajectories",
-    _recognizes,
-    lambda path, _: read_trajectories(path),
-    transcripts=_transcripts,
+    FORMAT, "SWE-agent trajectories", _recognizes, lambda path, _: read_trajectories(path), transcripts=_transcripts
 )
 
 
@@ -131,7 +133,8 @@ def _fill(settings: dict[StatedSetting, None], cells: Cells, file: Path) -> None
 
 def _settings(model: str, trajectory: Mapping[str, object], info: Mapping[str, object]) -> list[StatedSetting]:
     """How SWE-agent or mini-swe-agent was run."""
-    replayed, own = inside(_replayed(trajectory.get("replay_config")), "agent", "model"), inside(info.get("config"))
+    replayed = inside(object_in_text(trajectory.get("replay_config")), "agent", "model")
+    own = inside(info.get("config"))
     generation = {**inside(own, "model", "model_kwargs"), **replayed}
     limits = {**inside(own, "agent"), **replayed}
     names = "step_limit cost_limit per_instance_cost_limit per_instance_call_limit"
@@ -153,16 +156,6 @@ def _status(patch: str | None, exit_status: str | None) -> str:
 
 def _model_of(trajectory: Mapping[str, object], info: Mapping[str, object]) -> str | None:
     """The model in the configuration: `replay_config` of SWE-agent, `info.config` of mini-swe-agent."""
-    replayed, own = _replayed(trajectory.get("replay_config")), info.get("config")
+    replayed, own = object_in_text(trajectory.get("replay_config")), info.get("config")
     names = (inside(replayed, "agent", "model").get("name"), inside(own, "model").get("model_name"))
     return next((text_of(name) for name in names if isinstance(name, str) and name.strip()), None)
-
-
-def _replayed(config: object) -> dict[str, object]:
-    """SWE-agent writes its configuration as JSON in a string."""
-    if isinstance(config, str):
-        try:
-            config = DECODER.decode(config)
-        except (json.JSONDecodeError, RecursionError):
-            return {}
-    return config if isinstance(config, dict) else {}

@@ -41,6 +41,7 @@ from touchstone.ingest.adapters.json_files import (
     identifier_of,
     inside,
     line_records,
+    list_elements,
     list_of,
     number_of,
     object_records,
@@ -53,7 +54,7 @@ from touchstone.ingest.adapters.json_files import (
     text_of,
     unmapped_cells,
 )
-from touchstone.ingest.adapters.json_stream import Each, Keep, Members, Shape
+from touchstone.ingest.adapters.json_stream import Keep, Members, Shape
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -506,8 +507,7 @@ def _is_json_lines(head: Head) -> bool:
 def _elements(path: Path) -> Iterator[tuple[int, object]]:
     """The predictions of a list, or of an object in which the key is the instance."""
     if Head(path).text.startswith("["):
-        values = (part for name, part in skim_document(path, Each(Keep())) if name is not None)
-        yield from enumerate(values, start=1)
+        yield from list_elements(path)
         return
     members = (part for name, part in skim_document(path, Members(Keep()), [""]) if name is not None)
     for place, member in enumerate(members, start=1):

@@ -37,6 +37,7 @@ from touchstone.ingest.adapters.json_files import (
     digest_of,
     identifier_of,
     inside,
+    list_elements,
     number_of,
     object_records,
     raw_values,
@@ -111,7 +112,8 @@ class _Run:
 
     def rows(self) -> Iterator[object]:
         """The rows of the run's file, then those of trials that it lacks."""
-        yield from _rows_of_file(self.source) if self.source else ()
+        if self.source:
+            yield from (row for _, row in list_elements(self.source, {"results": Each(Keep())}))
         yield from self.others
 
     @property
@@ -202,7 +204,10 @@ def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
             typed.setdefault(name, []).append(file)
     for name, files in typed.items():
         keys = [file for file in files if file.name == _COMMANDS]
-        yield by_name[name], _typed_steps(keys or sorted(files, key=_episode))
+        yield (
+            by_name[name],
+            _typed_steps(keys or sorted(files, key=lambda file: (len(file.parent.name), file.parent.name))),
+        )
 
 
 def _typed_steps(files: Iterable[Path]) -> Iterator[Step]:
@@ -213,10 +218,6 @@ def _typed_steps(files: Iterable[Path]) -> Iterator[Step]:
         for line in (typed_lines(text) if name == _COMMANDS else call_lines("terminal", text[text.find("{") :]))
     )
     return (Step(number, (line,)) for number, line in enumerate(lines, start=1))
-
-
-def _episode(file: Path) -> tuple[int, str]:
-    return len(file.parent.name), file.parent.name
 
 
 def _logs_of_trial(run: _Run, row: object) -> Iterator[Path]:
@@ -233,11 +234,7 @@ def _logs_of_trial(run: _Run, row: object) -> Iterator[Path]:
 
 
 ADAPTER = Adapter(
-    FORMAT,
-    "Terminal-Bench results",
-    _recognizes,
-    lambda path, _: read_terminal_bench(path),
-    transcripts=_transcripts,
+    FORMAT, "Terminal-Bench results", _recognizes, lambda path, _: read_terminal_bench(path), transcripts=_transcripts
 )
 
 
@@ -316,10 +313,6 @@ def _read_results(run: _Run, file: Path) -> dict[str | None, object]:
     run.source = file
     run.files.append(file)
     return outcomes
-
-
-def _rows_of_file(file: Path) -> Iterator[object]:
-    return (part for name, part in skim_document(file, {"results": Each(Keep())}) if name is not None)
 
 
 def _run_of_trial(row: Mapping[str, object]) -> str | None:
