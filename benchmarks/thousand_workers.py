@@ -116,6 +116,7 @@ def main() -> None:
             busy, client, wall = (end - start for end, start in zip(now(), before, strict=True))
     tasks = sum(1 / (one.report.lint_warnings or 1) for one in reports.values())
     net, rate = (busy - idle * wall) / given.fixes, given.workers * given.rate
+    assert net > 0, "too few fixes to tell the scheduler's work from that with idle workers"
     print(f"{given.fixes:,} fixes in {tasks:,.0f} batches: {given.fixes / wall:,.0f} and {tasks / wall:.1f} a second")
     print(f"scheduler: {busy / wall:.1%} busy, {idle:.1%} with idle workers")
     print(f"scheduler, beyond idle: {1e3 * net * given.fixes / tasks:.2f} CPU ms a batch, {1e6 * net:.1f} µs a fix")
@@ -127,9 +128,8 @@ def main() -> None:
 def _cluster(given: argparse.Namespace) -> Iterator[tuple[WorkerSettings, psutil.Process]]:
     port = socket.create_server(("127.0.0.1", 0)).getsockname()[1]
     settings = WorkerSettings(kind="dask", address=f"tcp://127.0.0.1:{port}")
-    tasks = [(schedule, port, given.heartbeat)]
-    for first in range(given.processes):
-        tasks.append((work, settings.address, range(first, given.workers, given.processes), given.rate))
+    shares = [range(first, given.workers, given.processes) for first in range(given.processes)]
+    tasks = [(schedule, port, given.heartbeat), *((work, settings.address, names, given.rate) for names in shares)]
     processes = [multiprocessing.get_context("spawn").Process(target=run, args=task) for task in tasks]
     try:
         for process in processes:
