@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from touchstone.config.validation import ValidationSettings
 from touchstone.validation.cache import ReportCache
-from touchstone.validation.session import Request, ValidationSession
+from touchstone.validation.session import Request, ValidationSession, batch_size
 from touchstone.validation.targets import Target, Targets
 
 # A program that writes down every file that it is given, and accepts those that do not say no.
@@ -67,6 +69,18 @@ def test_equal_trees_are_validated_once_and_then_come_from_the_cache(project: Pr
     with project.validation() as validation:
         assert project.ask(validation, "yes") == [("passed", True)]
     assert project.judged() == ["new"]
+
+
+@given(st.integers(1, 10**8), st.integers(1, 5000), st.booleans())
+def test_no_worker_is_without_a_batch_and_batches_grow_with_workers_and_fixes(
+    jobs: int, workers: int, together: bool
+) -> None:
+    size = batch_size(jobs, workers, together=together)
+    assert 1 <= size <= batch_size(2 * jobs, workers, together=together)
+    assert (size - 1) * 4 * workers < jobs, "a worker would have fewer than four batches"
+    largest = batch_size(10**9, workers, together=together)
+    # If a worker validates 20 fixes a second, or runs one command, the scheduler gets so many batches a second.
+    assert workers * (20 if together else 1) / largest <= (41 if together else 200)
 
 
 def test_fresh_validates_what_is_known_once_more_and_once_only(project: Project) -> None:

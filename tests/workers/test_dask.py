@@ -56,6 +56,24 @@ def test_workers_receive_what_items_need_keep_it_for_the_next_map_and_close_when
 
 
 @pytest.mark.services
+def test_what_an_item_is_known_to_need_is_sent_with_it_once_per_worker(cluster: Cluster, tmp_path: Path) -> None:
+    sent: list[str] = []
+
+    def supply_once(names: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+        sent.extend(names)
+        return supply(names)
+
+    arguments = ("> ", str(tmp_path), "")
+    workers = DaskWorkers(cluster.settings, open_shelf, arguments, supply_once, lambda item: item.split("+"))
+    with contextlib.closing(workers):
+        done = [*dict(workers.map(read_parts, ["x", "x+y"] * 12)).values()]
+        done += dict(workers.map(read_parts, ["y+x"] * 6)).values()
+    assert {text for _, text in done} == {"> x", "> x/y", "> y/x"}  # type: ignore[misc]
+    used = {process for process, _ in done}  # type: ignore[misc]
+    assert sent.count("x") == len(used) >= sent.count("y") > 0
+
+
+@pytest.mark.services
 def test_a_worker_that_differs_is_refused_by_name_and_gets_no_item(cluster: Cluster, tmp_path: Path) -> None:
     with contextlib.closing(shelves(cluster, tmp_path, "worker-0")) as workers:
         done = dict(workers.map(read_parts, ["x"] * 12))

@@ -284,7 +284,9 @@ class ValidationCluster:
     ) -> None:
         self._files, self._cache_dir, self._conditions = FilesToCarry(), cache_dir, conditions
         arguments = _arguments(registry, validators)
-        self._workers = DaskWorkers(workers, open_cluster_worker, arguments, self._files.parts)
+        self._workers = DaskWorkers(
+            workers, open_cluster_worker, arguments, self._files.parts, lambda carried: carried.folders
+        )
         self.worker_count = min(len(running_workers(self._workers.client)) or 1, workers.count or 10**9)
 
     def map(

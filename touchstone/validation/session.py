@@ -35,7 +35,6 @@ from touchstone.validation.worker import Batch, open_worker, report_on_error, va
 from touchstone.workers import Workers
 from touchstone.workers.processes import ProcessWorkers, SerialWorkers
 
-_MAX_BATCH_SIZE = 100
 # Below this many jobs, starting processes costs more time than it saves.
 _MIN_JOBS_FOR_PROCESSES = 8
 _BATCHED = ("hcl", "python")
@@ -279,10 +278,10 @@ class ValidationSession:
             by_validator.setdefault(request.validator, []).append(request)
         batches = []
         for validator, some in by_validator.items():
-            # Only a few environments have warm workers, so those of one environment follow each other.
-            some.sort(key=lambda request: str(request.job.problem.environment or ""))
-            fair_share = -(-len(some) // (self.worker_count * 4))
-            size = min(_MAX_BATCH_SIZE, fair_share) if validator in _BATCHED else 1
+            # Few environments have warm workers, and a folder is sent to every worker that needs it: those of one
+            # environment and folder follow each other.
+            some.sort(key=lambda one: (str(one.job.problem.environment or ""), str(one.job.tree.root)))
+            size = batch_size(len(some), self.worker_count, together=validator in _BATCHED)
             batches += [some[start : start + size] for start in range(0, len(some), size)]
         return batches
 
@@ -349,6 +348,21 @@ class ValidationSession:
         # Repeats matter by the tests that they exclude, which is up to the caller.
         irrelevant = {"workers", "cache_dir", "environments_dir", "repeat", "repeat_fixes", "exclude_flaky", "mutants"}
         return [self.settings.model_dump(mode="json", exclude=irrelevant), keys, edition]
+
+
+def batch_size(jobs: int, workers: int, *, together: bool) -> int:
+    """How many jobs a batch has; `together`: their validator gains from batches.
+
+    Four batches or more for each worker, so that all end at about the same time. A batch costs the scheduler of a
+    cluster and this process some milliseconds, whatever its size, so many workers get large ones.
+
+    >>> [batch_size(10**7, workers, together=True) for workers in (2, 200, 1000)]
+    [100, 100, 500]
+    >>> [batch_size(10**7, workers, together=False) for workers in (2, 200, 1000)]
+    [1, 2, 10]
+    """
+    fair_share = -(-jobs // (workers * 4))
+    return min(fair_share, max(100, workers // 2) if together else max(1, workers // 100))
 
 
 def _is_final(report: Report, retried: bool) -> bool:

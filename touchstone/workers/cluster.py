@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -63,13 +63,17 @@ def running_workers(client: "Client") -> dict[str, str]:
     return {address: str(about["name"]) for address, about in found["workers"].items() if about["status"] in usable}
 
 
-def fetched(client: "Client", key: str) -> Any:
-    """The result of a finished task; None if its worker has died since.
+def fetched(client: "Client", keys: Sequence[str]) -> dict[str, Any]:
+    """The results of finished tasks, by key; without those whose worker has died since.
 
     `Future.result` would wait until the task was done again, by a worker that is gone.
     """
-    answer = _ask_scheduler(client, "gather", keys=[key])
-    return answer["data"][key] if answer["status"] == "OK" else None
+    while keys:
+        answer = _ask_scheduler(client, "gather", keys=keys)
+        if answer["status"] == "OK":
+            return dict(answer["data"])
+        keys = [key for key in keys if key not in answer["keys"]]
+    return {}
 
 
 def _ask_scheduler(client: "Client", what: str, **arguments: Any) -> dict[str, Any]:

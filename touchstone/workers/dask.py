@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
 from touchstone.config.workers import WorkerSettings
@@ -23,24 +23,28 @@ from touchstone.workers.protocol import DIED, Item, Outcomes, Result, WorkerDied
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# How often the cluster is asked who is there, and how long a run waits without any worker.
+# How often the cluster is asked who is there, up to a hundred workers and for each further hundred; and how long a run
+# waits without any worker.
 _LOOK_EVERY_SECONDS = 0.5
 _PATIENCE_SECONDS = 60.0
+# Each may be a few megabytes.
+_FETCHED_AT_ONCE = 20
 
 
 @dataclass
 class _Member:
-    """A worker of the cluster: its name, its session, and whether that is open."""
+    """A worker of the cluster: its name, its session, whether that is open, and the names of what it was sent."""
 
     name: str
     session: "Future[Any]"
     ready: bool = False
+    sent: set[str] = field(default_factory=set)
 
 
 class DaskWorkers:
     """Maps on a Dask cluster. Sessions on its workers are kept for the next map, until `close`.
 
-    `supply` gives what an item needs and a worker has not received yet, by names and in parts; see `WorkerState`.
+    `needs` names what an item needs, and `supply` gives it in parts; a worker gets each once, see `WorkerState`.
     `patience`: how many seconds to wait for a worker when there is none.
     """
 
@@ -50,10 +54,11 @@ class DaskWorkers:
         setup: Callable[..., WorkerState],
         arguments: tuple[Any, ...] = (),
         supply: Callable[[Sequence[str]], Iterable[Any]] = lambda names: (),
+        needs: Callable[[Any], Iterable[str]] = lambda item: (),
         patience: float = _PATIENCE_SECONDS,
     ) -> None:
         self.client: Client = connect(settings)
-        self.settings, self.supply, self.patience = settings, supply, patience
+        self.settings, self.supply, self.needs, self.patience = settings, supply, needs, patience
         self._setup, self._arguments = setup, arguments
         self._token = uuid.uuid4().hex
         self._submitted = 0
@@ -107,9 +112,9 @@ class DaskWorkers:
         return [address for address, member in self._members.items() if member.ready]
 
     def look(self, *, at_once: bool = False) -> list[str]:
-        """Set up workers that have joined; returns those that are gone. Asks at most every half second."""
+        """Set up workers that have joined; returns those that are gone. The more there are, the less often it asks."""
         now = time.monotonic()
-        if not at_once and now - self._looked_at < _LOOK_EVERY_SECONDS:
+        if not at_once and now - self._looked_at < _LOOK_EVERY_SECONDS * max(1, len(self._members) / 100):
             return []
         self._looked_at = now
         present = running_workers(self.client)
@@ -165,9 +170,9 @@ class DaskWorkers:
         """Set up a worker again, if it is still there: its session was lost."""
         self._members.pop(address, None)
 
-    def session(self, address: str) -> "Future[Any]":
-        """The session on a worker."""
-        return self._members[address].session
+    def member(self, address: str) -> _Member:
+        """A worker that is used."""
+        return self._members[address]
 
     def submit(
         self, address: str, function: Callable[..., Any], *arguments: Any, reported: bool = True
@@ -208,33 +213,51 @@ class _Mapping(Generic[Item, Result]):
             for address in self._workers.ready:
                 while (item := self._assignments.next_for(address)) is not None:
                     self._start(item, address)
-            with suppress(queue.Empty):
-                future = self._workers.events.get(timeout=_LOOK_EVERY_SECONDS)
+            futures = self._finished_futures()
+            keys = [str(future.key) for future in futures if future.status == "finished"]
+            answers = fetched(self._workers.client, [key for key in keys if key in self._tasks])
+            for future in futures:
                 task = self._tasks.pop(str(future.key), None)
                 if task is None:
                     # A session, or the result of an item that has gone to another worker since.
                     self._workers.opened(future)
                 else:
-                    yield from self._take(task)
+                    yield from self._take(task, answers.get(str(future.key)))
+
+    def _finished_futures(self) -> "list[Future[Any]]":
+        """Every task that has finished by now; waits a moment if there is none."""
+        futures: list[Future[Any]] = []
+        with suppress(queue.Empty):
+            futures.append(self._workers.events.get(timeout=_LOOK_EVERY_SECONDS))
+            while len(futures) < _FETCHED_AT_ONCE:
+                futures.append(self._workers.events.get_nowait())
+        return futures
 
     def cancel(self) -> None:
         """Cancel every task on the cluster."""
         with suppress(Exception):
             self._workers.client.cancel([task.future for task in self._tasks.values()], force=True)
 
-    def _start(self, item: int, address: str, names: Sequence[str] = ()) -> None:
-        session = self._workers.session(address)
-        parts = [
-            self._workers.submit(address, dask_session.receive, session, part, reported=False)
-            for part in (self._workers.supply(names) if names else ())
-        ]
-        arguments = (session, self._function, self._items[item], list(names), *parts)
-        future = self._workers.submit(address, dask_session.run_item, *arguments)
+    def _start(self, item: int, address: str, missing: Sequence[str] = ()) -> None:
+        """Send an item, with what it needs that was not sent before or is `missing`."""
+        workers, member = self._workers, self._workers.member(address)
+        needed = dict.fromkeys(workers.needs(self._items[item]))
+        names = list(missing) or [name for name in needed if name not in member.sent]
+        member.sent.update(names)
+        # The last part, often the only one, goes with the item; those before it are tasks of their own.
+        before: list[Future[Any]] = []
+        last = None
+        for part in workers.supply(names) if names else ():
+            if last is not None:
+                before.append(workers.submit(address, dask_session.receive, member.session, last, reported=False))
+            last = part
+        arguments = (member.session, self._function, self._items[item], names, last, *before)
+        future = workers.submit(address, dask_session.run_item, *arguments)
         self._tasks[str(future.key)] = _Task(item, address, future)
 
-    def _take(self, task: _Task) -> Outcomes[Result]:
-        """What a finished task means for its item."""
-        answer = self._answer(task)
+    def _take(self, task: _Task, answer: Any) -> Outcomes[Result]:
+        """What a finished task means for its item. `answer` is the worker's, None if there is none."""
+        answer = answer or self._failure(task)
         if isinstance(answer, dask_session.Done):
             if self._assignments.finish(task.item):
                 yield task.item, answer.result
@@ -250,8 +273,8 @@ class _Mapping(Generic[Item, Result]):
             self._workers.forget(task.address)
             self._take_back(task, f"{type(answer).__name__}: {answer}")
 
-    def _answer(self, task: _Task) -> Any:
-        """What the worker answered; an exception if it was lost, or if Dask did not get as far as asking it."""
+    def _failure(self, task: _Task) -> Any:
+        """Why a task has no answer: an exception if its worker was lost, or if Dask did not get as far as asking it."""
         from distributed.scheduler import KilledWorker
 
         future = task.future
@@ -260,9 +283,7 @@ class _Mapping(Generic[Item, Result]):
             if isinstance(error, WorkerRefusedError):
                 return dask_session.Refused(str(error))
             return WorkerDiedError(DIED) if isinstance(error, KilledWorker) else error
-        if future.status == "finished":
-            return fetched(self._workers.client, str(future.key)) or RuntimeError("its result was lost")
-        return RuntimeError(f"the task was {future.status}")
+        return RuntimeError("its result was lost" if future.status == "finished" else f"the task was {future.status}")
 
     def _take_back(self, task: _Task, reason: str) -> None:
         """The items of a worker wait again: it can do none of them, through no fault of theirs."""

@@ -71,12 +71,14 @@ def receive(session: Session, part: Any) -> None:
 
 
 def run_item(
-    session: Session, function: Callable[[Any, Any], Any], item: Any, received: Sequence[str], *parts: None
+    session: Session, function: Callable[[Any, Any], Any], item: Any, received: Sequence[str], part: Any, *parts: None
 ) -> Done | Needs | Refused:
-    """Do one item. `parts` are the tasks that received what it needs, which Dask runs before."""
+    """Do one item, after receiving the last part of what it needs. `parts` are the tasks that received the others."""
     with _turn:
         if session.state is None:
             return Refused("its state is gone")
+        if received:
+            session.state.receive(part)
         try:
             if received:
                 session.state.complete(received)
