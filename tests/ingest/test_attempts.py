@@ -26,7 +26,7 @@ def read(tmp_path: Path, text: str | bytes, model: str = "m") -> IngestedAttempt
 
 
 def accepted(result: IngestedAttempts) -> list[tuple[str, str, bool | None]]:
-    return list(result.attempts.select("oid", "iteration_id", "passed").collect().iter_rows())
+    return list(sort_attempts(result.attempts).select("oid", "iteration_id", "passed").collect().iter_rows())
 
 
 def refused(result: IngestedAttempts) -> list[tuple[int, str]]:
