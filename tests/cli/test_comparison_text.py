@@ -25,8 +25,8 @@ def drawn(report: ComparisonReport, width: int, colour: bool = False) -> str:
 
 
 def columns_of(seen: str) -> list[str]:
-    """The cells of each column of the last table, put together from the lines that they were wrapped onto."""
-    lines = [line.strip("│").split("│") for line in seen.rpartition("┡")[2].splitlines() if line.startswith("│")]
+    """The cells of each column of the first table, put together from the lines that they were wrapped onto."""
+    lines = [line.strip("│").split("│") for line in seen.partition("└")[0].splitlines() if line.startswith("│")]
     return ["".join(cell.strip() for cell in column) for column in zip(*lines, strict=True)]
 
 

@@ -78,7 +78,7 @@ def _plain_pytest(folder: Path, files: dict[str, str]) -> dict[str, bool]:
     for name, text in files.items():
         (folder / name).write_text(text)
     command = [sys.executable, "-m", "pytest", "-rA", "-q", "--tb=no", "-o", "anyio_mode=auto", "test_solution.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     lines = re.findall(r"^(PASSED|FAILED) test_solution\.py::(.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
     # anyio, which runs coroutines here, says in which loop.
     return {name.removesuffix("[asyncio]"): outcome == "PASSED" for outcome, name in lines}
