@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, count
 from pathlib import Path
 
-import numpy as np
-
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.json_stream import Each, Keep, Shape, TooLargePartError, skim
 from touchstone.ingest.adapters.table import (
@@ -208,6 +206,8 @@ def skim_document(path: Path, shape: Shape, members: Collection[str] = ()) -> It
     `members` are the names of objects that are read member by member: each member is a part, its key and its value. If
     there are some, no object may repeat a key.
     """
+    import numpy as np
+
     # Digests: the keys of millions of members would take half as much memory as the file.
     keys: dict[str | None, array[int]] = {name: array("q") for name in members}
     decoder = _UNIQUE_KEYS if members else DECODER

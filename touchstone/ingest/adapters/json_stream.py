@@ -8,9 +8,11 @@ left of an element is ordinary JSON text; parsing it belongs to the caller, and 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 # The most that is kept of one element. Scores, usage and metadata of a sample have kilobytes.
 MAX_ELEMENT_BYTES = 64 << 20
@@ -83,6 +85,8 @@ class _Brackets:
 
     def shallow(self, chunk: bytes) -> list[tuple[int, int]]:
         """Position and depth after it of every bracket between a level of the shape and the next deeper one."""
+        import numpy as np
+
         buffer = bytearray(chunk)
         data = np.frombuffer(buffer, dtype=np.uint8)
         self._blank_escaped(data)
@@ -104,8 +108,10 @@ class _Brackets:
         seen = depths - opening <= self.levels
         return list(zip(positions[seen].tolist(), depths[seen].tolist(), strict=True))
 
-    def _blank_escaped(self, data: npt.NDArray[np.uint8]) -> None:
+    def _blank_escaped(self, data: "npt.NDArray[np.uint8]") -> None:
         """Overwrite every byte that an odd number of backslashes escapes: it may look like the end of a string."""
+        import numpy as np
+
         if self.escapes and len(data):
             data[0] = 0
             self.escapes = False
