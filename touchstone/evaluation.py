@@ -43,6 +43,12 @@ if TYPE_CHECKING:
     from touchstone.validation.stage import ValidationStage
 
 
+# Tables whose parts are written while another table is made.
+_WRITTEN_WITH_ANOTHER = (
+    "quarantine", "sources", "reported_figures", "source_settings", "rulings", "problem_files", "validated_fixes",
+)  # fmt: skip
+
+
 @dataclass
 class Evaluation:
     """A configuration at work on its output folder.
@@ -145,7 +151,9 @@ class Evaluation:
     # What makes tables and checks
 
     def _write_by_stage(self, table: str) -> "Part | dict[str, Part]":
-        """Have a stage write one of the tables with a `step`; those not named here are written with another one."""
+        """Have a stage write one of the tables that are declared with `step`."""
+        if table in _WRITTEN_WITH_ANOTHER:
+            return self.store.all_parts(table)
         write: Mapping[str, Callable[[], Part | dict[str, Part]]] = {
             "problems": lambda: self.ingest.problems(),
             "problem_slices": lambda: self.ingest.problem_slices(),
@@ -161,7 +169,7 @@ class Evaluation:
             "problem_history": lambda: self.publish.problem_history(),
             "run_log": lambda: self.publish.run_log(),
         }
-        return write[table]() if table in write else self.store.all_parts(table)
+        return write[table]()
 
     def _write_mutants(self) -> Part:
         from touchstone.audit.strength import write_mutants

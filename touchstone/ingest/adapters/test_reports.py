@@ -13,6 +13,7 @@ A format is a `Report`, which yields a `Case` per result. Only those that share 
 
 import hashlib
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -158,7 +159,7 @@ class Case:
             self.refusal = RefusedRecordError("bad_boolean", f"the outcome {word[:50]!r} is not known")
 
 
-class Report:
+class Report(ABC):
     """One report. What it states is known when all cases have been taken."""
 
     # The model of a report that Touchstone wrote.
@@ -169,9 +170,9 @@ class Report:
     stated: Mapping[str, object] = {}
     counted: Mapping[str, Collection[str]] = {}
 
+    @abstractmethod
     def cases(self) -> Iterator[Case]:
         """Every result."""
-        raise NotImplementedError
 
     def figures(self, counts: Counter[str]) -> Iterator[ReportedFigure]:
         """The figures that the report states; `counts` are the tests by their `status`."""
