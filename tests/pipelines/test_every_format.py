@@ -39,6 +39,7 @@ NOT_EVALUATED = {
     "lighteval-results": "ignored",
     "multipl-e-figures": "ignored",
     "repairbench-figures": "ignored",
+    "swebench-pro-errors": "ignored",
     "tau2-bench-parts": "ignored",
 }
 # Variants of other formats, with tests of their own.
@@ -55,7 +56,7 @@ SUITES = """
 20260501_mini-v1.15.0_fixer-large T0      princeton-nlp/SWE-bench_Verified         2  2 1
 acme                              T0      default                                  6  5 2
 acme                              T0      output                                   9  9 4
-acme-1                            T0      default                                  5  5 2
+acme-1                            T0      default                                  6  5 2
 acme-fixer                        T0      aime24                                   6  6 3
 acme-fixer                        T0      defects4j                                6  6 2
 acme/echo-a                       plain   default                                  9  9 3

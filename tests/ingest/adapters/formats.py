@@ -27,6 +27,7 @@ _BCB = "bigcodebench/acme--fixer-7b--main--bigcodebench-hard-instruct--vllm-0.8-
 _MULTIPL_E = "multipl-e/humaneval-java-acme_fixer-0.2-reworded"
 _DETAILS = "2026-05-04T10-00-00.123456"
 _NEMO, _REPAIR = "nemo-skills/acme-fixer/eval-results/aime24", "repairbench/acme-fixer/defects4j"
+_PRO = "swebench-pro/acme-1"
 _LM_EVAL, _TIME = "lm-eval/acme__fixer-7b", "2026-11-15T13-40-50.650094"
 
 
@@ -103,7 +104,7 @@ SAMPLES = {
     "swebench-submission": Sample(
         "swebench-submission", "submission/acme/results/results.json", ("submission/acme/all_preds.jsonl",), root=MADE
     ),
-    "swebench-pro": Sample("swebench-pro", "swebench-pro/acme-1/eval_results.json", root=MADE),
+    "swebench-pro": Sample("swebench-pro", f"{_PRO}/eval_results.json", (f"{_PRO}/infra_errors.json",), root=MADE),
     "predictions by line": Sample("swebench-predictions", "swebench/preds.jsonl"),
     "predictions by id": Sample("swebench-predictions", "swebench/preds.json"),
     "openhands": Sample(

@@ -14,6 +14,7 @@ from tests.ingest.adapters.code_generation import figures, refused, rows
 from tests.ingest.adapters.formats import MADE
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
+from touchstone.ingest.adapters.adapter import NotEvaluatedError
 
 HELM, NEMO = MADE / "helm" / "mmlu-philosophy", MADE / "nemo-skills" / "acme-fixer" / "eval-results" / "aime24"
 MULTIPL_E = MADE / "multipl-e" / "humaneval-java-acme_fixer-0.2-reworded"
@@ -205,3 +206,28 @@ def test_candidates_of_repairbench_without_verdicts(tmp_path: Path) -> None:
     bug = {"identifier": "Chart-1", "buggy_code": "a", "fixed_code": "b", "generation": ["c"]}
     with pytest.raises(InputFileError, match=r"without verdicts; RepairBench's evaluate_patches\.py"):
         written(tmp_path / "candidates_defects4j_instruct_x.jsonl", [bug])
+
+
+def test_instances_that_swe_bench_pro_could_not_run_are_undecided_attempts(tmp_path: Path) -> None:
+    folder = tmp_path / "acme"
+    results, errors = folder / "eval_results.json", folder / "infra_errors.json"
+    folder.mkdir()
+    errors.write_text(json.dumps({"instance_b": "Could not start container", "instance_c": "no image"}))
+    assert detect_format(errors) == "swebench-pro-errors"
+    with pytest.raises(NotEvaluatedError, match=r"put eval_results\.json of the same run beside it"):
+        read_adapted(errors)
+    table = written(results, {"instance_a": True, "instance_b": False, "instance_d": "true"})
+    assert rows(table, "oid", "iteration_id", "passed", "error") == [
+        ("instance_a", "1", "true", None),
+        ("instance_b", "1", "false", None),
+        ("instance_d", "1", None, None),
+        ("instance_b", "2", None, "Could not start container"),
+        ("instance_c", "1", None, "no image"),
+    ]
+    assert [reason for *_, reason in refused(table)] == ["'true' is not true or false"]
+    assert figures(table) == {(None, "accuracy"): (None, 0.5)} and table.files == (results, errors)
+    with pytest.raises(NotEvaluatedError, match=r"they are read with eval_results\.json"):
+        read_adapted(errors)
+    assert rows(written(results, {}), "oid", "passed") == [("instance_b", None), ("instance_c", None)]
+    errors.unlink()
+    assert detect_format(results) is None

@@ -48,7 +48,7 @@ _IN_ORDER = (
     ("livecodebench", "ADAPTER GENERATIONS TESTS", {"json"}),
     ("cruxeval", "ADAPTER", {"json"}),
     ("unread", "BIGCODE", {"json"}),
-    ("swebench_pro", "ADAPTER", {"json"}),
+    ("swebench_pro", "ADAPTER ERRORS", {"json"}),
     ("swebench", "REPORT", {"json"}),
     ("swebench_logs", "ADAPTER", {"json", "folder"}),
     ("swebench", "SUBMISSION", {"json"}),
