@@ -13,18 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Folder, nightly_but
+from tests.conftest import Command, Folder, nightly_but
 from tests.ingest.adapters.formats import SAMPLES
 from tests.ingest.adapters.test_every_format import golden, snapshot
 from tests.ingest.test_compressed import packed
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.config.input_limits import InputLimits
-from touchstone.errors import UNPACKED
+from touchstone.errors import UNPACKED, TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest import archives, limits
 from touchstone.ingest.compressed import uncompressed_name
-from touchstone.ingest.discovery import Discovery, discover
+from touchstone.ingest.discovery import UNUSED_PROBLEMS, Discovery, discover, files_with_problems
 from touchstone.ingest.inputs import Inputs
+from touchstone.ingest.problems import NO_PROBLEMS_FILE
+from touchstone.vocabulary import RESULTS_FOLDER
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tar.zst")
 # A folder is compressed as an archive only, and so is Parquet that needs its neighbours; scylla_raw names no model.
@@ -260,3 +262,42 @@ def test_an_archive_that_did_not_change_is_not_read_again(folder: Folder) -> Non
     assert attempts() == first and set(first[1]) == {"runs.tar.gz", "problems"}
     place.write_bytes(archive_of({"n_fixes.csv": FIXES + b"a,2,true\n"}, ".tar.gz"))
     assert attempts()[0] != first[0]
+
+
+PROBLEMS = b"oid,filename,suite\na,a.tf,s\nb,b.tf,s\nc,c.tf,s\n"
+
+
+def test_problems_in_an_archive_are_those_of_a_run(touchstone: Command, tmp_path: Path) -> None:
+    place = tmp_path / "runs.zip"
+    place.write_bytes(archive_of({"day/problems.csv": PROBLEMS, "day/m_fixes.csv": FIXES}, ".zip"))
+    for reason in ("results in", "up to date"):
+        done = touchstone("run", place, dagster=False)
+        assert reason in done.stdout and "not evaluated" not in done.stdout
+    store = Evaluation(load_config(tmp_path / RESULTS_FOLDER / "evaluation_config.json")).store
+    assert store.scan("problems").select("oid", "suite").collect().rows() == [("a", "s"), ("b", "s"), ("c", "s")]
+    sources = store.scan("sources").filter(status="problems").select("source_file", "accepted").collect()
+    assert sources.rows() == [("runs.zip/day/problems.csv", 3)]
+    assert store.inputs("problems")["problems"] == hashlib.sha256(PROBLEMS).hexdigest()
+    assert NO_PROBLEMS_FILE not in touchstone("pass-at-k", place).stderr
+    place.write_bytes(archive_of({"day/problems.csv": PROBLEMS[:-9], "day/m_fixes.csv": FIXES}, ".zip"))
+    assert "up to date" not in touchstone("run", place, dagster=False).stdout
+    assert store.scan("problems").collect().height == 2
+
+
+def test_of_several_problems_files_in_archives_and_beside_one_only_that_is_used(tmp_path: Path) -> None:
+    for name in ("one.zip", "two.zip"):
+        files = {"problems.csv": PROBLEMS, f"{name[:3]}_fixes.csv": FIXES}
+        (tmp_path / name).write_bytes(archive_of(files, ".zip"))
+    found = discovered(tmp_path)
+    assert found.problems_csv is None
+    assert [(each.file, each.reason) for each in found.not_evaluated] == [
+        (f"{name}/problems.csv", UNUSED_PROBLEMS) for name in ("one.zip", "two.zip")
+    ]
+    with pytest.raises(TouchstoneError, match=r"^one\.zip/problems\.csv looks like the problems file: .* only one may"):
+        files_with_problems(found, EvaluationConfig(fixes_dir=tmp_path, output_dir=tmp_path / "out"))
+    (tmp_path / "problems.csv").write_bytes(PROBLEMS)
+    found = discovered(tmp_path)
+    assert found.problems_csv == tmp_path / "problems.csv" and len(found.not_evaluated) == 2
+    (tmp_path / "problems.csv").unlink()
+    (tmp_path / "two.zip").write_bytes(archive_of({"problems.csv": b"name,points\na,3\n"}, ".zip"))
+    assert discovered(tmp_path).problems_csv is not None, "another tool's file of this name is none"

@@ -29,6 +29,7 @@ from touchstone.ingest.input_paths import files_below, input_paths, label_of
 from touchstone.ingest.parallel_reading import FileToRead, read_ahead
 from touchstone.ingest.problems import problem_ids
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
+from touchstone.locations import archive_of
 from touchstone.names import check_model_name
 from touchstone.progress import track
 from touchstone.regular_files import open_regular, read_bytes
@@ -65,6 +66,8 @@ class Discovery:
     sources: dict[str, list[Source]] = field(default_factory=dict)
     adapter_tables: dict[Path, AdapterTable] = field(default_factory=dict)
     not_evaluated: list[NotEvaluated] = field(default_factory=list)
+    # As configured, at the usual places, or the only `problems.csv` in archives.
+    problems_csv: Path | None = None
 
     @property
     def paths(self) -> list[Path]:
@@ -81,7 +84,8 @@ def discover(config: EvaluationConfig) -> Discovery:
     """Classify every input by name and content; raises if there is nothing to evaluate."""
     found = Discovery()
     paths = [member for path in input_paths(config) for member in _with_members(path, config, found)]
-    problems = config.problems_csv or first_problems_csv(config)
+    problems = config.problems_csv or first_problems_csv(config) or _problems_in_archive(paths, config)
+    found = replace(found, problems_csv=problems)
     looked_at = [path for path in paths if not _same_file(path, problems)]
     classified = {path: _classified(path, config) for path in _with_bar(looked_at, "recognizing files")}
     tables = _read_ahead(classified, config)
@@ -129,6 +133,12 @@ def _with_members(path: Path, config: EvaluationConfig, found: Discovery) -> Ite
     return files_below(unpacked.folder)
 
 
+def _problems_in_archive(paths: Iterable[Path], config: EvaluationConfig) -> Path | None:
+    named = (path for path in paths if path.name.startswith("problems.csv") and archive_of(path) is not None)
+    found = [path for path in named if _why_not_fixes(path, config) == UNUSED_PROBLEMS]
+    return found[0] if len(found) == 1 else None
+
+
 def _with_bar(paths: Sequence[Path], what: str) -> Iterator[Path]:
     """The paths, with a bar if there are many."""
     with track(what, len(paths), cached=0 if len(paths) >= _MANY else len(paths)) as advance:
@@ -153,12 +163,12 @@ def files_with_problems(discovery: Discovery, config: EvaluationConfig) -> list[
     found = list(discovery.adapter_tables)
     every = (source for sources in discovery.sources.values() for source in sources)
     native = [source.path for source in every if source.format == NATIVE]
-    if not native or first_problems_csv(config) is not None:
+    if not native or discovery.problems_csv is not None:
         return found
     unused = next((each.file for each in discovery.not_evaluated if each.reason == UNUSED_PROBLEMS), None)
     if unused is not None:
         raise TouchstoneError(
-            f"{unused} looks like the problems file: call it problems.csv (beside an archive, not in it), or set "
+            f"{unused} looks like the problems file: call it problems.csv (in archives only one may be), or set "
             "'problems_csv' in the config"
         )
     recording = {path: _records_outcomes(path, config) for path in native}
@@ -217,7 +227,7 @@ def _add_results(
         model = None if kind else model_of(path)
         found.not_evaluated.append(NotEvaluated(label, "left_out", reason, model, used_as))
         return
-    table = None if kind is None else tables.get(path) or read_as(kind, path, _options(kind, config))
+    table = None if kind is None else tables.get(path) or read_as(kind, path, _options(kind, config, found))
     names = [model_of(path)] if table is None else table.models()
     if table is not None and not names:
         line, reason = table.rows.select(LINE, ROW_ERROR).head(1).collect().row(0)
@@ -275,12 +285,12 @@ def read_options(config: EvaluationConfig) -> ReadOptions:
     )
 
 
-def _options(kind: str, config: EvaluationConfig) -> ReadOptions:
+def _options(kind: str, config: EvaluationConfig, found: Discovery) -> ReadOptions:
     """The options of a format: with the ids of the problems file, if there is one, where results list no failures."""
-    options, place = read_options(config), config.problems_csv or first_problems_csv(config)
-    if kind != SUBMISSION_FORMAT or place is None:
+    options = read_options(config)
+    if kind != SUBMISSION_FORMAT or found.problems_csv is None:
         return options
-    return replace(options, problems=problem_ids(place, config.problem_key))
+    return replace(options, problems=problem_ids(found.problems_csv, config.problem_key))
 
 
 def _other_type(path: Path, config: EvaluationConfig) -> bool:

@@ -77,9 +77,8 @@ class Inputs:
     @cached_property
     def problems_csv(self) -> Path | None:
         """The problems file; None if the results themselves name the problems."""
-        if self.files_with_problems:
-            return first_problems_csv(self.config)
-        return find_problems_csv(self.config)
+        found = self.discovery.problems_csv
+        return found if found is not None or self.files_with_problems else find_problems_csv(self.config)
 
     @cached_property
     def rulings(self) -> RulingsFile:

@@ -98,7 +98,7 @@ def _problems(
     files = list(adapted) if config.problems_csv is not None else files_with_problems(discovery, config)
     tables = [adapted.get(path) or open_fixes(path, key, config.columns) for path in files]
     problems = derived_problems(tables, key)
-    place = config.problems_csv or first_problems_csv(config)
+    place = discovery.problems_csv
     if place is not None:
         scratched = scratch / "problems.parquet"
         read = read_problems(place, scratched, config.problem_key, config.columns, config.cluster_columns)

@@ -4,7 +4,6 @@ How a file is classified belongs in `discovery`, how it is read in `attempts`, `
 """
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import polars as pl
 
@@ -63,9 +62,9 @@ def refused_row(source: Source, sha256: str | None, reason: str) -> Row:
     return _named(source) | {"status": "refused", "reason": reason, "sha256": sha256} | _counts(0, 0)
 
 
-def problems_row(path: Path, sha256: str, rows: int, accepted: int, notes: Iterable[str] = ()) -> Row:
+def problems_row(name: str, sha256: str, rows: int, accepted: int, notes: Iterable[str] = ()) -> Row:
     """The row of the problems file."""
-    named = {"source_file": path.name, "status": "problems", "reason": "the list of problems", "format": NATIVE}
+    named = {"source_file": name, "status": "problems", "reason": "the list of problems", "format": NATIVE}
     return named | {"notes": "; ".join(notes) or None, "sha256": sha256} | _counts(rows, accepted)
 
 

@@ -97,9 +97,12 @@ class IngestStage:
         }
         for table in ("quarantine", "sources"):
             self.store.remove(table, PROBLEMS_PART)
-        if self.inputs.problems_csv is not None:
-            inputs["problems"] = self.inputs.file_hash(self.inputs.problems_csv)
-            listed = self._read_problems(self.inputs.problems_csv, inputs["problems"], fingerprint)
+        path = self.inputs.problems_csv
+        if path is not None:
+            archive = [file for file in self.inputs.files_of(path) if file != path]
+            inputs |= {self.inputs.label(file): self.inputs.file_hash(file) for file in archive}
+            inputs["problems"] = self.inputs.file_hash(path)
+            listed = self._read_problems(path, self.inputs.source_hash(path), fingerprint)
             problems = with_derived(listed, problems)
         problems = problems.with_columns(excluded=pl.col("oid").is_in(excluded))
         part = self.store.write("problems", problems, made_from, inputs=inputs)
@@ -137,8 +140,10 @@ class IngestStage:
         columns, levels = self.config.columns, self.config.cluster_columns
         read = read_unchanged(lambda: [path], lambda: read_problems(path, scratch, key, columns, levels))
         self.inputs.require_unchanged(path, content)
-        self.store.write("quarantine", read.quarantine.lazy(), fingerprint, PROBLEMS_PART)
-        row = problems_row(path, content, read.rows, read.rows - read.quarantine.height, read.notes)
+        name = self.inputs.label(path)
+        refused = read.quarantine.lazy().with_columns(source_file=pl.lit(name))
+        self.store.write("quarantine", refused, fingerprint, PROBLEMS_PART)
+        row = problems_row(name, content, read.rows, read.rows - read.quarantine.height, read.notes)
         self.store.write("sources", sources_frame([row]), fingerprint, PROBLEMS_PART)
         return read.problems
 
