@@ -27,7 +27,7 @@ DAMAGED = {
 }
 # Formats that never hold attempts, or whose attempts another file in this folder has.
 NOT_EVALUATED = {
-    "bigcode": "unknown",
+    "bigcode-figures": "ignored",
     "git-lfs": "refused",
     "human-eval-problems": "ignored",
     "human-eval-samples": "ignored",
@@ -67,6 +67,7 @@ acme/fixer-7b                     T0      base                                  
 acme/fixer-7b                     T0      fix_gen                                  4  4 1
 acme/fixer-7b                     T0      fix_mc                                   4  4 2
 acme/fixer-7b                     T0      hard-instruct                            9  9 3
+acme/fixer-7b                     T0      humanevalfixtests-python                 4  4 1
 acme/fixer-7b                     T0      mmlu                                     4  4 2
 acme/fixer-7b                     T0      mmlu:subject=philosophy/test             3  3 1
 acme/fixer-7b                     T0      mmlu:subject=philosophy/test/robustness  1  1 1

@@ -14,7 +14,6 @@ FILES = Path(__file__).parent / "files"
 HUMAN_EVAL = FILES / "human_eval" / "samples.jsonl_results.jsonl"
 EVALPLUS = FILES / "evalplus" / "acme--fixer-7b_openai_temp_0.8_eval_results.json"
 LIVECODEBENCH_TESTS = FILES / "livecodebench" / "handmade_Scenario.codegeneration_3_0.2_eval.json"
-BIGCODE = FILES / "bigcode" / "handmade_evaluation_results.json"
 
 deep: object = True
 for _ in range(500):

@@ -27,6 +27,7 @@ _BCB = "bigcodebench/acme--fixer-7b--main--bigcodebench-hard-instruct--vllm-0.8-
 _MULTIPL_E = "multipl-e/humaneval-java-acme_fixer-0.2-reworded"
 _DETAILS = "2026-05-04T10-00-00.123456"
 _NEMO, _REPAIR = "nemo-skills/acme-fixer/eval-results/aime24", "repairbench/acme-fixer/defects4j"
+_BIGCODE, _FIXTESTS = "bigcode/fixer", "generations_humanevalfixtests-python.json"
 _PRO = "swebench-pro/acme-1"
 _LM_EVAL, _TIME = "lm-eval/acme__fixer-7b", "2026-11-15T13-40-50.650094"
 
@@ -168,6 +169,16 @@ SAMPLES = {
     "failproof list": Sample("failproof", "failproof/list.json", root=MADE),
     "failproof database": Sample("failproof", "failproof/failproof.db", root=MADE),
     "forgetest": Sample("forgetest", "forgetest/report.json", root=SEEDS),
+    "bigcode": Sample(
+        "bigcode",
+        f"{_BIGCODE}/{_FIXTESTS}",
+        (f"{_BIGCODE}/evaluation_results.json", f"{_BIGCODE}/logs.json"),
+        root=MADE,
+    ),
+    "bigcode generations": Sample(
+        "bigcode", f"{_BIGCODE}/{_FIXTESTS}", (f"{_BIGCODE}/evaluation_results.json",), root=MADE
+    ),
+    "bigcode logs": Sample("bigcode", f"{_BIGCODE}/logs.json", root=MADE),
     "bigcodebench": Sample("bigcodebench", f"{_BCB}_eval_results.json", (f"{_BCB}_pass_at_k.json",), root=MADE),
     "multipl-e": Sample(
         "multipl-e",

@@ -231,3 +231,71 @@ def test_instances_that_swe_bench_pro_could_not_run_are_undecided_attempts(tmp_p
     assert rows(written(results, {}), "oid", "passed") == [("instance_b", None), ("instance_c", None)]
     errors.unlink()
     assert detect_format(results) is None
+
+
+GENERATIONS, RESULTS = "generations_humanevalfixtests-python.json", "evaluation_results.json"
+JUDGED = [("true",), ("false",), ("false",), ("false",)]
+
+
+def bigcode(folder: Path, *names: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        shutil.copy(MADE / "bigcode" / "fixer" / name, folder / name)
+    return folder
+
+
+def test_logs_of_bigcode_decide_only_what_they_are_about(tmp_path: Path) -> None:
+    folder = bigcode(tmp_path / "x", GENERATIONS, RESULTS, "logs.json")
+    path, log = folder / GENERATIONS, folder / "logs.json"
+    assert rows(read_adapted(path), "passed") == JUDGED
+    with pytest.raises(NotEvaluatedError, match=f"verdicts on generations; see {GENERATIONS}"):
+        read_adapted(log)
+
+    def check_undecided(note: str) -> None:
+        table = read_adapted(path)
+        assert rows(table, "passed") == [(None,)] * 4 and note in table.notes[-1]
+        assert figures(table)["humanevalfixtests-python", "pass@1"] == (0.25, None)
+
+    (folder / "generations_mbpp.json").write_text('[["a"]]')
+    check_undecided("is about other generations, or may be")
+    (folder / "generations_mbpp.json").unlink()
+    good = log.read_text()
+    log.write_text(good.replace('"passed": false', '"passed": true', 1))
+    check_undecided("is about other generations")
+    log.write_text(json.dumps({"0": json.loads(good)["0"]}))
+    check_undecided("is about other generations")
+    log.write_text(good[:-9])
+    check_undecided("logs.json cannot be used")
+    log.unlink()
+    check_undecided("there are no verdicts on the generations")
+
+
+def test_results_of_bigcode_are_about_the_generations_that_they_name(tmp_path: Path) -> None:
+    folder = bigcode(tmp_path / "x", GENERATIONS, RESULTS)
+    document = json.loads((folder / RESULTS).read_text())
+    document["config"] |= {"model": "other", "save_generations_path": "/runs/other-generations.json"}
+    (folder / "other.json").write_text(json.dumps(document))
+    assert read_adapted(folder / GENERATIONS).models() == ["acme/fixer-7b"]
+    other = folder / "other-generations_humanevalfixtests-python.json"
+    assert written(other, [["a"], None, [None, "b"], "c", [3]]).models() == ["other"]
+    table = read_adapted(other)
+    assert rows(table, "oid", "iteration_id", "fixed_code")[:2] == [
+        ("humanevalfixtests-python/3", "1", "a"),
+        ("humanevalfixtests-python/5", "2", "b"),
+    ]
+    assert [kind for _, kind, _ in refused(table)] == ["ragged", "ragged"]
+    part = folder / "generations_humanevalfixtests-python_intermediate.json"
+    with pytest.raises(NotEvaluatedError, match=f"a part of {GENERATIONS}"):
+        written(part, [["a"]])
+    with pytest.raises(NotEvaluatedError, match="figures of whole tasks; the attempts are in generations_"):
+        read_adapted(folder / RESULTS)
+    alone = bigcode(tmp_path / "alone", RESULTS)
+    with pytest.raises(NotEvaluatedError, match="without a verdict on any attempt; put generations_<task>"):
+        read_adapted(alone / RESULTS)
+    bigcode(alone, "logs.json")
+    table = read_adapted(alone / "logs.json")
+    assert rows(table, "oid", "llm_name")[0] == ("humanevalfixtests-python/3", "acme/fixer-7b")
+    assert rows(table, "passed") == JUDGED and figures(table)["humanevalfixtests-python", "pass@1"] == (0.25, 0.25)
+    (alone / RESULTS).write_text((alone / RESULTS).read_text().replace("0.25", "0.5"))
+    with pytest.raises(InputFileError, match=r"do not give the pass@k in evaluation_results\.json"):
+        read_adapted(alone / "logs.json")

