@@ -52,6 +52,7 @@ repair,scylla model,T1,001,1,0.8,0.9,True,B,0.1,3.0,0
 """
 # The cases of every model, tier and suite, how many of them are decided, and how many passed.
 SUITES = """
+20260501_fixer-multi              T0      default                                  4  3 1
 20260501_mini-v1.15.0_fixer-large T0      default                                  1  1 0
 20260501_mini-v1.15.0_fixer-large T0      princeton-nlp/SWE-bench_Verified         2  2 1
 acme                              T0      default                                  6  5 2

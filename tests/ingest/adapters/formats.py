@@ -28,6 +28,7 @@ _MULTIPL_E = "multipl-e/humaneval-java-acme_fixer-0.2-reworded"
 _DETAILS = "2026-05-04T10-00-00.123456"
 _NEMO, _REPAIR = "nemo-skills/acme-fixer/eval-results/aime24", "repairbench/acme-fixer/defects4j"
 _BIGCODE, _FIXTESTS = "bigcode/fixer", "generations_humanevalfixtests-python.json"
+_MULTI = "multi-swe-bench-logs/20260501_fixer-multi"
 _PRO = "swebench-pro/acme-1"
 _LM_EVAL, _TIME = "lm-eval/acme__fixer-7b", "2026-11-15T13-40-50.650094"
 
@@ -102,6 +103,13 @@ SAMPLES = {
         MADE,
     ),
     "multi-swe-bench": Sample("swebench-report", "multi-swe-bench/fixer-large/final_report.json", root=MADE),
+    "multi-swe-bench-logs": Sample(
+        "swebench-logs",
+        f"{_MULTI}/logs/orbit-io/flags/evals/pr-11/report.json",
+        tuple(str(file.relative_to(MADE)) for file in sorted((MADE / _MULTI).rglob("*")) if file.is_file()),
+        _MULTI,
+        MADE,
+    ),
     "swebench-submission": Sample(
         "swebench-submission", "submission/acme/results/results.json", ("submission/acme/all_preds.jsonl",), root=MADE
     ),

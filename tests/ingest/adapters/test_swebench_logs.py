@@ -198,3 +198,46 @@ def test_such_a_report_alone_says_nothing_about_its_instance(tmp_path: Path) -> 
     path = Path(shutil.copy(MINI / "logs" / "other__lib-7" / "report.json", tmp_path))
     with pytest.raises(InputFileError, match="keep the file in <model>/<instance>/"):
         read(path)
+
+
+MULTI = FILES.parents[1] / "made" / "multi-swe-bench-logs" / "20260501_fixer-multi"
+
+
+def test_a_valid_report_of_multi_swe_bench_is_not_resolved_by_itself(tmp_path: Path) -> None:
+    run = shutil.copytree(MULTI, tmp_path / "run")
+    of_data_set = run / "logs" / "orbit-io" / "flags" / "instances" / "pr-11"
+    of_data_set.mkdir(parents=True)
+    (of_data_set / "run_instance.log").write_text("made the data set")
+    columns = ["oid", "llm_name", "passed", "swebench_status"]
+    judged = read_adapted(run)
+    assert judged.frame.select(columns).rows() == [
+        ("orbit-io__flags-11", "run", "true", "resolved"),
+        ("orbit-io__flags-12", "run", "false", "unresolved"),
+        ("orbit-io__flags-13", "run", "false", "unresolved"),
+        ("orbit-io__flags-14", "run", None, "error"),
+    ]
+    undecided = [
+        ("orbit-io/flags:pr-11", "run", None, "error"),
+        ("orbit-io/flags:pr-12", "run", None, "error"),
+        ("orbit-io/flags:pr-13", "run", "false", "unresolved"),
+        ("orbit-io/flags:pr-14", "run", None, "error"),
+    ]
+    part = read_adapted(run / "logs" / "orbit-io" / "flags")
+    assert part.frame.select(columns).rows() == undecided and "read all logs" in part.notes[-1] and not part.figures
+    shutil.rmtree(run / "results")
+    assert read_adapted(run).frame.select(columns).rows() == undecided
+    report = run / "logs" / "orbit-io" / "flags" / "evals" / "pr-11" / "report.json"
+    assert read_adapted(report).frame.select(columns).rows() == undecided[:1]
+    ids = {"resolved_ids": ["orbit-io/flags:pr-12"], "unresolved_ids": ["orbit-io/flags:pr-13"]}
+    counts = dict.fromkeys(("total_instances", "submitted_instances"), 3) | {"resolved_instances": 1}
+    (run / "final_report.json").write_text(json.dumps(counts | ids | {"error_ids": ["orbit-io/flags:pr-11"]}))
+    assert read_adapted(run).frame.select("oid", "passed").rows()[:3] == [
+        ("orbit-io/flags:pr-11", None),
+        ("orbit-io/flags:pr-12", "true"),
+        ("orbit-io/flags:pr-13", "false"),
+    ]
+    document = json.loads(report.read_text())
+    report.write_text(json.dumps(document | {"number": 12}))
+    assert "it is about another instance" in (read_adapted(run).frame["__broken"][0] or "")
+    report.write_text(json.dumps(document | {"valid": None}))
+    assert "valid is not true or false" in (read_adapted(run).frame["__broken"][0] or "")

@@ -6,12 +6,17 @@ attempts, `<run>:1` each. In a submission the instances are directly in `<submis
 Run reports beside `logs` add the attempts that left no logs, such as empty patches. mini-swe-agent and SWE-bench-Live
 write reports without the instance around them; the folder's name has to be an instance, or the `instance_id`.
 
+Multi-SWE-bench writes `<org>/<repo>/evals/pr-<n>/report.json` into any folder, which is the model, or into
+`<submission>/logs`. There `valid` is not the verdict: the fix must also pass the tests of the data set, which only the
+final report says (`final_report.json` or `results/results.json` beside the logs). Invalid ones are failures.
+
 An instance without `report.json` has no verdict, unless its log says that the patch did not apply or the tests timed
 out. `patch.diff` is the fix. Lists of tests become counts: passed are those that had to pass and did.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from touchstone.errors import InputFileError
@@ -59,6 +64,11 @@ from touchstone.ingest.adapters.table import (
 
 FORMAT = "swebench-logs"
 _REPORT, _PATCH = "report.json", "patch.diff"
+# Multi-SWE-bench
+_EVALS, _FIX_PATCH, _FIX_LOG, _RESULTS = "evals", "fix.patch", "fix-patch-run.log", "results"
+_PULL_REQUEST = re.compile(r"pr-\d+")
+_ONLY_VALID = "valid, but whether all tests of the data set pass is only in the final report"
+_NO_FINAL_REPORT = "valid instances are undecided: read all logs, with final_report.json or results/results.json beside"
 _COLUMNS = (*COLUMNS, "tests_passed", "tests_failed", "patch_successfully_applied", "model_patch")
 _TESTS_THAT_MUST_PASS = ("FAIL_TO_PASS", "PASS_TO_PASS")
 # A patch of a human or a model is far smaller; generated files are not.
@@ -72,10 +82,7 @@ class _Instance:
     folder: Path
     model: str
     run: str | None
-
-    @property
-    def oid(self) -> str:
-        return self.folder.name
+    oid: str
 
 
 @dataclass(frozen=True)
@@ -97,11 +104,20 @@ def read_instances(path: Path) -> AdapterTable:
     if logs is None:
         raise InputFileError(f"{path}: there are no logs of SWE-bench instances in this folder")
     instances = [_instance(each) for each in _folders_at(logs) if _is_instance(each)]
-    records = list(fill_records(enumerate(instances, start=1), _fill))
-    files = {line: instance.folder / _REPORT for line, instance in enumerate(instances, start=1)}
+    multi = {base for each in instances if (base := _submission(each.folder))}
     above = {instance.folder.parent for instance in instances} if logs.depth else set()
     places = {folder} if logs.root != folder and logs.depth == 3 else above
+    if multi:
+        # The logs of making the data set are beside those of evaluating fixes.
+        instances = [each for each in instances if _submission(each.folder)]
+        # Only with all instances: a report would add those that are in another source.
+        places = {place for base in multi for place in (base, base / _RESULTS) if logs.depth == 4 and is_folder(place)}
     reports = {file: report for place in sorted(places) for file, report in _run_reports(place).items()}
+    instances = _as_listed(instances, reports.values()) if multi else instances
+    figures = [figure for report in reports.values() for figure in report.figures]
+    lacking = bool(multi) and not reports
+    records = list(fill_records(enumerate(instances, start=1), _fill))
+    files = {line: instance.folder / _REPORT for line, instance in enumerate(instances, start=1)}
     for file, report in reports.items():
         _merge(records, files, file, report)
     _number_runs(records)
@@ -112,9 +128,9 @@ def read_instances(path: Path) -> AdapterTable:
         records,
         raw_from_files(files),
         files=as_given(path, sorted({*_files_of(instances), *reports})),
-        figures=[figure for report in reports.values() for figure in report.figures] or _figures(records),
+        figures=figures or ([] if lacking else _figures(records)),
         settings=[setting for report in reports.values() for setting in report.settings],
-        notes=[note for report in reports.values() for note in report.notes],
+        notes=[each for report in reports.values() for each in report.notes] + ([_NO_FINAL_REPORT] if lacking else []),
     )
 
 
@@ -122,6 +138,8 @@ def _recognizes(head: Head) -> bool:
     if head.is_folder:
         return _find_logs(head.path.absolute()) is not None
     paths = head.key_paths
+    if head.has_keys("org", "repo", "number", "valid"):
+        return True
     if head.has_keys("resolved") and not paths.isdisjoint((("patch_exists",), ("PASS_TO_PASS",))):
         return True
     return any(len(path) == 2 and path[1] == "resolved" and (path[0], "patch_exists") in paths for path in paths)
@@ -137,24 +155,45 @@ def _find_logs(folder: Path) -> _Logs | None:
         candidates = [_Logs(runs or folder, 3)]
     else:
         candidates = [*(_Logs(folder, depth) for depth in range(3)), _Logs(folder / RUNS.parent, 1)]
+        candidates += [_Logs(root, 4) for root in (folder, folder / RUNS.parent)]
     return next((logs for logs in candidates if is_folder(logs.root) and _holds_instance(logs.root, logs.depth)), None)
 
 
 def _holds_instance(folder: Path, depth: int) -> bool:
     if depth == 0:
         return _is_instance(folder)
+    if depth == 4:
+        repositories = (below for each in some_subfolders(folder) for below in some_subfolders(each))
+        return any(_holds_instance(each / _EVALS, 1) for each in repositories)
     return any(_holds_instance(below, depth - 1) for below in some_subfolders(folder))
 
 
 def _is_instance(folder: Path) -> bool:
+    if _submission(folder):
+        return any(is_file(folder / name) for name in (_REPORT, _FIX_LOG, LOG))
     # The log alone is there if the harness failed; a report alone if somebody kept nothing else.
     return is_file(folder / LOG) or (is_file(folder / _REPORT) and _recognizes(Head(folder / _REPORT)))
+
+
+def _submission(folder: Path) -> Path | None:
+    """The folder that is the model of Multi-SWE-bench, if this one is `<org>/<repo>/evals/pr-<n>`."""
+    if folder.parent.name != _EVALS or not _PULL_REQUEST.fullmatch(folder.name) or len(folder.parents) < 5:
+        return None
+    return folder.parents[4] if folder.parents[3].name == RUNS.parent.name else folder.parents[3]
+
+
+def _as_listed(instances: list[_Instance], reports: Iterable[RunReport]) -> list[_Instance]:
+    """The instances under ids such as `<org>__<repo>-<n>`, if the results of the submission have those."""
+    others = [each.oid.replace("/", "__").replace(":pr-", "-") for each in instances]
+    if not any(oid in report.attempts for report in reports for oid in others):
+        return instances
+    return [replace(each, oid=oid) for each, oid in zip(instances, others, strict=True)]
 
 
 def _require_place(path: Path) -> None:
     """A single report must be where the harness put it."""
     try:
-        known = _is_about(object_in(path, "report"), path.absolute().parent.name)
+        known = _is_about(object_in(path, "report"), _instance(path.absolute().parent))
     except RefusedRecordError as refusal:
         raise InputFileError(f"{path}: {refusal.reason}") from None
     if not known:
@@ -163,8 +202,12 @@ def _require_place(path: Path) -> None:
         )
 
 
-def _is_about(document: Mapping[str, object], oid: str) -> bool:
+def _is_about(document: Mapping[str, object], instance: _Instance) -> bool:
     """Whether a report is about an instance: under its id, by its `instance_id`, or by the name of its folder."""
+    folder, oid = instance.folder, instance.oid
+    if _submission(folder):
+        names = [folder.parents[2].name, folder.parents[1].name, folder.name.removeprefix("pr-")]
+        return names == [text_of(document.get(name)) for name in ("org", "repo", "number")]
     is_named = "__" in oid and repository_of(oid) is not None
     return oid in document or ("resolved" in document and document.get("instance_id", oid if is_named else None) == oid)
 
@@ -181,18 +224,21 @@ def _folders_at(logs: _Logs) -> Iterator[Path]:
 
 def _instance(folder: Path) -> _Instance:
     above = folder.parent
+    if base := _submission(folder):
+        return _Instance(folder, base.name, None, f"{folder.parents[2].name}/{folder.parents[1].name}:{folder.name}")
     if above.name == RUNS.parent.name:
-        return _Instance(folder, above.parent.name, None)
+        return _Instance(folder, above.parent.name, None, folder.name)
     # SWE-bench-Live writes to any folder, which its users call logs/<name>.
     run = None if above.parent.name == RUNS.parent.name else above.parent.name
-    return _Instance(folder, model_of_folder(above.name), run)
+    return _Instance(folder, model_of_folder(above.name), run, folder.name)
 
 
 def _fill(cells: Cells, instance: _Instance) -> None:
     cells |= {"oid": instance.oid, "llm_name": instance.model}
     status, error, details = _verdict(instance)
     cells |= attempt_cells(instance.oid, instance.model, instance.run, status, error) | details
-    patch = text_in(instance.folder / _PATCH, _PATCH_BYTES + 1)
+    name = _FIX_PATCH if _submission(instance.folder) else _PATCH
+    patch = text_in(instance.folder / name, _PATCH_BYTES + 1)
     cells["model_patch"] = patch if patch and len(patch) <= _PATCH_BYTES else None
 
 
@@ -203,12 +249,15 @@ def _verdict(instance: _Instance) -> tuple[str, str | None, Cells]:
         status, error = cause_of_error(instance.folder)
         return status, error, {}
     document = object_in(file, "report")
-    if not _is_about(document, instance.oid):
+    if not _is_about(document, instance):
         raise RefusedRecordError("bad_id", f"{instance.oid}/{_REPORT}: it is about another instance")
     report = object_of(document.get(instance.oid, document), "report")
-    resolved = report.get("resolved")
+    key = "valid" if _submission(instance.folder) else "resolved"
+    resolved = report.get(key)
     if not isinstance(resolved, bool):
-        raise RefusedRecordError("bad_boolean", f"{instance.oid}/{_REPORT}: resolved is not true or false")
+        raise RefusedRecordError("bad_boolean", f"{instance.oid}/{_REPORT}: {key} is not true or false")
+    if key == "valid":
+        return (ERROR, _ONLY_VALID, {}) if resolved else (UNRESOLVED, text_of(report.get("error_msg")), {})
     details = _test_counts(section_of(report, "tests_status") or report)
     details["patch_successfully_applied"] = text_of(report.get("patch_successfully_applied"))
     if resolved:
@@ -279,8 +328,9 @@ def _number_runs(records: list[Record]) -> None:
 def _files_of(instances: list[_Instance]) -> Iterator[Path]:
     """The files that can change an attempt."""
     for instance in instances:
-        names = (_REPORT, _PATCH) if is_file(instance.folder / _REPORT) else (LOG, TEST_OUTPUT, _PATCH)
-        yield from (file for name in names if is_file(file := instance.folder / name))
+        names = (_REPORT,) if is_file(instance.folder / _REPORT) else (LOG, TEST_OUTPUT)
+        every = (*names, _PATCH, _FIX_PATCH)
+        yield from (file for name in every if is_file(file := instance.folder / name))
 
 
 def _figures(records: list[Record]) -> list[ReportedFigure]:
