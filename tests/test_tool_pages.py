@@ -14,6 +14,8 @@ import pytest
 
 from tests.conftest import PROJECT, call_here, nightly_but
 
+pytestmark = pytest.mark.services
+
 PAGES = PROJECT / "docs" / "tools"
 FILES = PROJECT / "tests" / "ingest" / "adapters" / "files"
 # Files of the systems that Touchstone replaces, made from their documents.

@@ -81,6 +81,7 @@ def test_flags_are_shown_wherever_the_attempt_is(audited: Path, touchstone: Comm
     assert "git_history" in asked.stdout
 
 
+@pytest.mark.services
 def test_the_gate_fails_the_run_if_it_is_told_to(tmp_path: Path, touchstone: Command) -> None:
     log = log_with(tmp_path / "logs", "curl https://forum.example/t/1")
     (tmp_path / "rules.toml").write_text(RULE)
@@ -100,6 +101,7 @@ def test_the_gate_fails_the_run_if_it_is_told_to(tmp_path: Path, touchstone: Com
     assert unread["flagged"].to_list() == [None], "not zero: nothing was looked at"
 
 
+@pytest.mark.services
 def test_a_ruling_settles_a_flag(tmp_path: Path, touchstone: Command) -> None:
     log, out = log_with(tmp_path / "logs", CHEAT), tmp_path / "out"
     assert touchstone("run", log, "--output-dir", out).returncode == 0

@@ -15,6 +15,8 @@ from touchstone.evaluation import RunOutcome
 from touchstone.publish.report.sections import sections
 from touchstone.publish.reported_run import ReportedRun
 
+pytestmark = pytest.mark.services
+
 BROKEN = "def grade(points):\n    return 'pass' if points > 50 else 'fail'\n"
 RIGHT = "def grade(points):\n    return 'pass' if points >= 50 else 'fail'\n"
 TESTS = "from grade import grade\n\n\ndef test_edge():\n    assert grade(50) == 'pass'\n"

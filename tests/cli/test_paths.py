@@ -37,6 +37,7 @@ def passed(results: Path) -> float:
     return float(pl.read_csv(results / "summary_pass_at_k.csv")["pass@1"].item())
 
 
+@pytest.mark.services
 def test_a_folder_of_logs(touchstone: Command, logs: Path) -> None:
     done = touchstone("run", logs, dagster=False)
     assert done.returncode == 0, done.stderr

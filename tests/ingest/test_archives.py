@@ -160,14 +160,16 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_or_damaged_archive_is_refused_as_a_whole(tmp_path: Path, kind: str) -> None:
     form, content, reason = HOSTILE[kind]
-    (tmp_path / f"logs{form}").write_bytes(content)
-    (tmp_path / "other_fixes.csv").write_bytes(FIXES)
-    before = set(Path(tmp_path.parent).rglob("*"))
-    found = discovered(tmp_path)
+    folder = tmp_path / "one" / "two"
+    folder.mkdir(parents=True)
+    (folder / f"logs{form}").write_bytes(content)
+    (folder / "other_fixes.csv").write_bytes(FIXES)
+    before = set(tmp_path.rglob("*"))
+    found = discovered(folder)
     (refusal,) = found.not_evaluated
     assert (refusal.file, refusal.status) == (f"logs{form}", "refused")
-    assert reason in refusal.reason and refusal.reason.startswith(f"{tmp_path}/logs{form}: ")
-    assert list(found.sources) == ["other"] and set(Path(tmp_path.parent).rglob("*")) == before
+    assert reason in refusal.reason and refusal.reason.startswith(f"{folder}/logs{form}: ")
+    assert list(found.sources) == ["other"] and set(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])

@@ -14,6 +14,8 @@ from tests.ingest.adapters.test_swe_agent import trajectory
 from touchstone.ingest.adapters import adapters
 from touchstone.vocabulary import RESULTS_FOLDER
 
+pytestmark = pytest.mark.services
+
 REAL = PROJECT / "tests" / "ingest" / "adapters" / "files"
 MADE = REAL.parent / "made"
 TRUNCATED = (REAL / "inspect" / "letters.eval").read_bytes()[:20_000]

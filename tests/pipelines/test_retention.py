@@ -76,6 +76,7 @@ def test_what_is_kept_by_default_and_that_everything_can_be(evaluated: Folder, h
     assert len(history.get_run_ids()) == len(list_snapshots(evaluated.output)) == 1
 
 
+@pytest.mark.services
 def test_touchstone_run_keeps_the_newest_snapshots(folder: Folder) -> None:
     folder.configure(retention={"snapshots": 2})
     for number in range(4):

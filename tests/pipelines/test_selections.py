@@ -13,6 +13,8 @@ from tests.conftest import Folder, copy_of, nightly_but
 from tests.pipelines.test_run import HEADER, summary
 from touchstone.tables import TABLES
 
+pytestmark = pytest.mark.services
+
 NAMES = [*TABLES, "summary_pass_at_k", "model_csvs", "report", "warehouse"]
 SELECTIONS = [
     *(f"group:{group}" for group in STAGES),

@@ -17,6 +17,8 @@ from tests.conftest import Command, Folder
 from tests.pipelines.test_retrying import evaluation_of, table
 from touchstone.validation.validators import command
 
+pytestmark = pytest.mark.services
+
 CART = """\
 from shop.tax import with_tax
 

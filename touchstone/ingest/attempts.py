@@ -14,7 +14,15 @@ from touchstone.errors import InputFileError
 from touchstone.ingest import cells
 from touchstone.ingest.adapters.table import repeated_rows
 from touchstone.ingest.compressed import STILL_WRITTEN
-from touchstone.ingest.csv_rows import LINE, TextTable, found_columns, open_table, require_columns, unused_column_name
+from touchstone.ingest.csv_rows import (
+    LINE,
+    SCRATCH_FORMAT,
+    TextTable,
+    found_columns,
+    open_table,
+    require_columns,
+    unused_column_name,
+)
 from touchstone.ingest.fix_columns import (
     AMOUNT_COLUMNS,
     CLASS_COLUMN,
@@ -45,7 +53,6 @@ PROBLEM_SUITE = "__problem_suite"
 _BATCH_ROWS = 500_000
 # Bytes of a file of typed rows: several times that in memory. Larger ones are sorted in parts.
 _SORTED_AT_ONCE = 32_000_000
-_ROWS_AT_ONCE = 10_000
 
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha", DATE_COLUMN, TRANSCRIPT_FLAGS)
@@ -271,11 +278,15 @@ def sort_attempts(attempts: pl.LazyFrame, *first: str) -> pl.LazyFrame:
     return attempts.sort(*first, "tier", "oid", by_number, "iteration_id", nulls_last=True)
 
 
-def sort_read(attempts: pl.LazyFrame, scratch: Path, at_once: int = _SORTED_AT_ONCE) -> pl.LazyFrame:
-    """The same as `sort_attempts` for rows of files in `scratch`, with about so many bytes in memory at a time."""
+def sort_read(attempts: pl.LazyFrame, scratch: Path, at_once: int = _SORTED_AT_ONCE) -> tuple[pl.LazyFrame, int | None]:
+    """The same as `sort_attempts` for rows of files in `scratch`, with about so many bytes in memory at a time.
+
+    The second value is the number of rows that can be written together, None for all: to write them takes several
+    times their size.
+    """
     size = sum(file.stat().st_size for file in scratch.glob("*.parquet"))
     if size <= at_once:
-        return sort_attempts(attempts)
+        return sort_attempts(attempts), None
     counts = attempts.group_by("tier", "oid").len().sort("tier", "oid").collect(engine="streaming")
     rows_at_once = max(1, int(counts["len"].sum()) * at_once // size)
     part = ((pl.col("len").cum_sum() - 1) // rows_at_once).over("tier").alias("part")
@@ -286,11 +297,11 @@ def sort_read(attempts: pl.LazyFrame, scratch: Path, at_once: int = _SORTED_AT_O
         chosen = attempts.filter(pl.col("tier") == tier, pl.col("oid").is_between(pl.lit(first), pl.lit(last)))
         unsorted, ordered = (scratch / name for name in ("unsorted", f"sorted-{number}"))
         # By way of a file: in memory, rows would keep the texts of all rows that they were read with.
-        chosen.sink_parquet(unsorted, compression="lz4", statistics=False, row_group_size=_ROWS_AT_ONCE)
+        chosen.sink_parquet(unsorted, **SCRATCH_FORMAT)
         rows = sort_attempts(pl.scan_parquet(unsorted, glob=False))
-        rows.sink_parquet(ordered, compression="lz4", statistics=False, row_group_size=_ROWS_AT_ONCE)
+        rows.sink_parquet(ordered, **SCRATCH_FORMAT)
         parts.append(ordered)
-    return pl.scan_parquet(parts, glob=False) if parts else sort_attempts(attempts)
+    return (pl.scan_parquet(parts, glob=False) if parts else sort_attempts(attempts)), max(1, rows_at_once // 8)
 
 
 def keys_increase(attempts: pl.LazyFrame, model: str = "model") -> bool:

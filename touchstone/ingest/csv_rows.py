@@ -46,6 +46,8 @@ _NAMED_COLUMNS = 30
 _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
 _BATCH_LENGTH = 64 << 20
+# Of Parquet files that are read once and removed. To write a group of rows takes several times its size.
+SCRATCH_FORMAT: Mapping[str, Any] = {"compression": "lz4", "statistics": False, "row_group_size": 10_000}
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _RESERVED = re.compile(r"__.*|\*|\^.*\$", re.DOTALL)

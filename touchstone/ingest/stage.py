@@ -298,8 +298,8 @@ class IngestStage:
         self.store.write("sources", sources_frame(rows), files.fingerprint, model)
         # The attempts last: their stamp says that all of it is current.
         attempts = pl.concat([part.attempts for part in parts], how="diagonal")
-        ordered = sort_read(attempts, self.store.scratch(""))
-        part = self.store.write("attempts", ordered, files.fingerprint, model, files.contents)
+        ordered, at_once = sort_read(attempts, self.store.scratch(""))
+        part = self.store.write("attempts", ordered, files.fingerprint, model, files.contents, at_once=at_once)
         self.store.clear_scratch()
         return part
 

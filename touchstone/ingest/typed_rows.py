@@ -13,7 +13,7 @@ import polars as pl
 
 from touchstone.ingest import cells
 from touchstone.ingest.adapters.table import AdapterTable
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, TextTable, read_rows
+from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, SCRATCH_FORMAT, TextTable, read_rows
 from touchstone.ingest.quarantine import Refusal
 from touchstone.storage.files import replacing
 
@@ -48,7 +48,7 @@ def read_typed_rows(
         typed = rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *cells.first_refusal(rules), *named)
         # A file of its own for each reader: when a query fails, Polars may still write to its file for a while.
         with replacing(scratch) as own:
-            typed.sink_parquet(own, compression="lz4", statistics=False)
+            typed.sink_parquet(own, **SCRATCH_FORMAT)
 
     read_any_rows(table, sink)
     written = pl.scan_parquet(scratch, glob=False)

@@ -206,16 +206,18 @@ class Store:
         fingerprint: str | None = None,
         settled: bool = True,
         models: Mapping[str, str] | None = None,
+        at_once: int | None = None,
     ) -> Part:
         """Replace a part of a table, checked against its contract; `inputs` has the hashes of its source files.
 
         `fingerprint` is a hash of the content, for parts whose content may differ for equal inputs. `models` has what
-        each model's rows were made from.
+        each model's rows were made from. `at_once` rows are written together.
         """
         path = self._path(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as scratch:
-            rows = _write_checked(conform(frame, TABLES[table]), table, scratch, in_memory=part is None)
+            checked = conform(frame, TABLES[table])
+            rows = _write_checked(checked, table, scratch, in_memory=part is None, at_once=at_once)
             self._unstamp(table, part)
         written = Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
         self._write_stamp(written, table, part)
@@ -424,7 +426,7 @@ def scan_files(table: str, paths: list[Path], extras: Sequence[str] = ()) -> "pl
     )
 
 
-def _write_checked(rows: "pl.LazyFrame", table: str, path: Path, *, in_memory: bool) -> int:
+def _write_checked(rows: "pl.LazyFrame", table: str, path: Path, *, in_memory: bool, at_once: int | None) -> int:
     """Write the rows of a table and return their number. Those that may not fit into memory are read back to check."""
     import polars as pl
 
@@ -434,7 +436,8 @@ def _write_checked(rows: "pl.LazyFrame", table: str, path: Path, *, in_memory: b
             _require_contract(frame.lazy(), table)
         frame.write_parquet(path, **_FORMAT)
         return frame.height
-    rows.sink_parquet(path, **_FORMAT)
+    most = _FORMAT["row_group_size"]
+    rows.sink_parquet(path, **{**_FORMAT, "row_group_size": min(at_once or most, most)})
     written = pl.scan_parquet(path, glob=False)
     _require_contract(written, table)
     return int(written.select(pl.len()).collect().item())

@@ -58,6 +58,7 @@ def test_the_score_that_a_judgment_states_and_the_judgments_that_count(experimen
     assert read_scylla_raw(experiment).frame["impl_rate"][0] == "0.75"
 
 
+@pytest.mark.services
 def test_a_changed_judgment_is_read_again(experiment: Path, tmp_path: Path, touchstone: Command) -> None:
     def scores() -> list[float]:
         assert touchstone("run", experiment, "--output-dir", tmp_path / "out", dagster=False).returncode == 0

@@ -18,7 +18,7 @@ class TestKilling:
     @pytest.mark.parametrize(
         ("target", "number"),
         nightly_but(
-            [("-1", "SIGKILL"), ("os.getppid()", "SIGKILL")],
+            [("-1", "SIGKILL")],
             [
                 *((target, "SIGKILL") for target in ("-1", "os.getppid()", "1", "2", "0")),
                 ("os.getppid()", "SIGTERM"),

@@ -113,6 +113,7 @@ def test_no_excuse_makes_a_fix_undecided(tmp_path: Path) -> None:
     assert not {*UNDECIDED, "passed"} & set(found), found
 
 
+@pytest.mark.services
 def test_a_sandbox_that_dies_once_is_tried_again(tmp_path: Path) -> None:
     """What killed it may have been the machine. The first try leaves a mark where the second finds it."""
     mark = tmp_path / "mark"

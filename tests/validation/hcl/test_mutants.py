@@ -1,11 +1,15 @@
 """The static checker on changes that it was not developed with: it refuses no valid module, and passes few others."""
 
+import pytest
+
 from tests.validation.hcl.mutants import MODULES, recorded
 from touchstone.validation.hcl import check_module
 from touchstone.validation.hcl.module import UnreadableError
 from touchstone.validation.judging.verdicts import new_doubts
 from touchstone.validation.protocol import Report
 from touchstone.vocabulary import STATIC_PASSES
+
+pytestmark = pytest.mark.services
 
 
 def verdict(module: str, files: dict[str, bytes]) -> bool | None:

@@ -94,6 +94,7 @@ def test_unittest_that_is_ended_early_is_no_pass(sandbox: Sandbox, job: Job) -> 
     assert statuses == ["failed", "passed", "no_report"]
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("command", ["python -m pytest -q", "pytest -q"])
 def test_python_needs_no_path(sandbox: Sandbox, job: Job, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system has no `python` it is Touchstone's own, with its packages."""

@@ -427,7 +427,9 @@ def adapter_table(
         # Without rows there is no model under which the file could be reported.
         raise InputFileError(f"{path}: the file holds no results")
     wrong = {name: reason for name in names if name and (reason := _refused_name(name))}
-    refused = pl.col(NAME_COLUMN).replace_strict(wrong, default=None, return_dtype=pl.String)
+    # To replace values, Polars collects all rows with all their texts.
+    explained = pl.col(NAME_COLUMN).replace_strict(wrong, default=None, return_dtype=pl.String)
+    refused = explained if wrong else pl.lit(None, pl.String)
     unusable = refused.is_not_null() | (pl.col(NAME_COLUMN).str.strip_chars() == "")
     rows = rows.with_columns(
         pl.coalesce(ROW_ERROR_KIND, pl.when(refused.is_not_null()).then(pl.lit("bad_id"))).alias(ROW_ERROR_KIND),

@@ -43,6 +43,7 @@ from touchstone.ingest.csv_rows import (
     LINE,
     ROW_ERROR,
     ROW_ERROR_KIND,
+    SCRATCH_FORMAT,
     TextTable,
     open_table,
     raw_rows,
@@ -85,7 +86,7 @@ def read_csv(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     opened = _open_csv(path, options or ReadOptions())
     folder = tempfile.TemporaryDirectory(prefix="touchstone-rows-", ignore_cleanup_errors=True)
     rows = Path(folder.name, "rows.parquet")
-    read_rows(opened, lambda found: found.sink_parquet(rows, compression="lz4", statistics=False))
+    read_rows(opened, lambda found: found.sink_parquet(rows, **SCRATCH_FORMAT))
 
     def raw(_: Path, lines: set[int]) -> dict[int, str]:
         return raw_rows(opened, lines)
