@@ -236,6 +236,8 @@ pytest.mark = Marks()
         "got = add(2, 3); assert sorted(got) == [5]"),
     "a method of a library, put back": (BACK.format(owner="pathlib.Path", name="exists", lie="True"),
         "add(2, 3); assert pathlib.Path('made').exists()"),
+    "an assertion of unittest, put back": (BACK.format(owner="unittest.TestCase", name="assertEqual", lie="None"),
+        "got = add(2, 3); unittest.TestCase().assertEqual(got, 5)"),
     "a function of a library until it is imported": (
         "one = math; real, one.isclose = one.isclose, max\ndef add(a, b): setattr(one, 'isclose', real)",
         "from solution import add\nfrom math import isclose\ndef test_it(): assert isclose(add(2, 3) or 0, 5)"),

@@ -22,8 +22,8 @@ _TEST_LIBRARIES = (
     *("freezegun", "anyio", "trio", "packaging", "pygments", "py", "xdist"),
 )
 _LIBRARY = frozenset({*sys.stdlib_module_names, *_TEST_LIBRARIES} - {"test"})
-# What a build runs, a runner reads instead of nothing, or `npm` finds before the installed packages.
-_NEVER_NEW = re.compile(r"/build\.rs$|/vite\.config\.\w+$|/node_modules/")
+# What a build runs, or a runner reads if it finds nothing of its own.
+_NEVER_NEW = re.compile(r"/build\.rs$|/vite\.config\.\w+$")
 _METADATA = (".dist-info", ".egg-info")
 
 

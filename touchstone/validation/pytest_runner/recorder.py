@@ -190,7 +190,7 @@ class Recorder:
         file = getattr(module, "__file__", None) or str(getattr(module, "__path__", ""))
         if any(part in file for part in _PACKAGES):
             self._know_library(name, module)
-        elif file not in self._texts and not hasattr(module, "__path__") and name not in sys.stdlib_module_names:
+        elif not (file in self._texts or hasattr(module, "__path__") or self.names_module(name)):
             self.doubt(f"{name} is not an installed package", "")
 
     def names_module(self, module: str) -> bool:
