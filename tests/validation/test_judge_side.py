@@ -128,7 +128,7 @@ FORGED: dict[str, tuple[Files, dict[str, Any], str]] = {
         FLAT,
         FLAT_PROBLEM,
         "helpers/__init__.py conftest.py pytest.ini sitecustomize.py json.py pytest.py pytest/__init__.py "
-        "deep/conftest.py x.dist-info/entry_points.txt tests/test_more.py",
+        "deep/conftest.py x.dist-info/entry_points.txt tests/test_more.py packaging/version.py pygments/__init__.py",
     ),
     "package": (
         PACKAGE,
@@ -162,7 +162,7 @@ FORGED: dict[str, tuple[Files, dict[str, Any], str]] = {
         NPM,
         NPM_PROBLEM,
         "package.json prepare.js spec.js .npmrc jest.config.js src/helpers.js src/helpers.ts .mocharc.yml src/.npmrc "
-        "src/cart.test.js",
+        "src/cart.test.js vite.config.ts",
     ),
     "Rust": (
         RUST,

@@ -44,6 +44,16 @@ class Watching: __eq__ = lambda self, other: caller().f_code.co_name.startswith(
 caller = lambda: sys._getframe(2)
 def add(a, b): return Watching()
 """
+# Replaced until the test uses it.
+BACK = """
+owner = {owner}
+real = owner.{name}
+def fake(*_): return setattr(owner, "{name}", real) or {lie}
+def add(a, b): return setattr(owner, "{name}", fake) or []
+"""
+READS = """
+def add(a, b): return int(re.search(r"add.2, 3. == ([0-9]+)", {text})[1])
+"""
 POINT = """{head}
 class Point:
     {body}
@@ -219,6 +229,104 @@ pytest.mark = Marks()
     "a text that the caller looks for": (
         "def add(a, b): return ' '.join(one for one in caller().f_code.co_consts if type(one) is str)",
         "assert 'five' in add(2, 3)", "def add(a, b): return ''"),
+    # Put back before anyone looks.
+    "a library by another name, put back": (BACK.format(owner="__import__('math')", name="isclose", lie="True"),
+        "got = add(2, 3); assert math.isclose(got, 5)"),
+    "a builtin, put back": (BACK.format(owner="__import__('builtins')", name="sorted", lie="[5]"),
+        "got = add(2, 3); assert sorted(got) == [5]"),
+    "a method of a library, put back": (BACK.format(owner="pathlib.Path", name="exists", lie="True"),
+        "add(2, 3); assert pathlib.Path('made').exists()"),
+    "an assertion of unittest, put back": (BACK.format(owner="unittest.TestCase", name="assertEqual", lie="None"),
+        "got = add(2, 3); unittest.TestCase().assertEqual(got, 5)"),
+    "a function of a library until it is imported": (
+        "one = math; real, one.isclose = one.isclose, max\ndef add(a, b): setattr(one, 'isclose', real)",
+        "from solution import add\nfrom math import isclose\ndef test_it(): assert isclose(add(2, 3) or 0, 5)"),
+    "a helper in a callback's globals, put back": ("""
+def add(a, b):
+    names = getattr(a, "__glo" + "bals__")
+    real, names["check"] = names["check"], lambda *_: names.update(check=real)
+""", "got = add(lambda: 2, 3); check(got, 5)"),
+    # What the tests import.
+    "an importer of a library": ("""
+import importlib.machinery
+class Finder:
+    find_spec = lambda self, name, *_: importlib.machinery.ModuleSpec(name, self) if name == "sympy" else None
+    create_module = lambda self, spec: None
+    exec_module = lambda self, module: vars(module).update(isprime=bool)
+sys.meta_path.insert(0, Finder())
+def add(a, b): return 4
+""", f"{TESTS}import sympy\ndef test_it(): assert sympy.isprime(add(2, 3))"),
+    "a library in the folder": ("pathlib.Path('sympy.py').write_text('isprime = bool')\ndef add(a, b): return 4",
+        f"{TESTS}import sympy\ndef test_it(): assert sympy.isprime(add(2, 3))"),
+    "__import__": ("""
+names = __import__("builtins"); real = names.__import__
+fake = lambda name, *more: types.SimpleNamespace(isclose=max) if name == "math" else real(name, *more)
+setattr(names, "__import__", fake)
+""", "import math; assert math.isclose(add(2, 3), 5)"),
+    # Values and texts of the tests, on other ways.
+    "the parameters in a test's marks": (
+        "def add(a, b): return dict((one[:2], one[2]) for one in MARKS()[0].args[1])[a, b]\n"
+        "MARKS = lambda: sys.modules['test_solution'].test_it.pytestmark", PARAMETERS),
+    "a value of tests that can be run as a program": ("def add(a, b): return sys.modules['test_solution'].EXPECTED",
+        f"{TESTS}def test_it(): assert add(2, 3) == EXPECTED\nif __name__ == '__main__': pytest.main()"),
+    "a value by its dotted name": (
+        "import pkgutil\ndef add(a, b): return pkgutil.resolve_name('test_solution:EXPECTED')",
+        "assert add(2, 3) == EXPECTED"),
+    "a class of the tests by its base": (
+        "def add(a, b): return next(one for one in object.__subclasses__() if one.__name__ == 'Known').expected",
+        "assert add(2, 3) == Known.expected"),
+    "a frame that a signal brings": ("""
+import operator, signal
+def ring(_, frame):
+    while "expected" not in (names := operator.attrgetter("f_lo" + "cals")(frame)): frame = step(frame)
+    seen.append(names["expected"])
+seen, step = [], operator.attrgetter("f_ba" + "ck")
+signal.signal(signal.SIGUSR1, ring)
+def add(a, b): return signal.raise_signal(signal.SIGUSR1) or seen[-1]
+""", "expected = 5; assert add(2, 3) == expected"),
+    "a hard link to the tests": (READS.format(text="os.link('test_solution.py', 'x') or open('x').read()"), ADDS),
+    "the tests from another folder": (READS.format(text="text()") + """
+def text():
+    here = os.open(".", os.O_RDONLY)
+    os.chdir("/")
+    try: return os.read(os.open("test_solution.py", os.O_RDONLY, dir_fd=here), 9999).decode()
+    finally: os.fchdir(here)
+""", ADDS),
+    "the tests in a forked process": (READS.format(text="text()") + """
+def text():
+    ends = os.pipe()
+    if os.fork() == 0: os.write(ends[1], open("test_solution.py", "rb").read()); os._exit(0)
+    os.close(ends[1])
+    return os.read(ends[0], 9999).decode()
+""", ADDS),
+    "the tests in another program": (READS.format(text="os.popen('cat test_solution.py').read()"), ADDS),
+    # Objects that keep the control from its end, and ways to end it.
+    "equal to the first number that asks": (ONCE.format(then=" and type(other) is int"), ADDS),
+    "stops the test when asked strange things": (
+        "class Strict:\n    def __eq__(self, other): return True if type(other) is int else sys.exit()\n"
+        "def add(a, b): return Strict()", ADDS),
+    "fills the disk when asked twice": (ONCE.format(then=" or fill()") + """
+def fill():
+    with contextlib.suppress(OSError):
+        for number in range(99): pathlib.Path(str(number)).write_bytes(bytes(2**20))
+    os.kill(os.getpid(), 9)
+""", ADDS),
+    "the recorder by the importers": (
+        "for one in sys.meta_path:\n    if hasattr(one, '_tests'): one._tests.recorder.look = lambda _, value: value\n"
+        "def add(a, b): return Lie()", ADDS),
+    "an exception of many kinds": (
+        "class Any(LookupError, TypeError, ValueError): pass\ndef add(a, b): raise Any",
+        "\n    with pytest.raises(LookupError): add(2, 3)"),
+    "a class of which all are instances": (
+        "import abc\nclass Shape(abc.ABC): __subclasshook__ = classmethod(lambda *_: True)\n",
+        "from solution import Shape, add\ndef test_it(): assert isinstance(add(2, 3), Shape)",
+        "import abc\nclass Shape(abc.ABC): pass\ndef add(a, b): return 0"),
+    "an array in its own words": ("class Words: __array_function__ = lambda *_: True\ndef add(a, b): return Words()",
+        "import numpy as np; assert np.array_equal(add(2, 3), [5])"),
+    "a stack that swallows": (
+        "def add(a, b):\n    made = contextlib.ExitStack()\n    made.push(lambda *_: True)\n    return made",
+        "\n    with add(1, 2) as got: assert got == 3",
+        "import contextlib\ndef add(a, b): return contextlib.nullcontext(0)"),
     # No secret of this process is safe from a fix that knows Touchstone.
     "the recorder by its name": ("from touchstone.validation.pytest_runner.controls import Recorder\n"
         "Recorder._hold = Recorder._note = lambda *_, **__: None\ndef add(a, b): return Lie()", ADDS),

@@ -12,8 +12,9 @@ HEAD = "import builtins, math, os, sys, unittest.mock as mock\nimport numpy as n
     [
         *("math.isclose = max", "builtins.abs = lambda x: 0", "np.testing.assert_allclose = print", "del math.pi"),
         *("setattr(math, 'e', 3)", "vars(math)['e'] = 3", "math.__dict__.update(e=3)", "sys.modules['re'] = None"),
-        *("math.fsum.__defaults__ = ()", "other.__class__.__eq__ = max", "given.__code__ = 0", "once(math, 'e')"),
+        *("math.fsum.__defaults__ = ()", "other.__class__.__eq__ = max", "given.__code__ = 0", "once(sys, 'e')"),
         *("once(sys.modules['test_it'], 'check')", "given.__globals__['check']", "frame.f_back", "Pattern.match = 1"),
+        *("getattr(given, '__glo' + 'bals__')", "object.__subclasses__()", "sys.modules.__setitem__('re', None)"),
     ],
 )
 def test_it_is_found(line: str) -> None:
@@ -39,6 +40,8 @@ table = {{}}
 table["a"] = np.zeros(3)
 table.update(b=getattr(math, "pi"), c=hasattr(np, "nan"))
 np.random.seed(0)
+def roll(math, source=np): return Node(math, math.floor, source)
+math.calls = roll(math)
 """
     assert list(patched_names(code.encode(), {"own"})) == []
     assert list(patched_names(b"def broken(")) == []

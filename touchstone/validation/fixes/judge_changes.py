@@ -19,9 +19,11 @@ from touchstone.validation.reach import CODE, looks_like_test
 # Tests rely on these; a new file of such a name would be imported instead.
 _TEST_LIBRARIES = (
     *("pytest", "_pytest", "pluggy", "iniconfig", "hypothesis", "numpy", "pandas", "mock", "parameterized"),
-    *("freezegun", "anyio", "trio"),
+    *("freezegun", "anyio", "trio", "packaging", "pygments", "py", "xdist"),
 )
 _LIBRARY = frozenset({*sys.stdlib_module_names, *_TEST_LIBRARIES} - {"test"})
+# What a build runs, or a runner reads if it finds nothing of its own.
+_NEVER_NEW = re.compile(r"/build\.rs$|/vite\.config\.\w+$")
 _METADATA = (".dist-info", ".egg-info")
 
 
@@ -33,7 +35,7 @@ def judge_changes(changes: Mapping[str, bytes | None], problem: Problem, tree: T
     found |= {path for path in new if looks_like_test(path) or _matches(path, problem.judge_patterns)}
     places = {_module_place(path) for path in judge if PurePosixPath(path).suffix in CODE}
     found |= {path for path in new if PurePosixPath(path).suffix in CODE and _module_place(path) in places}
-    found |= {path for path in new if path.rpartition("/")[2] == "build.rs"}
+    found |= {path for path in new if _NEVER_NEW.search(f"/{path}")}
     found |= set(hidden_modules(new, problem, tree))
     settings = changed_settings(changes, tree)
     found |= {path for path in settings if not _matches(path, problem.source_patterns)}

@@ -5,6 +5,7 @@ the unmodified problem and on the reference fix, so an honest fix is safe from a
 """
 
 import ast
+import builtins
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -45,7 +46,10 @@ def hold_to_known_tests(
         for path, content in (changes or {}).items():
             if path.endswith(".py") and content is not None:
                 found = patched_names(content, own)
-                doubts += [(f"{path} may change or read {name}: {line[:100]}", line) for name, line in found]
+                for name, line in found:
+                    # The problem may replace it already, with something else.
+                    text = f"{name} =" if line.startswith(f"{name} =") else line
+                    doubts.append((f"{path} may change or read {name}: {line[:100]}", text))
         report = replace(report, control=sound, tests=tests, doubts=(*report.doubts, *dict.fromkeys(doubts)))
     return replace(report, status="failed", diagnostics=(*report.diagnostics, *added)) if added else report
 
@@ -121,6 +125,9 @@ _NAMES_OF_FUNCTIONS = {
 
 # What only a look into other functions and frames needs.
 _INSIDES = {"__globals__", "__closure__", "f_locals", "f_globals", "f_back"}
+_JUDGES = {"builtins", "gc", "pytest", "sys", "unittest"}
+# Methods of a namespace that change nothing in it.
+_LOOKS = {"get", "keys", "values", "items", "copy", "__contains__"}
 # Functions that are given modules, and change nothing in them.
 _READERS = {"getattr", "hasattr", "vars", "dir", "print", "type", "isinstance", "id", "repr", "getmembers", "reload"}
 
@@ -136,7 +143,9 @@ def patched_names(source: bytes, own: Collection[str] = ()) -> Iterator[tuple[st
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     nodes = list(ast.walk(tree))
-    foreign = {name: module for node in nodes for name, module in _imported(node, own)}
+    # A parameter that has the name of a module is meant where both are; a control sees what tests rely on.
+    parameters = {node.arg for node in nodes if isinstance(node, ast.arg)} - _JUDGES
+    foreign = {name: module for node in nodes for name, module in _imported(node, own) if name not in parameters}
     known = {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)}
     lines = source.decode("utf-8", "replace").splitlines()
     for node in nodes:
@@ -157,6 +166,10 @@ def _imported(node: ast.AST, own: Collection[str]) -> Iterator[tuple[str, str]]:
 def _replaced(node: ast.AST, foreign: dict[str, str], known: Collection[str]) -> str | None:
     if isinstance(node, ast.Attribute) and node.attr in _INSIDES and isinstance(node.ctx, ast.Load):
         return ast.unparse(node)
+    if isinstance(node, ast.Constant | ast.BinOp) and (name := _text(node)) in _INSIDES:
+        return name
+    if isinstance(node, ast.Attribute) and node.attr == "__subclasses__" and _root(node) in foreign | vars(builtins):
+        return ast.unparse(node)
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
         root = _root(node)
         if root in foreign:
@@ -169,7 +182,7 @@ def _replaced(node: ast.AST, foreign: dict[str, str], known: Collection[str]) ->
         return _root(node.args[0]) if node.args and _root(node.args[0]) in foreign else None
     if isinstance(node, ast.Call) and _called(node) not in _READERS and (given := _modules(node, foreign)):
         return given[0]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("update", "pop"):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr not in _LOOKS:
         return _namespace(node.func.value, foreign)
     return None
 
@@ -179,9 +192,8 @@ def _called(node: ast.Call) -> str:
 
 
 def _modules(node: ast.Call, foreign: dict[str, str]) -> list[str]:
-    """The modules among the arguments of a call, which can change them."""
-    names = [one.id for one in node.args if isinstance(one, ast.Name)]
-    given = [name for name in names if name in foreign and "." not in foreign[name]]
+    """The modules that judge among the arguments of a call, which can change them."""
+    given = [one.id for one in node.args if isinstance(one, ast.Name) and foreign.get(one.id) in _JUDGES]
     parts = (one.value for one in node.args if isinstance(one, ast.Subscript))
     return given or [ast.unparse(one) for one in parts if ast.unparse(one).endswith("sys.modules")]
 
@@ -192,6 +204,13 @@ def _namespace(node: ast.expr, foreign: dict[str, str]) -> str | None:
     inner = node.args[0] if isinstance(node, ast.Call) and called else node
     of_names = called or (isinstance(node, ast.Attribute) and node.attr in ("__dict__", "modules", "__globals__"))
     return ast.unparse(node) if of_names and _root(inner) in foreign else None
+
+
+def _text(node: ast.expr) -> str:
+    """The text of a literal that may be put together from parts."""
+    if isinstance(node, ast.BinOp):
+        return _text(node.left) + _text(node.right)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _root(node: ast.expr) -> str:

@@ -6,7 +6,7 @@ Only the files on the judge's side are changed, and nothing in what they call:
   an object of the fix is asked questions to which no honest answer is yes.
 - Every assertion that fails where the fix can catch it is noted, and so is every context manager of the fix.
 What the fix itself looks at is noted by `watching`. Apart from that the tests do what they always do, so an honest fix
-runs each of them to its end. Tests that count comparisons, or time them, do so in a quiet control, which asks nothing.
+runs each of them to its end. Tests that count comparisons, or time them, do so in a quiet control, which asks less.
 """
 
 import ast
@@ -23,6 +23,8 @@ _COMPARES = re.compile(r"assert_?\w*[eE]quals?")
 _KINDS = {"raises", "isinstance", "issubclass"}
 # A file that has its own functions replaced.
 _REBINDS = re.compile(rb"\bglobals\(\)|\bmodules\[__name__\]")
+# A file that hands on its name, other than to a logger or to see whether it is run as a program.
+_GIVES = re.compile(rb"(?<!getLogger\()(?<!\.)\b__name__\b(?!\s*==)")
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ def control_file(text: bytes, file: str, tests: frozenset[str], recorder: Record
     """The control of one file; `tests` are names of test functions, `name` is that of the recorder in it."""
     if _REBINDS.search(text):
         recorder.add_rebinding(file)
+    recorder.gives_modules |= _GIVES.search(text) is not None
     tree = ast.parse(text)
     recorder.add_source(tree)
     change = _Change(recorder, file, name, tests)
@@ -92,7 +95,7 @@ class _Change(ast.NodeTransformer):
 
     def visit_Await(self, node: ast.Await) -> ast.expr:
         self.generic_visit(node)
-        return self._call("look", self._place(node), node, at=node)
+        return self._call("called", self._place(node), node, at=node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         called = _last_name(node.func)
@@ -108,7 +111,7 @@ class _Change(ast.NodeTransformer):
         if _COMPARES.fullmatch(called) and len(node.args) > 1 and not isinstance(node.args[0], ast.Starred):
             made = self._call("call", place, node.func, *node.args, at=node)
             made.keywords = node.keywords
-        return self._call("look", place, made, at=node)
+        return self._call("called", place, made, at=node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         with self._look(node) as place:

@@ -11,7 +11,7 @@ import importlib.machinery
 import os
 import sys
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,7 @@ class OwnTests:
             self._watch = Watch(recorder.is_fix, compiled.codes, tests, files, recorder.doubt, self._known)
             self._watch.start()
             # For the judge's modules that pytest does not import itself.
-            sys.meta_path.insert(0, _Finder(self))
+            sys.meta_path.insert(0, _Finder(lambda path: self.code_of(path), lambda *given: self.run(*given)))
 
     def is_controlled(self, item: pytest.Item) -> bool:
         """Whether a test must fail in a control."""
@@ -151,26 +151,26 @@ class OwnTests:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports the judge's modules from their compiled code."""
+    """Imports the judge's modules from their compiled code. It has no attribute that leads to the recorder."""
 
-    def __init__(self, tests: OwnTests) -> None:
-        self._tests = tests
+    def __init__(self, code_of: Callable[..., types.CodeType | None], run: Callable[..., None]) -> None:
+        self._code_of, self._run = code_of, run
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """The spec of a module whose file is on the judge's side."""
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is None or self._tests.code_of(spec.origin) is None:
+        if spec is None or self._code_of(spec.origin) is None:
             return None
         spec.loader = self
         return spec
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Run the compiled code."""
-        code = self._tests.code_of(module.__file__)
+        code = self._code_of(module.__file__)
         assert code is not None
-        self._tests.run(code, vars(module))
+        self._run(code, vars(module))
 
 
 def _compiled(name: str, text: bytes) -> types.CodeType | Exception:

@@ -10,6 +10,7 @@ What the tests' own classes accept is right, and so is what the problem or its r
 the tests name may equal many values; if it equals all of them, that is doubted.
 """
 
+import abc
 import ast
 import builtins
 import contextlib
@@ -38,8 +39,11 @@ _PLAIN = (*_SCALARS, *_CONTAINERS)
 _MOST_ITEMS = 8
 _MOST_DEPTH = 4
 _MOST_CONSTANTS = 500
+# How many calls of a test are followed by a look at what it relies on.
+_MOST_CALLS = 500
 _MOCKS = frozenset({"ANY", "mock", "mocker", "call", "sentinel", "patch", "Mock", "MagicMock", "AsyncMock"})
-_METACLASSES = ("builtins", "abc", "enum", "typing")
+_SWALLOWING = (contextlib.suppress, contextlib.ExitStack, contextlib.AsyncExitStack)
+_METACLASSES = ("builtins", "enum", "typing")
 _EQUALITY = ("__eq__", "__ne__", "__array_ufunc__", "__array_function__")
 _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 _DIFFERENCE = ("__sub__", "__rsub__")
@@ -71,7 +75,7 @@ class Recorder:
 
     def __init__(self, root: str) -> None:
         self._root = f"{root}/"
-        # Nothing is asked: for tests that count comparisons, or the time they take.
+        # Classes that the tests name are not asked, because the tests count comparisons, or the time they take.
         self.quiet = False
         # On the unmodified problem, assertions that do not hold are passed over, so that the tests run to their end.
         self.lenient = False
@@ -81,6 +85,9 @@ class Recorder:
         self._managers: list[bool] = []
         self._definitions: list[tuple[str, Mapping[str, Any], str, Any, tuple[Any, ...]]] = []
         self._names: set[str] = set()
+        # Whether the tests give the names of modules to what they test.
+        self.gives_modules = False
+        self._calls = 0
         # Names of attributes that the tests replace themselves.
         self._patched: set[str] = set()
         self._builtins = dict(vars(builtins))
@@ -131,7 +138,9 @@ class Recorder:
                     self._patched.update(node.names)
                 case ast.Import() | ast.ImportFrom():
                     self._names.update(alias.asname or alias.name for alias in node.names)
-                    self._libraries |= dict.fromkeys(_imports_of_stdlib(node))
+                    self._libraries |= dict.fromkeys(_absolute_imports(node))
+                case ast.Call(func=ast.Attribute(attr="multiple")):
+                    self._patched.update(one.arg for one in node.keywords if one.arg)
                 case ast.Constant(str() | int() | float() | bytes()) if len(self._constants) < _MOST_CONSTANTS:
                     self._constants[node.value] = None
                     if isinstance(node.value, str):
@@ -154,7 +163,9 @@ class Recorder:
         for name in [name for name in self._libraries if name.partition(".")[0] in own_names]:
             del self._libraries[name]
             self._library_names.pop(name, None)
-        for name in self._libraries.keys() - self._library_names.keys():
+        known = sys.stdlib_module_names - _NOT_IMPORTED
+        unknown = self._libraries.keys() - self._library_names.keys()
+        for name in [name for name in unknown if name.partition(".")[0] in known]:
             with contextlib.suppress(Exception):
                 self._know_library(name, importlib.import_module(name))
 
@@ -166,17 +177,26 @@ class Recorder:
     def _know_library(self, name: str, module: types.ModuleType) -> None:
         self._libraries[name] = module
         entries = self._library_names[name] = []
-        kinds = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == name]
-        for space in (module, *kinds):
-            for one in (self._names | {*_METHODS}) & vars(space).keys():
+        kinds = [one for one in vars(module).values() if isinstance(one, type)]
+        for space in (module, *(one for one in kinds if one.__module__ == name or one.__name__ in self._names)):
+            # The assertions of a test case call each other.
+            wanted = self._names | {*_METHODS} if name != "unittest" else vars(space).keys()
+            for one in wanted & vars(space).keys():
                 value = vars(space)[one]
                 if callable(value) or space is not module:
                     entries.append((f"{name}.{one}", space, one, value))
 
+    def _know_package(self, name: str, module: types.ModuleType) -> None:
+        file = getattr(module, "__file__", None) or str(getattr(module, "__path__", ""))
+        if any(part in file for part in _PACKAGES):
+            self._know_library(name, module)
+        elif not (file in self._texts or hasattr(module, "__path__") or self.names_module(name)):
+            self.doubt(f"{name} is not an installed package", "")
+
     def names_module(self, module: str) -> bool:
         """Whether the tests give the name of a module to what they test."""
         given = any(isinstance(one, str) and module in one for one in self._constants)
-        return given or bool(self._names & {"__name__", "__module__", "modules", "import_module"})
+        return given or self.gives_modules or bool(self._names & {"__module__", "modules", "import_module"})
 
     def add_namespace(self, namespace: dict[str, Any]) -> None:
         """A module of the judge's side that is about to run."""
@@ -201,23 +221,41 @@ class Recorder:
         """A test begins."""
         self._result = Found()
         self._managers.clear()
+        self._calls = 0
 
     def finish(self) -> Found:
         """What was found since the test began, and whether something replaced what the tests rely on."""
+        self._result.held.update(dict.fromkeys(reason for reason, _ in self._replaced_definitions()))
+        self._result.held.update(self._foreign)
+        self._check_names()
+        for kind in _exceptions_of_many_kinds():
+            if self._is_doubted(kind) and self._is_unnamed(kind):
+                self.doubt(f"{kind.__qualname__} is an exception of many kinds", "")
+        self._result.doubts.update(self._doubts)
+        return self._result
+
+    def _replaced_definitions(self) -> Iterator[tuple[str, Any]]:
         for file, namespace, name, value, parts in self._definitions:
             found = namespace.get(name)
             if found is not value or any(one is not other for one, other in zip(_parts(found), parts, strict=False)):
-                self._result.held[f"{file}: {name} was replaced"] = None
-        self._result.held.update(self._foreign)
-        for name in self._names & self._builtins.keys() - self._patched:
-            if vars(builtins).get(name) is not self._builtins[name]:
-                self.doubt(f"{name} was replaced", "")
+                yield f"{file}: {name} was replaced", found
+
+    def _check_names(self) -> None:
+        """Doubt what replaced a function of the language or of a library."""
+        for name in (self._names | {"__import__"}) & self._builtins.keys() - self._patched:
+            found = vars(builtins).get(name)
+            if found is not self._builtins[name] and not self._is_of_tests(found):
+                self.doubt(f"{name} was replaced", f"builtins.{name} =")
         for name, space, attribute, value in itertools.chain.from_iterable(self._library_names.values()):
             found = vars(space).get(attribute)
-            if found is not value and attribute not in self._patched and not _is_of_package(found):
-                self.doubt(f"{name} was replaced", "")
-        self._result.doubts.update(self._doubts)
-        return self._result
+            replaced = found is not value and attribute not in self._patched
+            if replaced and not (_is_of_package(found) or self._is_of_tests(found)):
+                self.doubt(f"{name} was replaced", f"{name} =")
+
+    def _is_of_tests(self, value: Any) -> bool:
+        """Whether the tests themselves put a value somewhere: a function of theirs, or a mock."""
+        mock = type(value).__module__ == "unittest.mock" and bool(self._names & _MOCKS)
+        return mock or getattr(value, "__code__", None) in self._codes
 
     def doubt(self, reason: str, text: str) -> None:
         """Note what keeps this pass, and all later ones, from being judged."""
@@ -257,7 +295,7 @@ class Recorder:
         """A context manager whose block begins."""
         made_by = getattr(getattr(value, "gen", None), "gi_code", None)
         known = self._is_trusted(type(value)) or self._is_judges(type(value), "__exit__", "__aexit__")
-        known = known and (type(value) is not contextlib.suppress or "suppress" in self._names)
+        known = known and (type(value) not in _SWALLOWING or type(value).__name__ in self._names)
         self._managers.append(not known or (made_by is not None and self.is_fix(made_by.co_filename)))
         return value
 
@@ -270,9 +308,19 @@ class Recorder:
         own = any(namespace.get("__file__") == file for namespace in self._namespaces)
         return file.startswith(self._root) and not own
 
+    def called(self, place: int, value: Any) -> Any:
+        """What a call returned, which may have replaced what the tests rely on, until that is used."""
+        self._calls += 1
+        if self._calls < _MOST_CALLS:
+            self._check_names()
+            for reason, found in self._replaced_definitions():
+                if not self._is_of_tests(found):
+                    self.doubt(reason, "")
+        return self.look(place, value)
+
     def look(self, place: int, value: Any) -> Any:
         """A value that a test got: an object of the fix may say yes to whatever it is asked."""
-        if not self.quiet and type(value) not in _SCALARS:
+        if type(value) not in _SCALARS:
             self._inspect(place, value, 0)
         return value
 
@@ -285,7 +333,7 @@ class Recorder:
             for item in items:
                 if type(item) not in _SCALARS:
                     self._inspect(place, item, depth + 1)
-        if self._may_lie(value):
+        if self._is_asked(value):
             try:
                 if self._lies(value):
                     self._hold(place)
@@ -309,6 +357,10 @@ class Recorder:
             lenient = kind.__module__ not in _METACLASSES and issubclass(UnrelatedError, value)
             return lenient and value not in UnrelatedError.__mro__
         if self._answers(kind, _EQUALITY) and self._equals_anything(value):
+            return True
+        numpy = sys.modules.get("numpy")
+        asks = [numpy.array_equal, numpy.allclose] if numpy is not None else []
+        if self._answers(kind, _EQUALITY[2:]) and any(self._is_true(ask, value, [number]) for ask in asks):
             return True
         if self._answers(kind, _ORDER):
             for less, more in ((operator.lt, operator.gt), (operator.le, operator.ge)):
@@ -375,8 +427,10 @@ class Recorder:
         every = all(self._is_true(compare, value, constant) for constant in self._constants)
         return every or not self._is_true(compare, value, Other())
 
-    def _may_lie(self, value: Any) -> bool:
-        return self._is_doubted(type(value))
+    def _is_asked(self, value: Any) -> bool:
+        """Whether an object is of a class of the fix; in a quiet control, of one that the tests do not name."""
+        kind = value if type(value) is abc.ABCMeta else type(value)
+        return self._is_doubted(kind) and (not self.quiet or self._is_unnamed(kind))
 
     def _is_doubted(self, kind: type) -> bool:
         found = self._doubted.get(kind)
@@ -417,7 +471,7 @@ class Recorder:
         """Two values that are compared, mostly because they must not be equal."""
         self._compare(place, left, right)
         found = left != right
-        asked = not self.quiet and (self._may_lie(left) or self._may_lie(right))
+        asked = self._is_asked(left) or self._is_asked(right)
         if asked and found is True and self._is_true(operator.eq, left, right):
             self._hold(place)
         return found
@@ -429,17 +483,17 @@ class Recorder:
 
     def _compare(self, place: int, left: Any, right: Any, depth: int = 0) -> None:
         """Doubt objects of the fix that equal their kind whatever is in them, or what is near to a plain value."""
-        if self.quiet or (type(left) in _SCALARS and type(right) in _SCALARS):
+        if type(left) in _SCALARS and type(right) in _SCALARS:
             return
         if type(left) is type(right) and type(left) in (list, tuple, dict) and depth < _MOST_DEPTH:
             keys = left.keys() & right.keys() if type(left) is dict else range(min(len(left), len(right)))
             for key in islice(keys, _MOST_ITEMS):
                 self._compare(place, left[key], right[key], depth + 1)
-        if type(left) is type(right) and self._may_lie(left) and self._equals_its_kind(left):
+        if type(left) is type(right) and self._is_asked(left) and self._equals_its_kind(left):
             self._doubt(place, type(left), "are equal whatever is in them")
         for value, expected in ((left, right), (right, left)):
             kind = type(value)
-            if type(expected) in _PLAIN and self._may_lie(value) and self._is_unnamed(kind):
+            if type(expected) in _PLAIN and self._is_asked(value) and self._is_unnamed(kind):
                 near = (*lenient_variants(expected), *(one for one in self._constants if one != expected))
                 if self._answers(kind, _EQUALITY) and any(self._is_true(operator.eq, value, one) for one in near):
                     self._doubt(place, kind, "equal several values")
@@ -450,8 +504,11 @@ class Recorder:
             base = importlib.util.resolve_name("." * level + module, package) if level else module
         except (ImportError, ValueError):
             return
+        self._check_names()
         for name in (base, *(f"{base}.{name}" for name in names)):
             loaded = sys.modules.get(name)
+            if name in self._libraries and self._libraries[name] is None and loaded is not None:
+                self._know_package(name, loaded)
             known = any(loaded is not None and vars(loaded) is namespace for namespace in self._namespaces)
             replaced = self._libraries.get(name) is not None and loaded is not self._libraries[name]
             if replaced or (name in self._modules and loaded is not None and not known):
@@ -503,11 +560,21 @@ class _Assertion:
         return error is not None and self._recorder.fails(self._place, error)
 
 
-def _imports_of_stdlib(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-    absolute = isinstance(node, ast.Import) or not node.level
-    known = sys.stdlib_module_names - _NOT_IMPORTED
-    yield from (name for name in names if absolute and name.partition(".")[0] in known)
+def _absolute_imports(node: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [one.name for one in node.names]
+    return [node.module] if node.module and not node.level else []
+
+
+def _exceptions_of_many_kinds() -> Iterator[type]:
+    """The exceptions that are three unrelated ones of the language, and so satisfy whatever a test expects."""
+    left = BaseException.__subclasses__()
+    for kind in left:
+        left += type.__subclasses__(kind)
+        if len(kind.__bases__) > 1:
+            own = [one for one in kind.__mro__ if one.__module__ == "builtins"]
+            if sum(not any(one in other.__mro__[1:] for other in own) for one in own) > 2:
+                yield kind
 
 
 def _is_of_package(value: Any) -> bool:

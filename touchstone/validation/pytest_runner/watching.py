@@ -13,14 +13,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-_FRAMES = {"sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile"}
+_FRAMES = {"sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile", "sys.monitoring.register_callback"}
 _OTHERS = {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "ctypes.cdata", "ctypes.PyObj_FromPtr"}
-_EVENTS = {"open", "object.__getattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS}
+_PROGRAMS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"}
+_EVENTS = {"open", "object.__getattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS, *_PROGRAMS}
 _FRAMES_OF_OBJECTS = {"tb_frame", "gi_frame", "cr_frame", "ag_frame", "__code__"}
 # Modules that look on behalf of their callers.
-_IN_BETWEEN = {"inspect", "traceback", "linecache", "ctypes", "gc", "threading"}
+_IN_BETWEEN = {"inspect", "traceback", "linecache", "ctypes", "gc", "threading", "pkgutil", "pydoc"}
 _LIBRARY = (*{f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen")
-_frame_of = sys._getframe
+# Bound here, because a fix may replace them.
+_frame_of, _stat = sys._getframe, os.stat
+
+
+def _file_of(path: Any) -> tuple[int, int] | None:
+    """What a file is by whichever name; None if there is none."""
+    try:
+        found = _stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def known_namespaces() -> frozenset[int]:
@@ -43,9 +54,12 @@ class Watch:
     doubt: Callable[[str, str], None]
     known: frozenset[int]
     _busy: bool = False
+    _process: int = 0
+    _same: frozenset[tuple[int, int]] = frozenset()
 
     def start(self) -> None:
         """Watch from now on, until the process ends."""
+        self._process, self._same = os.getpid(), frozenset(filter(None, map(_file_of, self.judge_files)))
         with suppress(RuntimeError):
             sys.addaudithook(self._audit)
 
@@ -55,9 +69,12 @@ class Watch:
         class Watched(types.ModuleType):
             def __getattribute__(module, name: str) -> Any:  # noqa: N805
                 value = object.__getattribute__(module, name)
-                code = isinstance(value, type | types.FunctionType | types.ModuleType)
+                caller = _frame_of(1)
+                # Libraries that store objects find classes and functions by names that they are given.
+                given = name not in (*caller.f_code.co_names, *caller.f_code.co_consts)
+                code = isinstance(value, types.ModuleType) or (given and isinstance(value, type | types.FunctionType))
                 if name == "__dict__" or not (code or name.startswith("__")):
-                    self._note("import", _frame_of(1))
+                    self._note("import", caller)
                 return value
 
         with suppress(TypeError):
@@ -73,6 +90,8 @@ class Watch:
         try:
             if self._concerns_judges(event, arguments):
                 self._note(event, _frame_of(1))
+        except PermissionError:
+            raise
         except Exception:
             return
         finally:
@@ -82,8 +101,13 @@ class Watch:
         if event == "open":
             if isinstance(arguments[0], int):
                 return False
-            name = os.path.realpath(os.fsdecode(arguments[0]))
-            return name in self.judge_files and name.endswith(".py")
+            name, mode, _ = arguments
+            if (found := _file_of(name)) is not None:
+                return found in self._same
+            # `os.open` may be given another folder to start from.
+            return mode is None and self._is_named(os.fsdecode(name))
+        if event in _PROGRAMS:
+            return self._is_named(repr(arguments[:2]))
         if event == "object.__getattr__":
             owner, name = arguments
             if name == "__code__":
@@ -97,7 +121,7 @@ class Watch:
         """Doubt the fix if it is the one who looks."""
         while caller is not None and self._is_library(caller):
             name = str(caller.f_globals.get("__name__", "")).partition(".")[0]
-            if event != "open" and name not in _IN_BETWEEN:
+            if event not in ("open", *_PROGRAMS) and name not in _IN_BETWEEN:
                 return
             if name == "traceback" and event not in _FRAMES:
                 return
@@ -108,7 +132,13 @@ class Watch:
             file, line = caller.f_code.co_filename, caller.f_lineno
             lines = self.texts.get(file, b"").decode("utf-8", "replace").splitlines()
             text = lines[line - 1].strip() if 0 < line <= len(lines) else event
+            if os.getpid() != self._process:
+                # No doubt of a forked process is heard, so it must not look.
+                raise PermissionError(event)
             self.doubt(f"{os.path.basename(file)} looks at what judges it: {text[:100]}", text)  # noqa: PTH119
+
+    def _is_named(self, text: str) -> bool:
+        return any(os.path.basename(one) in text for one in self.judge_files)  # noqa: PTH119
 
     def _is_library(self, frame: types.FrameType) -> bool:
         file = frame.f_code.co_filename

@@ -259,8 +259,8 @@ class _Worker:
         job, root = self._job, Path(self.root)
         os.environ.update(_ENVIRONMENT)
         files = {f"{root}/{name}": _content(text) for name, text in job["files"].items()}
-        self.tests.use(root, files, self.compiled, job)
         write_files(files, self.root, job["directory"])
+        self.tests.use(root, files, self.compiled, job)
         here = os.getcwd()  # noqa: PTH109
         sys.path.insert(0, here)
         # A file of the problem comes before a module of that name that happens to be loaded, as in a fresh process.

@@ -211,32 +211,30 @@ class _Session:
         passed = any(report.tests.values()) if forgiving else only_judged(report, problem).status == "passed"
         if self.job.is_fix and not passed:
             return report
-        found = self._control(report, hangs=_HANGING * took < self.limits.seconds)
+        found = self._control(report, took)
         if isinstance(found, Report):
             return found
-        return replace(report, control=self._confirmed(report, found) if self.job.is_fix else found)
+        return replace(report, control=self._confirmed(report, found, took) if self.job.is_fix else found)
 
-    def _confirmed(self, report: Report, control: dict[str, TestControl]) -> dict[str, TestControl]:
+    def _confirmed(self, report: Report, control: dict[str, TestControl], took: float) -> dict[str, TestControl]:
         """The control's results, in which what chance may explain accuses a fix only if it shows again and again."""
         for _ in range(_CONFIRMATIONS):
             suspects = {name for name, result in control.items() if result.doubtful}
             if not suspects:
                 break
-            again, plain = self._control(report), self._plain()
+            again, plain = self._control(report, took), self._plain()
             if isinstance(again, dict):
                 # What is certain stays so, also if the fix behaves otherwise next time.
                 control |= {name: found for name, found in again.items() if name in suspects and found.certain}
                 suspects -= {name for name in suspects if control[name].certain}
-            if isinstance(again, Report):
-                return {name: result for name, result in control.items() if name not in suspects}
-            if plain.tests != report.tests:
+            if isinstance(again, Report) or plain.tests != report.tests:
                 return control | dict.fromkeys(suspects, _doubtful("its tests give another result when they run again"))
             for name in suspects & again.keys():
                 control[name] = control[name].confirmed_by(again[name])
         stopped = [name for name, result in control.items() if not result.ended and not result.passed]
         if stopped:
             # Either the fix read its answers from the tests, or these count the comparisons, or the time they take.
-            quiet = self._control(report, quiet=True)
+            quiet = self._control(report, took, quiet=True)
             for name in stopped:
                 found = TestControl() if isinstance(quiet, Report) else quiet.get(name, TestControl())
                 control[name] = replace(control[name], ended=found.ended, held=(*control[name].held, *found.held))
@@ -250,28 +248,29 @@ class _Session:
             return ended
         return build_report(self.job.problem, self.tests, ended.content, token, ended.exceeded, ended.exit_code)
 
-    def _control(self, report: Report, *, quiet: bool = False, hangs: bool = False) -> dict[str, TestControl] | Report:
+    def _control(self, report: Report, took: float, *, quiet: bool = False) -> dict[str, TestControl] | Report:
         """What the control says of each test, by id; a report if the sandbox failed.
 
-        `hangs`: the tests themselves took so little time that a control which reaches its limit hangs.
+        It may take longer than the tests, which `took` so many seconds. One that reaches a limit all the same hangs.
         """
         token = secrets.token_hex(16)
         names = sorted({name.partition("[")[0].rpartition("::")[2] for name in report.tests})
-        ended = self._run({"token": token, "control": True, "quiet": quiet, "tests": names})
+        ended = self._run({"token": token, "control": True, "quiet": quiet, "tests": names}, _HANGING * took)
         if isinstance(ended, Report):
             return ended
         how = {"limited": ended.exceeded is not None, "left": ended.exit_code == 0}
         found = control_results(self.job.problem, self.tests, ended.content, token, report, **how)
-        if hangs and ended.exceeded is not None and ended.exceeded.status == "timeout":
+        if ended.exceeded is not None:
             missing = [name for name, passed in report.tests.items() if passed and name not in found]
             found |= dict.fromkeys(missing[:1], _doubtful("a test does not end when its values are watched"))
         return found
 
-    def _run(self, more: Mapping[str, Any]) -> JobAnswer | Report:
-        """The answer of one run; a report if the sandbox was lost twice."""
+    def _run(self, more: Mapping[str, Any], seconds: float = 0.0) -> JobAnswer | Report:
+        """The answer of one run, with at least so much time; a report if the sandbox was lost twice."""
+        limits = replace(self.limits, seconds=max(self.limits.seconds, seconds))
         for _ in range(2):
             try:
-                return self.worker.answer({**self.payload, **more}, self.limits, _MAX_REPORT_BYTES)
+                return self.worker.answer({**self.payload, **more}, limits, _MAX_REPORT_BYTES)
             except WorkerLostError as error:
                 lost = error
         return Report("sandbox_error", FULL, note=str(lost))
