@@ -109,8 +109,12 @@ def _prices_by_model(models: pl.Series, scoring: Scoring) -> tuple[pl.Expr, pl.E
     Looked up once per model: a price is found by its name in any spelling, which takes long for millions of rows.
     """
     names = dict(models.to_frame().select("model", price=price_name(pl.col("model"), scoring)).iter_rows())
+    found = list(set(names.values()))
     priced_as = pl.col("model").replace_strict(names, default=None, return_dtype=pl.String)
-    used = {name: price for name, price in scoring.all_prices.items() if name in names.values()}
+    if len(found) == 1:
+        # To replace values, Polars collects all rows.
+        priced_as = pl.lit(found[0], pl.String)
+    used = {name: price for name, price in scoring.all_prices.items() if name in found}
     return priced_as, cost_at(priced_as, used)
 
 
