@@ -26,6 +26,7 @@ def findings(text: str) -> dict[str, str]:
     return {each["part"]: each["finding"] for each in json.loads(text)["findings"]}
 
 
+@pytest.mark.services
 def test_files_of_any_tool_are_audited_and_nothing_is_left_behind(tmp_path: Path, touchstone: Command) -> None:
     seen = touchstone("audit", benchmark(tmp_path), dagster=False).stdout
     assert "No problem is suspect" in seen and "every attempt was decided" in seen and "nobody overruled" in seen
@@ -33,6 +34,7 @@ def test_files_of_any_tool_are_audited_and_nothing_is_left_behind(tmp_path: Path
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv"}
 
 
+@pytest.mark.services
 def test_what_moves_most_is_attacked_first(tmp_path: Path, touchstone: Command) -> None:
     seen = touchstone("audit", "--json", benchmark(tmp_path, 7, undecided="p"), dagster=False).stdout
     found = findings(seen)

@@ -115,6 +115,7 @@ def test_a_ruling_settles_a_flag(tmp_path: Path, touchstone: Command) -> None:
     assert readings["pass_at_k_unflagged"].equals(readings["pass_at_k"].alias("pass_at_k_unflagged"))
 
 
+@pytest.mark.services
 def test_recorded_fixes_are_audited_without_files(tmp_path: Path, touchstone: Command) -> None:
     """A fix whose outcome the file states, with the tests in a column of the problems."""
     _, fix = CHEATS["branches"]

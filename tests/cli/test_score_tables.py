@@ -3,11 +3,15 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import PROJECT, Command, Folder
 from tests.pipelines.test_every_format import forgetest_result
 from touchstone.publish.report.sections import sections
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.result_tables import CROSS_TIER_SENTENCES
+
+pytestmark = pytest.mark.services
 
 
 def shown_in_report(results: Path) -> dict[str, list[list[str]]]:

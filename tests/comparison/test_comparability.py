@@ -151,6 +151,7 @@ def test_an_exploratory_comparison_does_not_pass_a_gate(tmp_path: Path, touchsto
     assert touchstone("compare", old, new, "--fail-on-verdict", "worse", "--config", config).returncode == 0
 
 
+@pytest.mark.services
 def test_the_gate_of_a_run_fails_on_another_task_version(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.configure(k_values=[1])
@@ -197,6 +198,7 @@ def test_a_snapshot_of_an_earlier_version_states_nothing(tmp_path: Path) -> None
     assert {row.agreement for row in rows.values()} == {"same", "unknown"}
 
 
+@pytest.mark.services
 def test_models_of_a_run_that_were_asked_otherwise_are_named(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.configure(k_values=[1])

@@ -84,6 +84,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return Folder(made_once(tmp_path_factory, "changed_modes", make))
 
 
+@pytest.mark.services
 def test_a_run_says_why_attempts_fail_and_what_changed(changed: Folder) -> None:
     shown = ReportedRun(changed.output)
     first, second = (snapshot.id for snapshot in list_snapshots(changed.output))

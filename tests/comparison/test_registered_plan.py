@@ -105,6 +105,7 @@ def test_a_run_is_held_to_its_plan(evaluated: Folder) -> None:
     assert {check.name: check.message for check in outcome.checks}["registered_plan.as_planned"] == "as planned"
 
 
+@pytest.mark.services
 def test_the_command_and_the_report_say_it(evaluated: Folder, touchstone: Command) -> None:
     plan = evaluated.root / "plan.json"
     plan.write_text(json.dumps(PLAN | {"problems": 3}))

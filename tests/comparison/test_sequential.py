@@ -24,6 +24,7 @@ def test_all_looks_together_spend_at_most_alpha(looks: int, alpha: float) -> Non
     assert levels == sorted(levels, reverse=True) and levels[-1] > 0 and levels[0] <= alpha
 
 
+@pytest.mark.services
 def test_every_run_since_the_pin_is_a_look_also_one_that_was_stopped(held: Folder) -> None:  # noqa: F811
     held.fixes("m", fixes(24))
     assert f"look 1 {FIRST}" in gate_of(evaluate(held))[2]

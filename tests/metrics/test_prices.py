@@ -135,6 +135,7 @@ def test_a_wrong_file_is_refused_in_one_line_with_the_place(tmp_path: Path, name
     assert str(caught.value).startswith(f"{tmp_path / name}: {why}") and "\n" not in str(caught.value)
 
 
+@pytest.mark.services
 def test_a_run_with_a_price_file(folder: Folder, touchstone: Command) -> None:
     rows = ["a,1,true,2026-01-05T10:00:00Z", "a,2,false,1772500000", "b,1,true,2025-12-01", "b,2,true,"]
     header = "oid,iteration_id,passed,started_at,input_tokens,output_tokens\n"

@@ -257,6 +257,7 @@ def test_no_run_can_choose_the_configuration_which_names_programs(
         dg.validate_run_config(defs.resolve_job_def(job), {"resources": {"evaluation": {"config": setting}}})
 
 
+@pytest.mark.services
 def test_a_run_is_tagged_with_its_snapshot_and_the_verdict_against_the_baseline(first_run: Run) -> None:
     tags = first_run.tags
     (snapshot,) = (first_run.folder.output / "snapshots").iterdir()

@@ -10,6 +10,8 @@ from tests.conftest import WITH_WAREHOUSE, Command, Folder, copy_of, nightly_but
 from tests.pipelines.test_run import HEADER, evaluate, failed, summary
 from touchstone.publish.views import create_views
 
+pytestmark = pytest.mark.services
+
 
 def query(folder: Folder, sql: str) -> list[tuple[object, ...]]:
     with duckdb.connect() as connection:

@@ -14,6 +14,8 @@ from touchstone.evaluation import Evaluation
 from touchstone.table_functions import CHECK_FUNCTIONS
 from touchstone.tables import TABLES
 
+pytestmark = pytest.mark.services
+
 KEPT = [check for check in CHECKS if not check.against_baseline]
 HEADER = "oid,iteration_id,plausible_fix,cost_usd,classification\n"
 GOOD = HEADER + "a,1,true,1,pass\nb,1,false,1,fail\n"

@@ -22,6 +22,7 @@ def twice(evaluated: Folder) -> Folder:
     return evaluated
 
 
+@pytest.mark.services
 def test_blame_and_history(twice: Folder, touchstone: Command) -> None:
     done = touchstone("blame", "--data", twice.output, "--json")
     found = json.loads(done.stdout)
