@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Folder, copy_of
-from tests.faults.conftest import Changed
+from tests.faults.conftest import SHARES, Changed
 from tests.faults.harness import Arguments, Ended, commands, run, seen, snapshot_ids
 from touchstone.storage.snapshots import pin
 
-SHARES = 8
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "truncated": lambda content: content[: len(content) // 2],
     "zeroed": lambda content: bytes(len(content)),
@@ -47,7 +46,7 @@ def cases(output: Path) -> Iterator[tuple[str, str]]:
         kind = re.sub(r"(tables|stamps|checks|csv|snapshots|published)/.*(\.\w+)$", r"\1 \2", name)
         if kind not in kinds:
             yield from ((name, damage) for damage in DAMAGES)
-        elif number % 3 == 0:
+        elif number % 7 == 0:
             yield name, list(DAMAGES)[number % len(DAMAGES)]
         kinds.add(kind)
 
