@@ -90,7 +90,7 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
     return CompareOptions(
         threshold=config.comparison.threshold,
         score=config.comparison.score,
-        problems_csv=config.problems_csv or first_problems_csv(config),
+        problems_csv=first_problems_csv(config),
         data=config.output_dir,
         scoring=config.scoring,
         problem_key=config.problem_key,

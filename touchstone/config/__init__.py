@@ -429,15 +429,15 @@ def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None
 
 
 def first_problems_csv(config: EvaluationConfig) -> Path | None:
-    """The first problems file at the usual places, if there is one; at each, `problems.csv` comes first."""
+    """The problems file: as configured, else the first at the usual places; at each, `problems.csv` comes first."""
+    if config.problems_csv is not None:
+        return config.problems_csv
     forms = (place.with_suffix(form) for place in _problem_places(config) for form in _PROBLEMS_FORMS)
     return next((place for place in forms if place.is_file()), None)
 
 
 def find_problems_csv(config: EvaluationConfig) -> Path:
-    """The problems file: as configured, otherwise `problems.csv` at the usual places."""
-    if config.problems_csv is not None:
-        return config.problems_csv
+    """The same as `first_problems_csv`; an error if there is none."""
     found = first_problems_csv(config)
     if found is None:
         looked = " and ".join(str(place) for place in _problem_places(config))

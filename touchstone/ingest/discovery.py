@@ -84,7 +84,7 @@ def discover(config: EvaluationConfig) -> Discovery:
     """Classify every input by name and content; raises if there is nothing to evaluate."""
     found = Discovery()
     paths = [member for path in input_paths(config) for member in _with_members(path, config, found)]
-    problems = config.problems_csv or first_problems_csv(config) or _problems_in_archive(paths, config)
+    problems = first_problems_csv(config) or _problems_in_archive(paths, config)
     found = replace(found, problems_csv=problems)
     looked_at = [path for path in paths if not _same_file(path, problems)]
     classified = {path: _classified(path, config) for path in _with_bar(looked_at, "recognizing files")}
@@ -113,7 +113,7 @@ def discover(config: EvaluationConfig) -> Discovery:
 
 def candidates(config: EvaluationConfig) -> list[Path]:
     """The inputs that may hold results, by name and the start of their content."""
-    problems = config.problems_csv or first_problems_csv(config)
+    problems = first_problems_csv(config)
     files = (path for path in input_paths(config) if not _same_file(path, problems))
     return [path for path in files if _is_archive(path) or _classified(path, config).status is None]
 

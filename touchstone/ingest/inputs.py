@@ -139,7 +139,7 @@ class Inputs:
         """The hash of every file that may hold results or problems, by name, without parsing any."""
         output = self.config.output_dir
         files = {self.label(file): file for path in candidates(self.config) for file in files_of_source(path, output)}
-        problems = self.config.problems_csv or first_problems_csv(self.config)
+        problems = first_problems_csv(self.config)
         if problems is not None:
             files["problems"] = problems
         if self.config.rulings_file.exists():

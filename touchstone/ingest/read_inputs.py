@@ -47,7 +47,7 @@ def read_inputs(config: EvaluationConfig, scratch: Path) -> InputRows:
     Read again once if a file changes meanwhile.
     """
     use_limits(config.input_limits)
-    problems = config.problems_csv or first_problems_csv(config)
+    problems = first_problems_csv(config)
 
     def files() -> list[Path]:
         return [*input_files(config), *([problems] if problems is not None else [])]

@@ -89,7 +89,7 @@ def _input_files(config: EvaluationConfig, hashes: ContentHashes) -> list[object
     """Every entry of `fixes_dir` or of `inputs`, whether it is read or not: a new file is always a reason to look."""
     files = {*input_paths(config), *input_files(config)}
     listed = {label_of(file, config.fixes_dir): _entry(file, hashes) for file in sorted(files)}
-    problems = config.problems_csv or first_problems_csv(config)
+    problems = first_problems_csv(config)
     rulings = _entry(config.rulings_file, hashes)
     return [listed, str(problems), None if problems is None else _entry(problems, hashes), rulings]
 
@@ -238,7 +238,7 @@ class RunRecorder:
         if baseline != (None if now is None else now.id):
             return False
         # A file may have changed and changed back, so what was read counts too.
-        problems = self.config.problems_csv or first_problems_csv(self.config)
+        problems = first_problems_csv(self.config)
         places = {"rulings": self.config.rulings_file} | ({} if problems is None else {"problems": problems})
         read = self.store.inputs("problems", "attempts", "rulings")
         if problems is None:
