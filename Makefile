@@ -106,10 +106,10 @@ lock: $(READY) ## resolve requirements.lock anew
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --upgrade --output-file requirements.lock
 
 bench: $(READY) ## every speed claim, measured
-	@$(BIN)/python benchmarks/whole_run.py
-	@$(BIN)/python benchmarks/pass_at_k.py
-	@$(BIN)/python benchmarks/validation.py
-	@$(BIN)/python benchmarks/uncertainty.py
+	@mkdir -p data/output && rm -f data/output/ratios.jsonl
+	@for each in whole_run pass_at_k validation thousand_workers uncertainty; do \
+		TOUCHSTONE_RATIOS=data/output/ratios.jsonl $(BIN)/python benchmarks/$$each.py || exit; done
+	@$(BIN)/python benchmarks/ratios.py data/output/ratios.jsonl
 
 clean: ## remove the environment and all output
 	@rm -rf $(VENV) data/output .mypy_cache .ruff_cache .pytest_cache .hypothesis

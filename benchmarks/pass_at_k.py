@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 
+import ratios
 from arguments import at_least_one
 from processes import Run, megabytes, run
 
@@ -59,6 +60,10 @@ def compare_all(arguments: argparse.Namespace) -> None:
                 best = measure(commands, arguments.repeat, data)
             figures = agreed_figures(best)
             show(f"{rows:,} rows, {samples} samples a problem", best, figures)
+            what, many = f"`pass-at-k`, {rows // 1_000_000} M rows, {samples} samples", rows >= 10_000_000
+            bare = best["touchstone"].cpu / best["bare Polars"].cpu
+            ratios.add(f"{what}: CPU / bare query", bare, at_most=1.4 if many else None)
+            ratios.add(f"{what}: peak MB", best["touchstone"].peak_mb, at_most=400)
 
 
 def contenders(data: Path, *, skip_slow: bool) -> dict[str, list[str]]:

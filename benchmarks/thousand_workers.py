@@ -23,6 +23,7 @@ from typing import Any
 import dask
 import psutil
 import python_problems
+import ratios
 from distributed import Scheduler, Worker, scheduler
 
 from touchstone.config.validation import ValidationSettings
@@ -121,6 +122,9 @@ def main() -> None:
     print(f"scheduler: {busy / wall:.1%} busy, {idle:.1%} with idle workers")
     print(f"scheduler, beyond idle: {1e3 * net * given.fixes / tasks:.2f} CPU ms a batch, {1e6 * net:.1f} µs a fix")
     print(f"client: {1e3 * client / tasks:.2f} CPU ms a batch, {1e6 * client / given.fixes:.1f} µs a fix")
+    ratios.add(
+        f"scheduler of a Dask cluster at {rate:,} fixes a second: share of time busy", idle + net * rate, at_most=0.5
+    )
     print(f"scheduler at {rate:,.0f} fixes a second: {idle + net * rate:.1%}; at 50%: {(0.5 - idle) / net:,.0f} fixes")
 
 

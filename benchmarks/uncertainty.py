@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+import ratios
 from arguments import at_least_one
 from processes import megabytes
 
@@ -71,6 +72,14 @@ def compare(problems: int, replicates: int, draws: int) -> None:
         for name in CONTENDERS
     }
     show(problems, replicates, done)
+    for name in CONTENDERS:
+        if name != "touchstone":
+            ratio = done[name].seconds / done["touchstone"].seconds
+            ratios.add(
+                f"bootstrap, {problems:,} problems: {name} / ours",
+                ratio,
+                at_least=FASTER if problems >= LARGE else None,
+            )
     check_agreement(done)
     if problems >= LARGE:
         check_claims(done)

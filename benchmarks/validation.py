@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import python_problems
+import ratios
 import terraform_modules
 from rich.console import Console
 from rich.table import Table
@@ -124,7 +125,7 @@ class Measured:
 
 
 def main() -> None:
-    """Measure every validator that works here, then say what is required and whether it is met."""
+    """Measure every validator that works here."""
     arguments = _arguments()
     print(f"Python {sys.version.split()[0]}, {_cores()} cores, {'quick' if arguments.quick else 'full'}", flush=True)
     measured = []
@@ -245,7 +246,7 @@ def rival_rate(workload: Workload, rival: Rival, folder: Path, wrong: list[str])
 
 
 def show(measured: Sequence[Measured]) -> None:
-    """The table, the ratios by name, and the requirements."""
+    """The table, and the ratios by name."""
     table = Table("validator", title="validation", title_justify="left")
     for heading in ("validations", "cold, s", "warm, a second", "cached, a second", "cached, times as fast"):
         table.add_column(heading, justify="right")
@@ -257,23 +258,12 @@ def show(measured: Sequence[Measured]) -> None:
     for each in measured:
         for name, rate in each.rivals.items():
             print(f"{each.workload.name}: {each.rate / rate:.1f} times the rate of {name} ({rate:.1f} a second)")
-    for line in _requirements(measured):
-        print(line)
-
-
-def _requirements(measured: Sequence[Measured]) -> Iterator[str]:
     for each in measured:
         name = each.workload.name
-        required = REQUIRED_RATES.get(name)
-        if required is not None:
-            met = _yes(each.rate >= required)
-            yield f"{name} >= {required:.0f} a second warm on {_cores()} cores: {met} ({each.rate:,.0f})"
-        for (workload, rival), required in REQUIRED_RATIOS.items():
-            if workload == name and rival in each.rivals:
-                ratio = each.rate / each.rivals[rival]
-                yield f"{name} >= {required:.0f} times {rival}: {_yes(ratio >= required)} ({ratio:.1f})"
-        ratio = each.cached_ratio
-        yield f"{name} cached >= {CACHED_RATIO:.0f} times as fast: {_yes(ratio >= CACHED_RATIO)} ({ratio:,.0f})"
+        ratios.add(f"{name}: validations a second", each.rate, at_least=REQUIRED_RATES.get(name))
+        for rival, rate in each.rivals.items():
+            ratios.add(f"{name}: rate / {rival}", each.rate / rate, at_least=REQUIRED_RATIOS.get((name, rival)))
+        ratios.add(f"{name}: rate from the cache / warm", each.cached_ratio, at_least=CACHED_RATIO)
 
 
 def _wrong(workload: Workload, run_name: str, statuses: Sequence[str]) -> list[str]:
@@ -318,10 +308,6 @@ def _timed() -> Iterator[Callable[[], float]]:
 
 def _tell(workload: Workload, message: str) -> None:
     print(f"  {workload.name}: {message}", file=sys.stderr, flush=True)
-
-
-def _yes(met: bool) -> str:
-    return "yes" if met else "no"
 
 
 def _cores() -> int:

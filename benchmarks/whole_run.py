@@ -26,6 +26,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+import ratios
 from arguments import at_least_one
 from processes import Run, run
 from rich.console import Console
@@ -120,6 +121,7 @@ def main() -> None:
             measured.append(measure(shape, folder, projects, arguments.repeat, tell))
             shutil.rmtree(folder)
     show(measured, arguments.markdown)
+    add_ratios(measured)
 
 
 def measure(shape: Shape, folder: Path, projects: dict[str, Path], repeat: int, tell: Callable[..., None]) -> Measured:
@@ -227,6 +229,26 @@ def show(measured: Sequence[Measured], markdown: bool) -> None:
     for each in measured:
         notes = "".join(f"\n  {name}: {note}" for name, note in each.notes.items())
         say(f"{'- ' if markdown else ''}{each.shape.name}: {each.agreement}{notes}")
+
+
+def add_ratios(measured: Sequence[Measured]) -> None:
+    """Add the figures that have a goal, or a rival, to the table of all benchmarks."""
+    first, unchanged, changed = (f"{OURS}, {state}" for state in STATES)
+    for each in measured:
+        name, runs = each.shape.name, each.runs
+        allowed = 1.5 * runs[EMPTY].cpu + 4 * runs[each.bare].cpu
+        many = name == "134"
+        ratios.add(f"`{name}`: first run / bare", runs[first].cpu / runs[each.bare].cpu)
+        ratios.add(f"`{name}`: first run / (1.5 empty jobs + 4 bare)", runs[first].cpu / allowed, at_most=1)
+        ratios.add(
+            f"`{name}`: one model changed / first run",
+            runs[changed].cpu / runs[first].cpu,
+            at_most=0.5 if many else None,
+        )
+        ratios.add(f"`{name}`: unchanged, CPU s", runs[unchanged].cpu, at_most=1 if many else None)
+        ratios.add(f"`{name}`: pandas + SciPy / first run", runs[PANDAS].cpu / runs[first].cpu)
+        if name == "small":
+            ratios.add(f"`{name}`: first run, CPU s", runs[first].cpu, at_most=6)
 
 
 def as_markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
