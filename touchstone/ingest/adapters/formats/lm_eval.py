@@ -94,9 +94,10 @@ class Run:
 def run_of(samples: Path, time: str | None) -> Run:
     """The run that a samples file belongs to; without a usable results file, the model is the folder's name."""
     folder = samples.absolute().parent.name
-    named = [beside(samples, f"results_{time}.json"), *files_in(samples.parent, f"_{time}.json")]
-    file = next((each for each in named if time is not None and is_file(each)), None)
-    if file is None:
+    file = beside(samples, f"results_{time}.json")
+    if time is not None and not is_file(file):
+        file = next(iter(files_in(samples.parent, f"_{time}.json")), file)
+    if time is None or not is_file(file):
         return Run(folder, notes=(f"no results file of the same time: the model is the folder's name, {folder}",))
     try:
         results = _read_results(file)
