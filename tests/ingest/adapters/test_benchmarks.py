@@ -123,7 +123,7 @@ def test_verdicts_of_deepeval(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".deepeval/.temp_test_run_data.json", "temp_test_run_data.json"])
-def test_a_run_of_deepeval_that_was_not_ended_and_metrics_as_they_were_in_2024(tmp_path: Path, name: str) -> None:
+def test_a_run_of_deepeval_without_counts_and_metrics_of_older_files(tmp_path: Path, name: str) -> None:
     metric = {"metric": "Bias", "score": 0.25, "success": True}
     case = {"name": "a", "success": True, "metricsMetadata": [metric], "traceStack": {"a": 1}}
     scores = [{"metric": "Bias", "scores": [0.25]}]

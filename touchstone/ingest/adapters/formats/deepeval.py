@@ -4,8 +4,8 @@ A test case, of one turn or a conversation, is an attempt at the problem that it
 --repeat` numbers the attempts in the names (`test_fix[null-1-2]`); a name with several inputs, as of a loop within one
 test, is followed by a digest of the input. `success` decides, as in DeepEval's own counts: without it a test case is
 undecided. The model is the hyperparameter `model` if the run logged it, else the identifier of the run, else the name
-of the project's folder. The scores of metrics are the columns `metric_<name>`. A run that was not ended left
-`.temp_test_run_data.json`, which was beside the tests until 2025.
+of the project's folder. The scores of metrics are the columns `metric_<name>`.
+`.temp_test_run_data.json` has no counts; older versions wrote it beside the tests, without the first dot.
 """
 
 import re
@@ -116,7 +116,7 @@ def _cases(run: Mapping[str, object]) -> Iterator[object]:
 
 
 def _metrics(*cases: object) -> list[dict[str, object]]:
-    """The metrics of test cases; `metricsMetadata` until 2024, where the name is called `metric`."""
+    """The metrics of test cases; `metricsMetadata` in older files, where the name is called `metric`."""
     lists = (inside(case).get("metricsData") or inside(case).get("metricsMetadata") for case in cases)
     return [{"name": each.get("metric"), **each} for own in lists for each in objects_of(own)]
 
