@@ -1,5 +1,6 @@
 """The attempts of one model from several files: nothing counts twice, and nothing that is another run is lost."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -42,6 +43,32 @@ def test_files_about_different_attempts_are_left_as_they_are() -> None:
     )
     assert found.conflict is None and found.notes == [None, None]
     assert keys(found.parts) == [("a", "1", True), ("a", "2", True)]
+
+
+@pytest.mark.parametrize(
+    ("temperatures", "tiers"),
+    [
+        (("0.2", "0.8", "0.8"), ["temperature 0.2", "temperature 0.8", "temperature 0.8"]),
+        (("0.2", "0.2", "0.2"), None),
+        (("0.2", "0.8", None), None),
+    ],
+)
+def test_files_of_several_temperatures_are_tiers(temperatures: tuple[str | None, ...], tiers: list[str] | None) -> None:
+    parts = [
+        part(("a", "1", True, None, None)),
+        part(("a", "1", False, None, None)),
+        part(("b", "1", True, None, None)),
+    ]
+    parts = [
+        replace(each, attempts=each.attempts.with_columns(temperature=pl.lit(own, pl.String)))
+        for each, own in zip(parts, temperatures, strict=True)
+    ]
+    found = combine("m", sources("cruxeval", "cruxeval", "cruxeval"), parts)
+    if tiers is None:
+        assert found.conflict is not None and "at tier 'T0', oid 'a'" in found.conflict
+    else:
+        assert found.conflict is None and len(keys(found.parts)) == 3
+        assert [each.attempts.collect()["tier"][0] for each in found.parts] == tiers
 
 
 def test_predictions_beside_the_report_on_them_count_once() -> None:

@@ -3,8 +3,8 @@
 These cases are safe to combine. If files of two formats have the same attempt, such as predictions and the report on
 them, and do not contradict each other, it counts once. So does the same fix in two files that name no run, and a sample
 that a tool copied from an earlier log, which has the same `sample_uuid`. And attempts with the same number in two files
-of one format are different attempts if the files are different runs. Anything else is refused: counting an attempt
-twice would be a wrong figure.
+of one format are different attempts if the files are different runs. Files of several temperatures are tiers. Anything
+else is refused: counting an attempt twice would be a wrong figure.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,11 @@ import polars as pl
 from touchstone.ingest.attempts import ATTEMPT_KEY, IngestedAttempts
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.text import counted
+from touchstone.vocabulary import DEFAULT_TIER
 
 UUID = "sample_uuid"
 _RUN = "run_id"
+TEMPERATURE = "temperature"
 _PLACE, _FORMAT = "__place", "__format"
 
 
@@ -35,10 +37,17 @@ def combine(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttem
     combined = Combined(list(parts), [None] * len(parts))
     keys = pl.concat([part.attempts.select(ATTEMPT_KEY) for part in parts])
     shared = _first_shared(keys) if len(parts) > 1 else None
+    if shared is not None and (temperatures := _temperatures(sources, parts)):
+        for place, (part, each) in enumerate(zip(parts, temperatures, strict=True)):
+            combined.parts[place] = replace(
+                part, attempts=part.attempts.with_columns(tier=pl.lit(f"temperature {each}"))
+            )
+            combined.notes[place] = "the tier is the temperature, of which the model's files have several"
+        shared = _first_shared(pl.concat([part.attempts.select(ATTEMPT_KEY) for part in combined.parts]))
     if shared is None:
         return combined
     # What decides about all attempts, in one frame: there may be hundreds of files.
-    numbered = enumerate(zip(sources, parts, strict=True))
+    numbered = enumerate(zip(sources, combined.parts, strict=True))
     rows = pl.concat([_deciding_columns(place, *each) for place, each in numbered]).collect()
     for leave_out, why in _STEPS:
         kept = leave_out(rows)
@@ -60,6 +69,17 @@ def _first_shared(keys: pl.LazyFrame) -> tuple[str, ...] | None:
     """The first attempt that two parts have."""
     twice = keys.group_by(ATTEMPT_KEY).len().filter(pl.col("len") > 1).sort(ATTEMPT_KEY).head(1).collect()
     return None if twice.is_empty() else tuple(twice.select(ATTEMPT_KEY).row(0))
+
+
+def _temperatures(sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> list[str]:
+    """The temperature of each part; none if one has another format, a tier, or not one temperature, or all the same."""
+    if len({source.format for source in sources}) > 1 or sources[0].format == NATIVE:
+        return []
+    if any(TEMPERATURE not in part.attempts.collect_schema() for part in parts):
+        return []
+    found = pl.collect_all([part.attempts.select("tier", TEMPERATURE).unique() for part in parts])
+    known = [rows[TEMPERATURE][0] for rows in found if rows.height == 1 and rows["tier"][0] == DEFAULT_TIER]
+    return known if len(known) == len(parts) and None not in known and len(set(known)) > 1 else []
 
 
 def _deciding_columns(place: int, source: Source, part: IngestedAttempts) -> pl.LazyFrame:

@@ -10,7 +10,7 @@ from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.attempts import IngestedAttempts, open_fixes, read_attempts, sort_attempts
 from touchstone.ingest.clean_files import read_fixes_csv
-from touchstone.ingest.combining import UUID, combine
+from touchstone.ingest.combining import TEMPERATURE, UUID, combine
 from touchstone.ingest.discovery import Discovery, discover, files_with_problems
 from touchstone.ingest.input_paths import input_files
 from touchstone.ingest.limits import use_limits
@@ -23,7 +23,7 @@ from touchstone.tables import TABLES
 from touchstone.text import files_by_note
 
 # Fixes and other long texts would take as much memory as their file.
-_KEPT = frozenset({*TABLES["attempts"].dtypes, UUID, "cluster", "error"})
+_KEPT = frozenset({*TABLES["attempts"].dtypes, TEMPERATURE, UUID, "cluster", "error"})
 
 
 @dataclass

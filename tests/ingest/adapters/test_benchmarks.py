@@ -79,6 +79,10 @@ def test_a_broken_problem_of_multipl_e_is_refused_alone_and_other_results_are_no
     (tmp_path / "aider").mkdir()
     (tmp_path / "aider" / ".aider.results.json").write_bytes((folder / "HumanEval_53_add.results.json").read_bytes())
     assert detect_format(tmp_path / "aider") == "aider"
+    unnamed = {"language": "lua", "results": [{"exit_code": 0, "status": "OK"}]}
+    assert rows(written(tmp_path / "HumanEval_9_max.json", unnamed), "oid", "cluster", "passed") == [
+        ("lua/HumanEval_9_max", "HumanEval_9_max", "true")
+    ]
 
 
 def deepeval(path: Path, *cases: dict[str, Any], wrapped: bool = False, **run: Any) -> AdapterTable:
@@ -118,6 +122,17 @@ def test_verdicts_of_deepeval(tmp_path: Path) -> None:
     assert rows(read_adapted(file.parent), "oid") == rows(table, "oid")
 
 
+@pytest.mark.parametrize("name", [".deepeval/.temp_test_run_data.json", "temp_test_run_data.json"])
+def test_a_run_of_deepeval_without_counts_and_metrics_of_older_files(tmp_path: Path, name: str) -> None:
+    metric = {"metric": "Bias", "score": 0.25, "success": True}
+    case = {"name": "a", "success": True, "metricsMetadata": [metric], "traceStack": {"a": 1}}
+    scores = [{"metric": "Bias", "scores": [0.25]}]
+    table = written(tmp_path / "shop" / name, {"testCases": [case], "metricsScores": scores})
+    assert rows(table, "llm_name", "passed", "metric_Bias") == [("shop", "true", "0.25")]
+    assert figures(table)[None, "mean of Bias"] == (0.25, 0.25)
+    assert detect_format(tmp_path / "shop" / ".deepeval") == ("deepeval" if "/" in name else None)
+
+
 def test_train_trials_of_helm_are_attempts_and_a_score_that_is_no_verdict_decides_nothing(tmp_path: Path) -> None:
     def stat(name: str, value: float) -> dict[str, Any]:
         return {"name": {"name": name, "split": "test"}, "count": 1, "mean": value}
@@ -131,7 +146,7 @@ def test_train_trials_of_helm_are_attempts_and_a_score_that_is_no_verdict_decide
         }
         for trial, em, f1 in values
     ]
-    path = tmp_path / "qa:model=acme_fixer" / "per_instance_stats.json"
+    path = tmp_path / "qa:model=acme_fixer,model_deployment=hub_fixer" / "per_instance_stats.json"
     table = written(path, [*entries, {"instance_id": "id1", "stats": []}, {"stats": entries[0]["stats"]}])
     assert rows(table, "oid", "iteration_id", "llm_name", "passed")[:2] == [
         ("qa/test/id1", "1", "acme_fixer", "true"),
@@ -200,6 +215,22 @@ def test_the_judge_of_nemo_skills(tmp_path: Path) -> None:
     assert [kind for _, kind, _ in refused(table)] == ["bad_boolean"]
     judged = read_adapted(NEMO, ReadOptions("judge_correct"))
     assert [passed for (passed,) in rows(judged, "passed")] == ["true", "false", "true", "true", "true", "false"]
+
+
+def test_a_greedy_run_of_nemo_skills_and_the_metrics_of_all_benchmarks(tmp_path: Path) -> None:
+    folder = tmp_path / "acme" / "eval-results" / "gsm8k"
+    written(folder / "output.jsonl", [{"generation": "g", "symbolic_correct": each} for each in (True, False)])
+    stated = {"pass@1": {"symbolic_correct": 50.0}, "pass@1[avg-of-2]": {"symbolic_correct": 25.0}}
+    (folder.parent / "metrics.json").write_text(json.dumps({"gsm8k": stated, "aime24": {}}))
+    table = read_adapted(folder)
+    assert rows(table, "llm_name", "iteration_id", "passed") == [("acme", "1", "true"), ("acme", "1", "false")]
+    assert figures(table) == {("gsm8k", "symbolic_correct"): (0.5, 0.5)}
+    for seed, passed in enumerate((True, False)):
+        outputs = [{"generation": "g", "symbolic_correct": each} for each in (passed, False)]
+        (folder / f"output-rs{seed}.jsonl").write_text("\n".join(map(json.dumps, outputs)))
+    table = read_adapted(folder)
+    assert rows(table, "iteration_id") == [("rs0",), ("rs0",), ("rs1",), ("rs1",)]
+    assert figures(table) == {("gsm8k", "symbolic_correct"): (0.25, 0.25)}
 
 
 def test_candidates_of_repairbench_without_verdicts(tmp_path: Path) -> None:

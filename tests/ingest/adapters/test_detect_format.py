@@ -34,6 +34,10 @@ def write(tmp_path: Path, content: bytes) -> Path:
         (LINE + b"}", "failproof"),
         (b"\n \n" + LINE + b', "results": []}\n{broken', "failproof"),
         (b"PAR1\x00\x00\x15\x04", "parquet"),
+        (b'{"a.eval": {"version": 2, "status": "error", "eval": {"task": "t", "model": "m"}}}', "inspect-index"),
+        (b'{"a.json": {"eval_id": "e", "task": "t", "status": "success", "model": "m"}}', "inspect-index"),
+        (b'{"eval_set_id": "e", "tasks": [{"name": "t"}]}', "inspect-index"),
+        (b"topic,[m] a prompt,Status,Score,Named Scores,Grader Reason,Comment\n", "promptfoo-table"),
     ],
 )
 def test_recognised(tmp_path: Path, content: bytes, name: str) -> None:

@@ -69,6 +69,8 @@ def test_the_layout_of_2023(tmp_path: Path) -> None:
         ("chatgpt", "2", "plus", "timeout"),
     ]
     assert rows(table, "backend", "temperature")[0] == (None, "0.0")
+    runs = {"0": {"nfiles": 1, "base": [["failed", []]]}, "1": {"nfiles": 1, "base": [["success", [1], [4973]]]}}
+    assert rows(read(tmp_path, {"HumanEval/0": runs}), "iteration_id", "passed") == [("1", "false"), ("2", "true")]
 
 
 @pytest.mark.parametrize(

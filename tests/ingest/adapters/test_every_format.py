@@ -24,7 +24,7 @@ from touchstone.ingest.adapters import folders as folders_module
 
 GOLDEN = Path(__file__).parent / "golden"
 NOT_READ = {"bigcode-figures", "git-lfs", "human-eval-samples", "human-eval-problems", "livecodebench-generations"}
-NOT_READ |= {"aider-leaderboard", "tau2-bench-parts"}
+NOT_READ |= {"aider-leaderboard", "inspect-index", "promptfoo-table", "tau2-bench-parts"}
 NOT_READ |= {"bigcodebench-figures", "multipl-e-figures", "every-eval-ever-aggregates", "lighteval-results"}
 NOT_READ |= {"repairbench-candidates", "repairbench-figures", "swebench-pro-errors"}
 JSON_SAMPLES = [name for name, sample in SAMPLES.items() if sample.is_json]

@@ -109,8 +109,9 @@ def test_test_results_that_cannot_be_used(tmp_path: Path) -> None:
         read_adapted(path)
 
 
-def test_generations_without_verdicts_say_what_is_needed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lists", [{"output_list": ["o"], "code_list": ["c"]}, {"code_list": ["c"]}])
+def test_generations_without_verdicts_say_what_is_needed(tmp_path: Path, lists: dict[str, object]) -> None:
     path = tmp_path / "Scenario.codegeneration_3_0.2.json"
-    path.write_text(json.dumps([{"question_id": "abc301_a", "output_list": ["o"], "code_list": ["c"]}]))
+    path.write_text(json.dumps([{"question_id": "abc301_a", **lists}]))
     with pytest.raises(NotEvaluatedError, match=r"_eval_all\.json has them"):
         read_adapted(path)

@@ -107,6 +107,7 @@ def test_runs_of_a_task_in_one_folder_are_attempts_in_order_of_time(tmp_path: Pa
     assert [column(read_adapted(path), "iteration_id") for path in (late, early)] == [["2"], ["1"]]
 
 
+@pytest.mark.parametrize("start", ["results", "sums_baseline"])
 @pytest.mark.parametrize(
     ("results", "model", "note"),
     [
@@ -120,11 +121,12 @@ def test_runs_of_a_task_in_one_folder_are_attempts_in_order_of_time(tmp_path: Pa
     ],
 )
 def test_the_model_comes_from_the_results_else_from_the_folder(
-    tmp_path: Path, results: object, model: str, note: str | None
+    tmp_path: Path, results: object, model: str, note: str | None, start: str
 ) -> None:
+    """With `--output_path sums_baseline.json`, the results are called by that."""
     path = write(tmp_path / "org__m", sample())
     if results is not None:
-        write(path.parent, results, name=f"results_{TIME}.json")
+        write(path.parent, results, name=f"{start}_{TIME}.json")
     table = read_adapted(path)
     assert column(table, "llm_name") == [model]
     assert note is None or note in table.notes[0]

@@ -36,6 +36,7 @@ __all__ = [
 # turn comes, and only for what it may recognize: JSON, a folder, or any other file.
 _IN_ORDER = (
     ("inspect_ai", "ADAPTER", {"json", "other"}),
+    ("inspect_ai", "INDEX", {"json"}),
     ("scylla", "ADAPTER", {"other"}),
     ("scylla", "RAW", {"json", "folder"}),
     ("failproof", "ADAPTER", {"json", "other"}),
@@ -73,6 +74,7 @@ _IN_ORDER = (
     ("lm_eval", "ADAPTER RESULTS", {"json"}),
     ("deepeval", "ADAPTER", {"json", "folder"}),
     ("promptfoo", "ADAPTER", {"json"}),
+    ("promptfoo", "TABLE", {"other"}),
     ("plain", "CSV PARQUET", {"other"}),
     ("plain", "JSON_LINES", {"json"}),
     ("forgetest", "ADAPTER", {"json"}),

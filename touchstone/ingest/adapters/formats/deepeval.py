@@ -5,6 +5,7 @@ A test case, of one turn or a conversation, is an attempt at the problem that it
 test, is followed by a digest of the input. `success` decides, as in DeepEval's own counts: without it a test case is
 undecided. The model is the hyperparameter `model` if the run logged it, else the identifier of the run, else the name
 of the project's folder. The scores of metrics are the columns `metric_<name>`.
+`.temp_test_run_data.json` has no counts; older versions wrote it beside the tests, without the first dot.
 """
 
 import re
@@ -48,7 +49,7 @@ COLUMNS = words(
     "oid iteration_id llm_name suite passed classification input_tokens output_tokens cost_usd duration_seconds error "
     "asked_sha"
 )
-_LATEST = (".latest_run_full.json", ".latest_test_run.json")
+_LATEST = (".latest_run_full.json", ".latest_test_run.json", ".temp_test_run_data.json")
 _LISTS = ("testCases", "conversationalTestCases")
 _USAGE = {
     "input_tokens": "inputTokenCount",
@@ -56,7 +57,7 @@ _USAGE = {
     "cost_usd": "tokenCost",
     "duration_seconds": "completionTime",
 }
-_MAPPED = (*_USAGE.values(), *words("name success metricsData trace turns imagesMapping"))
+_MAPPED = (*_USAGE.values(), *words("name success metricsData metricsMetadata trace traceStack turns imagesMapping"))
 _REPETITION = re.compile(r"(?P<test>.+?)-?(?P<nth>\d{1,4})-(?P<of>\d{1,4})\]")
 
 
@@ -95,7 +96,8 @@ def _recognizes(head: Head) -> bool:
     if head.is_folder:
         return not head.names.isdisjoint(_LATEST)
     paths = {keys[1:] if keys[0] == "testRunData" else keys for keys in head.key_paths}
-    return ("testCases",) in paths and not {("metricsScores",), ("testCases", LIST, "metricsData")}.isdisjoint(paths)
+    marks = {("metricsScores",), ("metricScores",), ("testCases", LIST, "metricsData")}
+    return ("testCases",) in paths and not marks.isdisjoint(paths)
 
 
 ADAPTER = Adapter(FORMAT, "a DeepEval test run", _recognizes, lambda path, _: read_deepeval(path))
@@ -114,15 +116,18 @@ def _cases(run: Mapping[str, object]) -> Iterator[object]:
 
 
 def _metrics(*cases: object) -> list[dict[str, object]]:
-    return [each for case in cases for each in objects_of(inside(case).get("metricsData"))]
+    """The metrics of test cases; `metricsMetadata` in older files, where the name is called `metric`."""
+    lists = (inside(case).get("metricsData") or inside(case).get("metricsMetadata") for case in cases)
+    return [{"name": each.get("metric"), **each} for own in lists for each in objects_of(own)]
 
 
 def _model(file: Path, run: Mapping[str, object]) -> NamedModel:
     stated = scalar_of(inside(run, "hyperparameters").get("model")) or scalar_of(run.get("identifier"))
     if stated:
         return NamedModel(stated, f"the model '{stated}' is a hyperparameter, or the identifier of the run")
-    if file.name in _LATEST:
-        return model_of_name(file.absolute().parent, "")
+    if f".{file.name.lstrip('.')}" in _LATEST:
+        folder = file.absolute().parent
+        return model_of_name(folder if folder.name == ".deepeval" else file, "")
     return model_of_name(file, file.stem)
 
 

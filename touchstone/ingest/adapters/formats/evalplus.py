@@ -3,8 +3,9 @@
 An attempt has two verdicts, so it becomes two rows: `base/<task>` in the suite `base` and `plus/<task>` in the suite
 `plus`, both in the cluster `<task>`. As in evalplus's own figure, an attempt passes plus only if it passes base too.
 Statuses are `pass`, `fail` and `timeout`; the layout of 2023 has `success`, `failed` and `timed out` in lists of
-`[status, details]`, and no solutions. The list's order is the attempt. Model, backend and temperature are in the
-file's name, `/` written as `--`: `acme--fixer-7b_openai_temp_0.8_eval_results.json`.
+`[status, details]`, and no solutions; a fork numbers several such runs of a task. The list's order is the attempt.
+Model, backend and temperature are in the file's name, `/` written as `--`:
+`acme--fixer-7b_openai_temp_0.8_eval_results.json`.
 """
 
 import re
@@ -161,7 +162,9 @@ def _samples_of(value: object) -> list[object]:
     if isinstance(value, list):
         return value
     if not isinstance(value, dict) or not isinstance(value.get(BASE), list):
-        return [value]
+        runs = list(inside(value).values())
+        is_repeated = runs and all(isinstance(inside(each).get(BASE), list) for each in runs)
+        return [sample for each in runs for sample in _samples_of(each)] if is_repeated else [value]
     base, plus = value[BASE], value.get(PLUS)
     plus = plus if isinstance(plus, list) else []
     return [

@@ -25,7 +25,7 @@ from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecord
 
 FORMAT = "helm"
 _SPEC, _INSTANCES, _STATS = "run_spec.json", "per_instance_stats.json", "stats.json"
-_MODEL = re.compile(r"(?<=[:,])model=(?P<model>[^,]+),?")
+_MODEL = re.compile(r"(?<=[:,])model(?:_deployment)?=(?P<model>[^,]+),?")
 # About the request, not about the answer.
 _REQUESTS = re.compile(
     r"(num|training|inference|finish_reason|batch)_.*|prompt_truncated|max_prob|logprob|runtime|predicted_index"

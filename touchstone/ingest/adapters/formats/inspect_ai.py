@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
 from touchstone.ingest.adapters.exported import KEY, exported_model, restore
 from touchstone.ingest.adapters.formats.inspect_files import (
     ARCHIVE_MARK,
@@ -649,6 +649,21 @@ def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
 
 
 ADAPTER = Adapter(FORMAT, "an Inspect AI log", _recognizes, read_inspect, transcripts=_transcripts)
+
+
+def _recognizes_index(head: Head) -> bool:
+    """Whether this is `logs.json` or `listing.json`, which have the headers of logs by file, or an `eval-set.json`."""
+    logs = {path[0] for path in head.key_paths if path[1:] in (("eval",), ("eval_id",))}
+    return head.has_keys("eval_set_id", "tasks") or any(name.endswith((".eval", ".json")) for name in logs)
+
+
+INDEX = not_evaluated(
+    "inspect-index",
+    "a list of Inspect AI logs",
+    _recognizes_index,
+    "a list of Inspect logs; the attempts are in the logs",
+    "ignored",
+)
 
 
 def _raw(path: Path, lines: set[int]) -> dict[int, str]:

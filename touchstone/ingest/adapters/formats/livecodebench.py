@@ -138,7 +138,7 @@ ADAPTER = Adapter(FORMAT, "LiveCodeBench results", _recognizes, lambda path, _: 
 GENERATIONS = not_evaluated(
     "livecodebench-generations",
     "LiveCodeBench generations",
-    lambda head: {(LIST, "question_id"), (LIST, "output_list")} <= head.key_paths,
+    lambda head: (LIST, "question_id") in head.key_paths and any((LIST, each) in head.key_paths for each in _LISTS[:2]),
     "LiveCodeBench generations without verdicts; the file that ends in _eval_all.json has them (--evaluate)",
 )
 

@@ -1,10 +1,11 @@
 """Adapters for EleutherAI's lm-eval: the samples files, one line per document and filter, and the results file.
 
-A file is named `samples_<task>_<time>.jsonl` and is in the model's folder beside `results_<time>.json`, which names
-the model and has the aggregates. That file has no attempts, so alone it is not evaluated. The aggregate of a metric is
-its mean over the documents, unless the task says otherwise; then it is not recomputed here. The task is the suite, the
-problem is `<task>/<doc_id>`, and the files of one task in a folder are its attempts in order of time. The responses of
-one run to one document are judged together, so they are one attempt.
+A file is named `samples_<task>_<time>.jsonl` and is in the model's folder beside `results_<time>.json`, or
+`<name>_<time>.json` with `--output_path <name>.json`, which names the model and has the aggregates. That file has no
+attempts, so alone it is not evaluated. The aggregate of a metric is its mean over the documents, unless the task says
+otherwise; then it is not recomputed here. The task is the suite, the problem is `<task>/<doc_id>`, and the files of one
+task in a folder are its attempts in order of time. The responses of one run to one document are judged together, so
+they are one attempt.
 
 A line has a value per metric. One metric under one filter is the verdict: the one that `score` names ("acc",
 "exact_match,strict-match"), else the first filter of the file and the first metric whose values are all 0 or 1. A
@@ -22,7 +23,7 @@ from pathlib import Path
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions, not_evaluated
 from touchstone.ingest.adapters.exported import KEY, exported_model, restore
-from touchstone.ingest.adapters.folders import beside, bounded_document
+from touchstone.ingest.adapters.folders import beside, bounded_document, files_in, is_file
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
     Number,
@@ -94,7 +95,9 @@ def run_of(samples: Path, time: str | None) -> Run:
     """The run that a samples file belongs to; without a usable results file, the model is the folder's name."""
     folder = samples.absolute().parent.name
     file = beside(samples, f"results_{time}.json")
-    if time is None or not file.is_file():
+    if time is not None and not is_file(file):
+        file = next(iter(files_in(samples.parent, f"_{time}.json")), file)
+    if time is None or not is_file(file):
         return Run(folder, notes=(f"no results file of the same time: the model is the folder's name, {folder}",))
     try:
         results = _read_results(file)

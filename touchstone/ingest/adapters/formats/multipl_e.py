@@ -2,8 +2,9 @@
 
 The list's order is the attempt. As in its `pass_k.py`, an attempt passes if its status is `OK` and its exit code 0;
 every other status is a failure. A problem is translated into several languages, so it is `<language>/<name>` in the
-suite `<benchmark>-<language>`, in the cluster `<name>`. The folder's name says the model and the temperature:
-`humaneval-java-davinci-0.2-reworded`. What `pass_k.py` printed is taken from a CSV in the folder or beside it.
+suite `<benchmark>-<language>`, in the cluster `<name>`; the file's name says it if the file does not. The folder's name
+says the model and the temperature: `humaneval-java-davinci-0.2-reworded`. What `pass_k.py` printed is taken from a CSV
+in the folder or beside it.
 """
 
 import csv
@@ -73,7 +74,7 @@ def _recognizes(head: Head) -> bool:
     if head.is_folder:
         named = (name for name in sorted(head.names) if name.endswith(_ENDINGS) and name[0] != ".")
         return any(_recognizes(Head(head.path / name)) for name in islice(named, 3))
-    return head.has_keys("name", "language") and ("results", LIST, "exit_code") in head.key_paths
+    return head.has_keys("language") and ("results", LIST, "exit_code") in head.key_paths
 
 
 ADAPTER = Adapter(FORMAT, "MultiPL-E results", _recognizes, lambda path, _: read_multipl_e(path))
@@ -93,7 +94,7 @@ def _results(
     for file in files:
         found: list[_Result | RefusedRecordError]
         try:
-            problem = object_in(file, "problem")
+            problem = {"name": file.name.split(".")[0], **object_in(file, "problem")}
             results = problem.pop("results", None)
             if not isinstance(results, list):
                 raise RefusedRecordError("ragged", f"{file.name}: there is no list 'results'")

@@ -3,7 +3,8 @@
 Each seed is an attempt at every problem. A problem is called by its id, else by its place, which is the same for all
 seeds. The scores are those of the tool: `symbolic_correct` (once `is_correct`), `judge_correct` by the last
 `Judgement:` of the judge, where anything but yes is wrong, and the base and plus tests of code. The files do not name
-the model: the folder above `eval-results` does. `metrics.json` states the figures, in percent.
+the model: the folder above `eval-results` does. `metrics.json` states the figures, in percent: beside the outputs, or
+those of all benchmarks in a folder above.
 """
 
 import re
@@ -23,7 +24,7 @@ from touchstone.ingest.adapters.json_files import (
 )
 from touchstone.ingest.adapters.scored_samples import Sample, scored_table
 from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError
-from touchstone.ingest.compressed import uncompressed_name
+from touchstone.ingest.compressed import ENDINGS, uncompressed_name
 
 FORMAT = "nemo-skills"
 _FILE = re.compile(r"output(?:-rs(?P<seed>\d+))?\.jsonl")
@@ -45,8 +46,8 @@ def read_nemo_skills(path: Path, options: ReadOptions) -> AdapterTable:
     model = folder.parents[1].name if folder.parent.name == "eval-results" else folder.parent.name
     places: dict[int, tuple[Path, int]] = {}
     samples = list(_samples(files, places, model or "unnamed", folder.name))
-    (metrics, stated), seeds = object_beside(folder / "output.jsonl", "metrics.json"), len(files)
-    figures = inside(stated, folder.name) if path.is_dir() else {}
+    metrics, figures = _metrics(folder) if path.is_dir() else ([], {})
+    seeds = len(files)
     modes = (f"pass@1[avg-of-{seeds}]", f"pass@1[{seeds}]", *(("pass@1", "greedy") if seeds == 1 else ()))
     mode = next((each for each in modes if each in figures), "")
     numbers = {name: number_of(value) for name, value in inside(figures, mode).items()}
@@ -63,18 +64,29 @@ def read_nemo_skills(path: Path, options: ReadOptions) -> AdapterTable:
         options.score,
         stated={(folder.name, name): value / 100 for name, value in numbers.items() if value is not None},
         notes=[f"the files do not name the model; '{model}' is the name of a folder"],
-        files=as_given(path, [*files, *(metrics if figures else [])]),
+        files=as_given(path, [*files, *metrics]),
     )
 
 
+def _metrics(folder: Path) -> tuple[list[Path], dict[str, object]]:
+    """The nearest file that states figures of this benchmark, and those."""
+    for above in (folder, *folder.parents[:2]):
+        file, stated = object_beside(above / "output.jsonl", "metrics.json")
+        if figures := inside(stated, folder.name):
+            return file, figures
+    return [], {}
+
+
 def _outputs(folder: Path) -> list[Path]:
-    named = [file for file in files_in(folder, "") if _FILE.fullmatch(uncompressed_name(file))]
-    return sorted(named, key=lambda file: (len(file.name), file.name))
+    """The outputs of all seeds; that without one is of a greedy run, and no attempt beside theirs."""
+    named = [file for file in files_in(folder, ".jsonl", *ENDINGS) if _FILE.fullmatch(uncompressed_name(file))]
+    seeds = [file for file in named if "-rs" in file.name]
+    return sorted(seeds or named, key=lambda file: (len(file.name), file.name))
 
 
 def _recognizes(head: Head) -> bool:
     if head.is_folder:
-        named = sorted(name for name in head.names if name.startswith("output-rs"))[:3]
+        named = sorted(name for name in head.names if name.startswith(("output-rs", "output.jsonl")))[:3]
         return any(_recognizes(Head(head.path / name)) for name in named)
     # Under another name it may be anyone's table: the seed is in the name only.
     is_named = _FILE.fullmatch(head.name) is not None and "generation" in head.first_record

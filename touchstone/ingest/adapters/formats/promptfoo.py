@@ -6,7 +6,8 @@ same provider with other settings) gets a number behind its tier. Rows of equal 
 promptfoo does not number: they are the attempts in order of `testIdx`.
 
 Tests have no id either. A problem is named by its description, else by its variables, and a hash of the variables, so
-that it has the same name in every file; of tests that differ in their assertions only, a hash of these is added.
+that it has the same name in every file; of tests that differ in their assertions only, a hash of these is added. A test
+with neither is called `a test without variables`.
 
 An error (`failureReason` 2) is undecided: nothing was judged. Its cost, tokens and latency are unknown, although
 promptfoo writes zeros, and so are those of a response from promptfoo's cache.
@@ -25,7 +26,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, not_evaluated
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
     Number,
@@ -95,10 +96,8 @@ def problem_of(description: str | None, variables: object) -> str:
     """
     given = variables if isinstance(variables, dict) else {}
     shown = description or ", ".join(f"{key}={text_of(value)}" for key, value in sorted(given.items()))
-    text = _one_line(shown)
-    if not text:
-        raise RefusedRecordError("bad_id", "the test has no description and no variables")
-    if text != shown:  # another test may look the same when shortened
+    text = _one_line(shown) or "a test without variables"
+    if shown and text != shown:  # another test may look the same when shortened
         return f"{text} #{_digest([shown, given])}"
     return f"{text} #{_digest(given)}" if given else text
 
@@ -321,6 +320,14 @@ def _rows(path: Path) -> Iterator[tuple[int, object]]:
 
 ADAPTER = Adapter(
     FORMAT, "promptfoo results", _recognizes, lambda path, _: read_promptfoo(path), transcripts=_transcripts
+)
+
+
+TABLE = not_evaluated(
+    "promptfoo-table",
+    "a table of promptfoo",
+    lambda head: head.csv_header.issuperset({"Status", "Score", "Named Scores", "Grader Reason"}),
+    "a table of promptfoo, for people; JSON is evaluated: `promptfoo export eval ID -o FILE.json`",
 )
 
 
