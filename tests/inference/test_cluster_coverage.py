@@ -68,22 +68,19 @@ def costs(population: Population, runs: int, log_standard_deviation: float) -> I
         yield cost_of_pass_interval(cost, sizes, passes, sizes, SETTINGS)
 
 
-@pytest.mark.parametrize("name", UNEQUAL)
-def test_means_over_unequal_clusters(name: str) -> None:
-    population = Population(SIZES[name], correlation=0.3)
-    assert_covered(means(population, QUICK_RUNS), population.true_mean)
+FIGURES = {
+    "mean": (means, "true_mean"),
+    "difference": (differences, "true_difference"),
+    "median": (medians, "true_median"),
+}
 
 
 @pytest.mark.parametrize("name", UNEQUAL)
-def test_differences_over_unequal_clusters(name: str) -> None:
+@pytest.mark.parametrize("figure", FIGURES)
+def test_figures_over_unequal_clusters(figure: str, name: str) -> None:
     population = Population(SIZES[name], correlation=0.3)
-    assert_covered(differences(population, QUICK_RUNS), population.true_difference)
-
-
-@pytest.mark.parametrize("name", UNEQUAL)
-def test_medians_over_unequal_clusters(name: str) -> None:
-    population = Population(SIZES[name], correlation=0.3)
-    assert_covered(medians(population, QUICK_RUNS), population.true_median)
+    intervals, truth = FIGURES[figure]
+    assert_covered(intervals(population, QUICK_RUNS), getattr(population, truth))
 
 
 @pytest.mark.parametrize("name", UNEQUAL)
@@ -109,13 +106,6 @@ def test_one_cluster_with_most_of_the_problems_makes_the_interval_wide() -> None
     found = list(differences(population, QUICK_RUNS))
     assert_covered(found, population.true_difference, highest=1)
     assert np.median([each.high - each.low for each in found]) > 0.2  # type: ignore[operator]
-
-
-FIGURES = {
-    "mean": (means, "true_mean"),
-    "difference": (differences, "true_difference"),
-    "median": (medians, "true_median"),
-}
 
 
 @pytest.mark.nightly

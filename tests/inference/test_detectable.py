@@ -17,8 +17,6 @@ from tests.conftest import nightly_but
 from touchstone.comparison.families import ComparisonSettings, PairList, compare_family, pair_results
 from touchstone.comparison.verdicts import PairResult
 from touchstone.inference.detectable import (
-    PassRateMoments,
-    _required_share,
     _required_standard_errors,
     minimum_detectable_effects,
     pass_rate_moments,
@@ -174,12 +172,6 @@ def found_in_clusters(sizes: list[int], attempts: tuple[int, int], apart: float,
 
 
 @pytest.mark.nightly
-def test_eight_clusters_of_twenty_find_it() -> None:
-    """With a verdict that a widened interval may veto, 1 or 2 in 100 are found."""
-    _assert_within(found_in_clusters([20] * 8, (5, 5), 0.0, 100))
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("apart", [0.0, 0.5])
 @pytest.mark.parametrize(
     "sizes",
@@ -259,12 +251,6 @@ def test_clusters_that_differ_by_side_show_in_the_moments() -> None:
     assert moments.between_units == pytest.approx(0, abs=0.03)
 
 
-def test_moments_of_failing_twice_are_those_of_passing() -> None:
-    moments = PassRateMoments(*(np.array([part]) for part in (0.3, 0.15, 0.06, 0.01, 0.2)))
-    again = moments.of_failing().of_failing()
-    assert np.concatenate(list(vars(again).values())) == pytest.approx(np.concatenate(list(vars(moments).values())))
-
-
 def test_a_direction_without_room_leaves_the_other() -> None:
     """If nearly all pass, a drop is detectable and a rise is not; with hardly any data, neither is."""
     most = [np.array([1] * 36 + [0] * 4), np.array([1] * 34 + [0] * 2 + [1] * 2 + [0] * 2)]
@@ -276,20 +262,7 @@ def test_a_direction_without_room_leaves_the_other() -> None:
     assert judged(1, half).minimum_detectable_effect is None
 
 
-def test_power_below_a_half_needs_a_smaller_effect() -> None:
-    passed = np.random.default_rng(3).binomial(5, 0.5, (2, 60))
-    pair = moments_of(5, passed)
-    effects = [minimum_detectable_effects(pair, 0.05, power, 0.95)[0][0] for power in (0.3, 0.5, 0.8, 0.95)]
-    assert effects == sorted(set(effects))
-
-
 def test_at_least_six_units_must_flip_for_any_effect() -> None:
     (effect,), (method,) = minimum_detectable_effects(moments_of(1, np.ones((2, 40), dtype=np.int64)), 0.05, 0.3, 0.95)
     assert method == "flips"
     assert scipy.stats.binom.sf(5, 40, effect) == pytest.approx(0.3, rel=1e-6)
-
-
-def test_needed_share() -> None:
-    for total, needed in ((6, 6), (40, 6), (1_000_000, 12)):
-        share = _required_share(total, needed, 0.8)
-        assert scipy.stats.binom.sf(needed - 1, total, share) == pytest.approx(0.8, rel=1e-6)

@@ -1,7 +1,6 @@
 """Tests of no difference: against scipy, against brute force, and invariances."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -57,14 +56,6 @@ def test_mcnemar_is_never_zero() -> None:
 # Exact
 
 
-def test_exact_agrees_with_scipy() -> None:
-    generator = np.random.default_rng(2)
-    for _ in range(5):
-        differences = generator.integers(-5, 7, 12)
-        theirs = scipy.stats.permutation_test((differences,), np.sum, permutation_type="samples", n_resamples=np.inf)
-        assert p_of(differences) == pytest.approx(theirs.pvalue, rel=1e-9)
-
-
 def whole_tail(differences: Integers) -> float:
     """The exact tail in whole numbers, one unit after the other."""
     ways = {0: 1}
@@ -115,19 +106,6 @@ def test_sides_scale_zeros_and_order_do_not_matter(differences: list[int], scale
     assert p == p_of([-d for d in differences]) == p_of(shuffled) == p_of([*differences, 0, 0])
     assert p == p_of([scale * d for d in differences])
     assert 2 * 0.5 ** len(differences) <= p * (1 + 1e-12) and p <= 1
-
-
-@given(st.lists(NONZERO, min_size=1, max_size=40).map(sorted))
-@more_examples
-def test_more_extreme_never_has_a_larger_p(differences: list[int]) -> None:
-    if sum(differences) < 0:
-        differences = [-d for d in differences]
-    chances = [p_of(differences)]
-    for place, difference in enumerate(differences):
-        if difference < 0:
-            differences = [*differences[:place], -difference, *differences[place + 1 :]]
-            chances.append(p_of(differences))
-    assert all(later <= earlier * (1 + 1e-9) for earlier, later in pairwise(chances))
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.data()), min_size=1, max_size=8))

@@ -139,12 +139,6 @@ def test_a_dominated_model_is_not_on_the_pareto_front() -> None:
     assert table["n"]["pareto_probability"] == pytest.approx(1 / 256, abs=0.01)
 
 
-def test_the_interval_holds_the_figure_and_names_its_method() -> None:
-    row = economics(solid("m", [1.0, 0.0, 1.0] * 10, 1.0))["m"]
-    assert row["ci_low"] < 1.5 < row["ci_high"]
-    assert (row["ci_method"], row["ci_units"]) == ("fieller", 30)
-
-
 def test_clusters_are_resampled_whole() -> None:
     attempts = solid("m", [1.0, 1.0, 0.0, 0.0] * 10, 1.0)
     paired = {f"p{i:02}": f"c{i // 2}" for i in range(40)}
@@ -196,10 +190,6 @@ def test_one_problem_has_figures_and_no_probabilities() -> None:
     row = economics([("m", "p1", 1.0, 2.0)])["m"]
     assert (row["cost_of_pass"], row["on_frontier"], row["pareto"], row["ci_units"]) == (2.0, True, True, 1)
     assert (row["ci_low"], row["ci_high"], row["ci_method"], row["frontier_probability"]) == (None,) * 4
-
-
-def test_no_attempts_make_no_rows() -> None:
-    assert economics([]) == {}
 
 
 def test_what_is_free_costs_nothing() -> None:

@@ -81,23 +81,6 @@ def test_is_a_chance_and_pass_hat_is_not_above_it(nck: tuple[int, int, int]) -> 
     assert 0 <= hat <= 1 and 0 <= at <= 1 and hat <= at + 1e-12
 
 
-@given(counts)
-def test_rises_with_k_and_with_c(nck: tuple[int, int, int]) -> None:
-    n, c, k = nck
-    here = pass_at_k_of(n, c, k)
-    assert here is not None
-    if k < n:
-        assert (pass_at_k_of(n, c, k + 1) or 0) >= here - 1e-12
-    if c < n:
-        assert (pass_at_k_of(n, c + 1, k) or 0) >= here - 1e-12
-
-
-@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))))
-def test_pass_at_one_is_the_plain_rate(nc: tuple[int, int]) -> None:
-    n, c = nc
-    assert pass_at_k_of(n, c, 1) == pytest.approx(c / n, abs=1e-15)
-
-
 def outcomes(*attempts: tuple[str, bool | None]) -> pl.LazyFrame:
     rows = [("m", "T0", oid, str(place), passed) for place, (oid, passed) in enumerate(attempts)]
     schema = {"model": pl.String, "tier": pl.String, "oid": pl.String, "iteration_id": pl.String, "passed": pl.Boolean}

@@ -142,7 +142,7 @@ def test_a_run_with_a_price_file(folder: Folder, touchstone: Command) -> None:
     folder.fixes("m", header + "".join(f"{row},1000000,0\n" for row in rows))
     written(folder.root, DATED)
     folder.configure(scoring={"price_file": "prices.toml"})
-    first = touchstone("run", "--config", folder.config, dagster=False)
+    first = touchstone("run", "--config", folder.config)
     assert first.returncode == 0, first.stderr
     told = "m: 2 of 4 attempts have no cost (every price of 'm' has a date, and the attempt has none, such as "
     assert f"{told}'started_at', or the first price of 'm' is valid from 2026-01-01)" in first.stdout + first.stderr
@@ -153,5 +153,5 @@ def test_a_run_with_a_price_file(folder: Folder, touchstone: Command) -> None:
     assert used.select("valid_from", "attempts", "age_days").rows() == [("2026-01-01", 1, 4), ("2026-03-01", 1, 2)]
     # A changed price is a reason to score again.
     written(folder.root, DATED.replace("input = 3", "input = 4"))
-    assert touchstone("run", "--config", folder.config, dagster=False).returncode == 0
+    assert touchstone("run", "--config", folder.config).returncode == 0
     assert pl.read_parquet(folder.output / "tables" / "attempt_scores" / "*.parquet")["cost_usd"][0] == 4.0

@@ -33,10 +33,6 @@ def test_modes_are_rounded_to_six_places() -> None:
     assert described([0.1 + 0.2, 0.3, 0.5])["mode"] == 0.3
 
 
-def test_median_of_an_even_number_is_the_mean_of_the_middle_two() -> None:
-    assert described([4, 1, 3, 2])["median"] == 2.5
-
-
 def test_of_nothing_all_is_null_and_the_count_is_0() -> None:
     found = described([None, None])
     assert found["count"] == 0

@@ -136,11 +136,6 @@ def test_cost_of_pass_of_a_tier_is_mean_cost_by_mean_pass_rate() -> None:
     assert across["cost_delta"] == 4.0
 
 
-def test_one_unknown_cost_makes_the_tiers_cost_of_pass_unknown() -> None:
-    per_tier, _ = compared(("m", "T0", 1.0, 1.0, 1.0), ("m", "T0", 1.0, 1.0, None))
-    assert per_tier["cost_of_pass"].to_list() == [None]
-
-
 def test_no_frontier_where_nothing_passes_or_costs_are_unknown() -> None:
     _, never = compared(("m", "T0", 0.0, 0.0, 1.0))
     _, unknown = compared(("m", "T0", 1.0, 1.0, None))
@@ -235,12 +230,6 @@ def test_the_contract_holds() -> None:
     for problems in (NO_PROBLEMS, clusters(40, 4)):
         table = conform(tiers_of(many(), problems), TABLES["tiers"])
         assert violations(table, TABLES["tiers"]) == {}
-
-
-def test_the_baseline_itself_has_an_uplift_of_0_without_an_interval() -> None:
-    row = tiers_of(many()).filter(pl.col("tier") == "T0").collect().row(0, named=True)
-    assert row["uplift"] == 0.0
-    assert (row["uplift_ci_low"], row["uplift_ci_high"], row["uplift_ci_method"]) == (None, None, None)
 
 
 def test_an_infinite_end_of_uplift_is_infinite_and_not_unknown() -> None:

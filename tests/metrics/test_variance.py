@@ -201,19 +201,6 @@ def test_the_order_of_rows_does_not_show(suite: Suite, chance: object) -> None:
     assert metric.variance_split(*shuffled).collect().equals(straight)
 
 
-@given(st.lists(pairs, min_size=1, max_size=12))
-def test_clusters_of_one_are_no_clusters(outcomes: list[Pair]) -> None:
-    assert split(outcomes, [f"alone{i}" for i in range(len(outcomes))]) == split(outcomes)
-
-
-@given(st.lists(pairs, min_size=2, max_size=12))
-def test_without_clusters_the_part_from_problems_is_their_variance_by_their_number(outcomes: list[Pair]) -> None:
-    row = split(outcomes)
-    if row["from_problems"] is not None:
-        expected = row["problem_variance"] / row["problems"]  # type: ignore[operator]
-        assert row["from_problems"] == pytest.approx(expected, rel=1e-9, abs=1e-15)
-
-
 # Simulation: every data set is a model.
 
 
