@@ -1,17 +1,11 @@
 """`touchstone compare` as a user calls it: two sides in, the changed cases and an honest verdict out."""
 
-import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
-from tests.comparison.test_gate import HEADER, PROBLEMS, fixes
+from tests.comparison.test_gate import PROBLEMS, fixes
 from tests.conftest import Command, Folder
-from tests.pipelines.test_run import evaluate
-from touchstone.comparison.compare import CompareOptions, compare
-from touchstone.comparison.pairs import ComparisonSettings
-from touchstone.storage.snapshots import list_snapshots
 
 
 @pytest.fixture
@@ -43,16 +37,6 @@ def test_a_drop_is_found_told_and_fails_the_gate(sides: Folder, touchstone: Comm
     assert touchstone(*asked(sides), "--fail-on-regression", "--threshold", "1").returncode == 0
 
 
-def test_every_format_is_whole_and_the_same_twice(sides: Folder, touchstone: Command) -> None:
-    said = {form: touchstone(*asked(sides), "--format", form).stdout for form in ("json", "markdown", "junit", "sarif")}
-    told = json.loads(said["json"])
-    assert told["counts"]["regression"] == 20
-    assert "| case |" in said["markdown"].lower()
-    assert len(ET.fromstring(said["junit"]).findall(".//failure")) == 20
-    assert json.loads(said["sarif"])["version"] == "2.1.0"
-    assert touchstone(*asked(sides), "--format", "markdown").stdout == said["markdown"]
-
-
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -79,20 +63,6 @@ def test_refused_rows_and_sides_without_a_common_model_are_told(sides: Folder, t
     new.rename(new.with_name("n_fixes.csv"))
     done = touchstone(*asked(sides)[:4], str(new.with_name("n_fixes.csv")), *asked(sides)[5:])
     assert done.returncode == 0 and "note: different models: n (current) is compared with m (baseline)" in done.stderr
-
-
-@pytest.mark.nightly
-def test_snapshots_by_name(evaluated: Folder) -> None:
-    folder = evaluated
-    folder.fixes("m", HEADER + "a,1,true\na,2,true\nb,1,true\nb,2,true\n")
-    evaluate(folder)
-    assert len(list_snapshots(folder.output)) == 2
-    options = CompareOptions(data=folder.output, score="pass_rate")
-    done = compare("previous", "latest", options, ComparisonSettings())
-    assert done.report.counts["improvement"] == 2 and done.report.counts["regression"] == 0
-    assert done.verdicts == {("m", "T0"): "inconclusive"}
-    same = compare("latest", "latest", options, ComparisonSettings())
-    assert same.report.counts["unchanged"] == 2
 
 
 def test_a_verdict_says_whether_it_holds_under_both_bounds_of_undecided_attempts(

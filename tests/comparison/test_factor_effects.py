@@ -84,11 +84,11 @@ def test_through_the_command_line(folder: Folder, touchstone: Command) -> None:
     folder.problems("oid,filename\n" + "".join(f"p{place},a.py\n" for place in range(9)))
     folder.fixes("m", "\n".join(["oid,iteration_id,passed,effort", *rows]) + "\n")
     folder.configure(k_values=[1], factors=["efort"])
-    refused = touchstone("run", "--config", folder.config, dagster=False)
+    refused = touchstone("run", "--config", folder.config)
     assert refused.returncode == 2
     assert "factors: the attempts have no column 'efort' (did you mean 'effort'?)" in refused.stderr
     folder.configure(k_values=[1], factors=["effort"])
-    shown = touchstone("run", "--config", folder.config, dagster=False)
+    shown = touchstone("run", "--config", folder.config)
     assert shown.returncode == 0 and "effort high - low" in shown.stdout and "pass@1 by factor" in shown.stdout
     page = Client(dashboard(folder.output, "token")).get("/factors").text
     assert "effort high - low" in page and 'href="/factors"' in page

@@ -182,17 +182,17 @@ def test_a_run_is_held_to_its_gates(evaluated: Folder, touchstone: Command) -> N
     folder = evaluated
     before = (folder.output / "summary_pass_at_k.csv").read_bytes()
     run = ("run", "--config", folder.config)
-    wrong = touchstone(*run, "--gate", "pas@1 > 0", dagster=False)
+    wrong = touchstone(*run, "--gate", "pas@1 > 0")
     assert wrong.returncode == 2 and "--gate 'pas@1 > 0', column 1: there is no figure" in wrong.stderr
     folder.configure(gates=["pass_at_k.problems(k=1) >= 3", "undecided <= 1%"])
-    failed = touchstone(*run, "--gate", "pass@1 >= 0.1", dagster=False)
+    failed = touchstone(*run, "--gate", "pass@1 >= 0.1")
     assert failed.returncode == 1 and (folder.output / "summary_pass_at_k.csv").read_bytes() == before
     assert (
         "check failed gate_results.gates_hold: gates: 1 failed, 1 inconclusive, 1 held; m T0: pass_at_k.problems"
         in failed.stdout
     )
     folder.configure(gates={"expressions": ["pass@1 >= 0.1"], "on_inconclusive": "fail"})
-    published = touchstone(*run, "--on-inconclusive", "warn", dagster=False)
+    published = touchstone(*run, "--on-inconclusive", "warn")
     assert published.returncode == 0 and "check warning gate_results.gates_hold" in published.stdout
     shown = [line for line in published.stdout.splitlines() if "pass@1 >= 0.1 " in line]
     assert "│ inconclusive │ 0.25 [" in shown[0]

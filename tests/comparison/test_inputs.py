@@ -1,24 +1,16 @@
 """Sides of a comparison: every kind of folder and file, and what is said of those that cannot be used."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from touchstone.comparison.inputs import ComparisonInput, open_input
-from touchstone.comparison.regressions import case_scores, regressions
 from touchstone.config.scoring import CodeWeights, Scoring
 from touchstone.errors import TouchstoneError
 from touchstone.names import file_key
 from touchstone.tables import TABLES, conform
-
-SCYLLA = """experiment,agent_model,tier,subtest,run_number,impl_rate,passed
-repair,some model,T0,001,1,1.0,True
-repair,some model,T1,001,1,0.5,False
-"""
 
 
 def scores(side: ComparisonInput) -> list[tuple[object, ...]]:
@@ -108,29 +100,6 @@ def test_a_report_beside_a_problems_file_learns_from_it_and_keeps_its_own_proble
     assert [row[2] for row in scores(side)] == ["a", "b"]
 
 
-def test_a_scylla_runs_file(tmp_path: Path) -> None:
-    side = open_input(write(tmp_path / "runs.csv", SCYLLA))
-    assert scores(side) == [
-        ("some model", "T0", "repair/T0/001", "1", 1.0),
-        ("some model", "T1", "repair/T1/001", "1", 0.0),
-    ]
-    assert side.attempt_scores.collect()["composite_score"].to_list() == [1.0, 0.25]
-
-
-@pytest.mark.parametrize("name", ["results.jsonl", "results.ndjson", "results"])
-def test_failproof_results(tmp_path: Path, name: str) -> None:
-    record = {
-        "case_id": "c",
-        "suite_id": "s",
-        "run_id": "r",
-        "model_id": "p",
-        "timestamp_utc": "2026-01-01T00:00:00Z",
-        "classification": {"primary": "pass"},
-        "scores": {"accuracy": 1},
-    }
-    assert scores(open_input(write(tmp_path / name, json.dumps(record) + "\n"))) == [("p", "T0", "c", "1", 1.0)]
-
-
 def test_an_output_folder_and_a_snapshot_are_the_same_as_their_file(tmp_path: Path) -> None:
     side = open_input(native(tmp_path / "in"))
     output = open_input(result_folder(tmp_path / "out", side))
@@ -158,12 +127,6 @@ def test_a_folder_is_read_from_one_run_even_if_the_next_is_published_meanwhile(t
     (tmp_path / "tables").unlink()
     (tmp_path / "tables").symlink_to("2/tables")
     assert scores(side)[0][-1] == 1.0
-
-
-def test_two_files_of_one_model_compare(tmp_path: Path) -> None:
-    before, after = (open_input(native(tmp_path / word, word)).attempt_scores for word in ("true", "false"))
-    rows = regressions(case_scores(before, "best", after), case_scores(after, "best", before)).collect()
-    assert rows.select("oid", "category", "kind").rows() == [("a", "outcome", "regression"), ("b", None, "unscored")]
 
 
 @pytest.mark.parametrize(
@@ -217,19 +180,3 @@ def test_a_folder_with_broken_or_other_tables(tmp_path: Path) -> None:
     with pytest.raises(TouchstoneError, match=r"attempt_scores/m\.parquet cannot be read") as told:
         open_input(text)
     assert "\n" not in str(told.value)
-
-
-@pytest.mark.nightly
-def test_folders_are_opened_without_readers_and_dagster(tmp_path: Path) -> None:
-    text = result_folder(tmp_path / "out", open_input(native(tmp_path / "in")))
-    script = (
-        "import sys; from touchstone.comparison.inputs import open_input\n"
-        "from touchstone.comparison.regressions import *\n"
-        "from touchstone.comparison.report import ComparisonReport, format_report\n"
-        "scores = open_input(sys.argv[1]).attempt_scores\n"
-        "format_report(ComparisonReport('a', 'b', 0.05, 'best', compare_cases(scores, scores)), 'json')\n"
-        "heavy = ('dagster', 'duckdb', 'rich', 'touchstone.ingest')\n"
-        "print([name for name in heavy if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, check=False)
-    assert done.stdout == "[]\n", done.stderr

@@ -1,16 +1,12 @@
 """Cases that lose passes, scores or outcomes are never ignored: in `compare`, in `regressions` and in the gate."""
 
-import json
 from pathlib import Path
 
-import polars as pl
 import pytest
 
-from tests.conftest import Command, Folder, nightly_but
-from tests.pipelines.test_run import evaluate
+from tests.conftest import Command, nightly_but
 from touchstone.comparison.compare import CompareOptions, compare
 from touchstone.comparison.pairs import ComparisonSettings
-from touchstone.storage.snapshots import pin
 
 SCYLLA = "experiment,agent_model,tier,subtest,run_number,score,impl_rate,passed,grade,cost_usd\n"
 SUBTESTS = 126
@@ -54,38 +50,6 @@ def test_every_case_that_loses_passes_closes_the_gate(sides: list[str], touchsto
     assert done.returncode == 1, done.stdout
     assert f"{LOSING} regressions" in done.stdout and "0 improvements, 69 unchanged" in done.stdout
     assert "unscored" not in done.stdout
-
-
-@pytest.mark.nightly
-def test_the_report_says_which_cases_were_compared_by_pass_rate(sides: list[str], touchstone: Command) -> None:
-    line = f"{LOSING} cases were compared by pass rate, because attempts on at least one side lack the score"
-    done = touchstone(*sides)
-    assert line in done.stdout
-    assert "compared by" in done.stdout and "pass rate" in done.stdout
-    told = json.loads(touchstone(*sides, "--format", "json").stdout)
-    assert told["compared_by_pass_rate"] == LOSING
-    marked = [case for case in told["cases"] if case["fallback"]]
-    assert len(marked) == LOSING and {case["basis"] for case in marked} == {"pass_rate"}
-    assert {case["basis"] for case in told["cases"] if not case["fallback"]} == {"composite_score"}
-    assert line in touchstone(*sides, "--format", "markdown").stdout
-    assert line in touchstone(*sides, "--format", "junit").stdout
-    assert line in json.loads(touchstone(*sides, "--format", "sarif").stdout)["runs"][0]["properties"]["notes"]
-
-
-@pytest.mark.nightly
-def test_the_asset_and_the_gate_see_the_same(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    (tmp_path / "fixes").mkdir()
-    (tmp_path / "fixes" / "runs.csv").write_text(may())
-    folder.configure(comparison={"on_worse": "ignore", "on_regression": "fail"}, k_values=[1])
-    assert evaluate(folder).exit_code == 0
-    pin(folder.output, "latest", "baseline")
-    (tmp_path / "fixes" / "runs.csv").write_text(april())
-    outcome = evaluate(folder)
-    assert (outcome.exit_code, outcome.stopped) == (1, True)
-    (gate,) = [check for check in outcome.checks if check.name == GATE]
-    assert not gate.passed and f"{LOSING} cases regressed" in gate.message
-    assert "compared by pass rate" in (folder.output / "comparison.md").read_text()
 
 
 # Cases that cannot be judged any more
@@ -139,17 +103,3 @@ def test_a_model_that_is_on_one_side_only_is_not_lost(tmp_path: Path, touchstone
     new.rename(new.with_name("other_fixes.csv"))
     done = touchstone("compare", Path(old).parent, new.parent, "--fail-on-regression")
     assert done.returncode == 0 and "4 new, 4 removed" in done.stdout
-
-
-@pytest.mark.nightly
-def test_lost_cases_stop_a_run_where_regressions_do(folder: Folder) -> None:
-    folder.configure(comparison={"on_worse": "ignore", "on_regression": "fail"}, k_values=[1])
-    assert evaluate(folder).exit_code == 0
-    pin(folder.output, "latest", "baseline")
-    folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,\na,2,\nb,1,false\nb,2,false\n")
-    outcome = evaluate(folder)
-    (gate,) = [check for check in outcome.checks if check.name == GATE]
-    assert outcome.exit_code == 1 and not gate.passed and gate.error
-    assert "1 case lost: no decided attempt now (a of m at T0)" in gate.message
-    lost = pl.read_parquet(folder.output / ".store/draft/tables/regressions/*.parquet").filter(pl.col("kind") == "lost")
-    assert lost.select("oid", "baseline_score").rows() == [("a", 1.0)]

@@ -225,25 +225,6 @@ def test_two_empty_sides_have_no_cases() -> None:
     assert rows.columns == COLUMNS
 
 
-def test_a_hundred_thousand_cases() -> None:
-    count = 100_000
-    made = pl.select(place=pl.int_range(count)).lazy()
-    parts = dict.fromkeys(["compilation", "tests", "lint", "outcome"], pl.lit(1.0))
-    before = made.select(
-        model=pl.format("m{}", pl.col("place") % 4),
-        tier=pl.lit("T0"),
-        oid=pl.format("case-{}", "place"),
-        score=pl.lit(1.0),
-        **parts,
-    )
-    worse = pl.col("oid").str.ends_with("7")
-    after = before.with_columns(
-        score=pl.when(worse).then(0.5).otherwise(1.0), tests=pl.when(worse).then(0.0).otherwise(1)
-    )
-    rows = regressions(before, after).collect()
-    assert dict(rows["kind"].value_counts().iter_rows()) == {"regression": count // 10, "unchanged": count * 9 // 10}
-
-
 # Properties
 
 share = st.none() | st.sampled_from([0.0, 0.1, 0.5, 0.55, 0.6, 1.0]) | st.floats(0, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Command, Folder
+from tests.conftest import Folder
 from tests.pipelines.test_run import evaluate
 from touchstone.comparison.compare import CompareOptions, compare, validation_differences
 from touchstone.comparison.inputs import open_input
@@ -61,16 +61,6 @@ def decided_by(folder: Folder, copy: Path, row: Row) -> Path:
         (copy / "tables" / table).mkdir(parents=True)
         frame.write_parquet(copy / "tables" / table / "m.parquet")
     return copy
-
-
-@pytest.mark.nightly
-def test_compare_says_it_in_every_format(finished: Folder, tmp_path: Path, touchstone: Command) -> None:
-    other = decided_by(finished, tmp_path / "other", FULL)
-    words = "validated differently: baseline by recorded outcomes, current by terraform 1.9.0 (full, bubblewrap)"
-    asked = ["compare", "--baseline", finished.output, "--current", other]
-    for format in ("text", "json", "junit", "sarif", "markdown"):
-        assert words in touchstone(*asked, "--format", format).stdout
-    assert words not in touchstone("compare", "--baseline", other, "--current", other).stdout
 
 
 def test_a_file_and_a_snapshot_are_known_too(finished: Folder, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def summary(folder: Folder) -> dict[str, dict[str, float]]:
 
 def test_figures_files_and_tables(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
     folder.configure(publish=WITH_WAREHOUSE)
-    done = touchstone("run", "--config", folder.config, dagster=False)
+    done = touchstone("run", "--config", folder.config)
     assert done.returncode == 0, done.stderr
     assert summary(folder)["m"]["pass@1"] == 0.25
     assert summary(folder)["m"]["pass@2"] == 0.5
@@ -123,19 +123,10 @@ def test_bad_models_neither_stop_the_others_nor_keep_their_old_figures(pair: Fol
 
 def test_a_vanished_file_takes_its_figures_along(pair: Folder, touchstone: Command) -> None:
     (pair.root / "fixes" / "n_fixes.csv").unlink()
-    done = touchstone("run", "--config", pair.config, dagster=False)
+    done = touchstone("run", "--config", pair.config)
     assert done.returncode == 0 and "the fixes files of n are gone" in done.stderr
     assert set(summary(pair)) == {"m"}
     assert not list(pair.output.glob("tables/*/n.parquet"))
-
-
-@pytest.mark.nightly
-def test_too_much_quarantine_fails_the_run(folder: Folder) -> None:
-    folder.fixes("m", HEADER + "a,1,true\nb,1,maybe\n")
-    outcome = evaluate(folder)
-    assert outcome.exit_code == 1
-    assert failed(outcome)["quarantine.quarantine_share"].startswith("1 of 4 rows is in quarantine")
-    assert summary(folder)["m"]["pass@1"] == 1.0
 
 
 def test_fixes_without_any_outcome_are_undecided_and_the_run_goes_on(folder: Folder) -> None:
@@ -194,7 +185,7 @@ def test_wrong_input_is_one_line_and_exit_2(
 
 def test_a_broken_problems_file_fails_the_run_in_one_line(folder: Folder, touchstone: Command) -> None:
     folder.problems("oid,filename\na,x\na,y\n")
-    done = touchstone("run", "--config", folder.config)
+    done = touchstone("run", "--config", folder.config, dagster=True)
     assert done.returncode == 2
     *_, last = done.stderr.splitlines()
     assert last.startswith(f"error: problems: {folder.root}/fixes/problems.csv, line 2: two different problems")
@@ -216,7 +207,7 @@ def test_a_second_run_at_the_same_time_is_refused(folder: Folder, touchstone: Co
     with (folder.output / ".store" / "lock").open() as lock:
         # As another process holds it: within one process the lock of a store is reentrant.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        second = touchstone("run", "--config", folder.config)
+        second = touchstone("run", "--config", folder.config, dagster=True)
     assert second.returncode == 2
     assert f"another run is writing here (process {os.getpid()}, since " in second.stderr
     assert second.stderr.count("\n") == 1
@@ -309,21 +300,6 @@ def everything(folder: Folder, output: Path | None = None) -> dict[str, object]:
                 f"SELECT md5(string_agg(t::VARCHAR, ';' ORDER BY t::VARCHAR)) FROM {table} t"
             ).fetchall()
     return seen
-
-
-@pytest.mark.nightly
-def test_many_models_in_one_run(folder: Folder) -> None:
-    for model in range(6):
-        rate = model / 5
-        rows = (f"{oid},{i},{i < rate * 20}\n" for oid in ("a", "b") for i in range(20))
-        folder.fixes(f"model-{model:03}", HEADER + "".join(rows))
-    (folder.root / "fixes" / "m_fixes.csv").unlink()
-    assert evaluate(folder).exit_code == 0
-    figures = summary(folder)
-    assert len(figures) == 6
-    for model in range(6):
-        expected = sum(i < model / 5 * 20 for i in range(20)) / 20
-        assert figures[f"model-{model:03}"]["pass@1"] == pytest.approx(expected, abs=1e-12)
 
 
 def runs_of(tmp_path: Path) -> list[str]:

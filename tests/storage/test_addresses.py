@@ -167,7 +167,7 @@ def test_plain_http_must_be_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_server_that_is_not_there(touchstone: Command, folder: Folder, tmp_path: Path) -> None:
     folder.configure(fixes_dir=f"s3://{BUCKET}/fixes")
     with machine(Server("http://127.0.0.1:1"), tmp_path):
-        failed = touchstone("run", "--config", folder.config, dagster=False)
+        failed = touchstone("run", "--config", folder.config)
     assert failed.returncode == 2
     assert f"error: s3://{BUCKET}/fixes: the server cannot be reached; check AWS_ENDPOINT_URL" in failed.stderr
     assert "Traceback" not in failed.stderr

@@ -16,7 +16,6 @@ from tests.pipelines.test_run import evaluate
 from touchstone.api import load_results
 from touchstone.errors import TouchstoneError
 from touchstone.storage.snapshots import list_snapshots, pins, prune
-from touchstone.storage.store import Store
 from touchstone.validation import cache as cache_module
 from touchstone.validation.cache import ReportCache, find_cache, owner
 from touchstone.validation.protocol import Report
@@ -106,12 +105,6 @@ def test_nor_waits_for_a_pipe_in_it(touchstone: Command, evaluated: Folder) -> N
     done = touchstone("run", "--config", evaluated.config)
     assert done.returncode == 2
     assert "pipe: is not a regular file" in done.stderr
-
-
-def test_the_links_of_a_run_are_no_strangers(evaluated: Folder) -> None:
-    with Store(evaluated.output).lock():
-        pass
-    assert (evaluated.output / ".store" / "current").is_symlink()
 
 
 class TestSnapshots:

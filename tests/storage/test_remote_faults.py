@@ -114,7 +114,7 @@ def test_under_dagster_with_its_sensor(
 ) -> None:
     with machine(server, tmp_path / "cache"), dg.DagsterInstance.ephemeral() as instance:
         folder = small_evaluation(server, tmp_path, "dagster")
-        assert touchstone("run", "--config", folder.config).returncode == 0
+        assert touchstone("run", "--config", folder.config, dagster=True).returncode == 0
         server.assert_complete("dagster/out")
         defs = build_defs(EvaluationResource(config_file=str(folder.config)))
         requests, cursor = sense(defs, instance, None)

@@ -188,7 +188,7 @@ def test_a_writer_that_was_overtaken_publishes_nothing(server: Server, tmp_path:
 
 def test_an_unchanged_run_downloads_and_publishes_nothing(shared: Folder, touchstone: Command, server: Server) -> None:
     before = server.keys("shared")
-    again = touchstone("run", "--config", shared.config, dagster=False)
+    again = touchstone("run", "--config", shared.config)
     assert "up to date" in again.stdout
     assert address("shared") in again.stdout
     assert server.keys("shared") == before

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -13,8 +12,6 @@ from tests.pipelines.test_run import evaluate
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
-from touchstone.ingest.attempts import read_fixes
-from touchstone.ingest.clean_files import read_clean_files
 from touchstone.storage.snapshots import find, list_snapshots, pin, pins, prune, unreadable_snapshots
 from touchstone.tables import TABLES
 
@@ -88,19 +85,6 @@ def test_an_output_folder_without_any(tmp_path: Path) -> None:
     assert list_snapshots(tmp_path) == []
     with pytest.raises(TouchstoneError, match="there are no snapshots"):
         find(tmp_path, "latest")
-
-
-@pytest.mark.nightly
-def test_the_history_of_a_figure_in_sql(twice: Folder, touchstone: Command) -> None:
-    def values(where: str) -> list[str]:
-        asked = f"SELECT value FROM history WHERE {where} ORDER BY made_at, snapshot"
-        done = touchstone("sql", "--data", twice.output, "--format", "csv", asked)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()[1:]
-
-    assert values("\"table\" = 'model_statistics' AND figure = 'pass_at_1'") == ["0.25", "0.75"]
-    assert values("\"table\" = 'pass_at_k' AND figure = 'pass_at_k' AND item = '2'") == ["0.5", "1.0"]
-    assert values("\"table\" = 'suite_scores' AND item = 'default' AND figure = 'score'") == ["0.25", "0.75"]
 
 
 def test_every_figure_of_a_model_and_tier_has_a_history(twice: Folder) -> None:
@@ -226,38 +210,3 @@ def test_parts_that_are_reused_keep_the_hashes_of_what_they_were_read_from(evalu
         "m_fixes.csv": before,
         "n_fixes.csv": sha256(n),
     }
-
-
-def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = folder.fixes("m", HEADER + 'a,1,"true"\n')
-
-    def read_and_change(*arguments: Any) -> Any:
-        done = read_fixes(*arguments)
-        path.write_text(path.read_text() + "b,3,true\n")
-        return done
-
-    monkeypatch.setattr("touchstone.ingest.stage.read_fixes", read_and_change)
-    evaluation = Evaluation(load_config(folder.config))
-    evaluation.materialize("problems")
-    assert evaluation.ingest.attempts_of("m").rows == 0
-    (reason,) = evaluation.store.scan("sources", ["m"]).collect()["reason"]
-    assert reason == f"{path}: changed while it was being read; run again when nothing writes to it"
-
-
-def test_a_clean_file_that_changes_while_it_is_read_is_read_again(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    n = folder.fixes("n", HEADER + "a,1,true\n")
-
-    def read_and_change(*arguments: Any) -> Any:
-        done = read_clean_files(*arguments)
-        n.write_text(HEADER + "a,1,false\nb,1,false\n")
-        return done
-
-    monkeypatch.setattr("touchstone.ingest.stage.read_clean_files", read_and_change)
-    evaluation = Evaluation(load_config(folder.config))
-    evaluation.materialize("problems")
-    parts = evaluation.materialize("attempts")
-    assert {model: part.rows for model, part in parts.items()} == {"m": 4, "n": 2}
-    assert parts["n"].inputs == {"n_fixes.csv": sha256(n)}
-    assert not evaluation.store.scan("attempts", ["n"]).collect()["passed"].any()

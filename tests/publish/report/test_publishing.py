@@ -15,7 +15,7 @@ def published(finished: Folder, tmp_path_factory: pytest.TempPathFactory) -> Fol
     """A small evaluation after a run that drew its report: to be read only."""
     folder = copy_of(finished, tmp_path_factory.mktemp("published") / "copy")
     folder.configure(publish={"report": True})
-    done = call_here("run", "--config", folder.config, dagster=False)
+    done = call_here("run", "--config", folder.config)
     assert done.stdout.splitlines()[-1].startswith("to read the report: touchstone report --open"), done.stdout
     return folder
 
@@ -84,7 +84,7 @@ def test_a_report_that_cannot_be_drawn_is_one_warning_and_no_loss(
 
     folder.configure(publish={"report": True})
     monkeypatch.setattr("touchstone.publish.report.stage.report_html", fail)
-    done = touchstone("run", "--config", folder.config, dagster=False)
+    done = touchstone("run", "--config", folder.config)
     [warning] = [line for line in done.stderr.splitlines() if "warning" in line]
     assert "there is no report.html: no fonts; the results are complete" in warning
     assert done.returncode == 0
