@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 import touchstone
-from tests.conftest import PROJECT, WITH_WAREHOUSE, Folder
-from touchstone.checks import CHECKS
+from tests.conftest import PROJECT, Folder
 from touchstone.errors import TouchstoneError
 from touchstone.tables import TABLES
 
@@ -35,17 +34,6 @@ def test_neither_a_function_nor_a_comparison_imports_dagster(evaluated: Folder) 
     command = [sys.executable, "-c", program, evaluated.config, evaluated.output]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "dagster imported: False"
-
-
-@pytest.mark.nightly
-def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
-    folder.configure(publish=WITH_WAREHOUSE)
-    results = touchstone.evaluate(folder.config)
-    assert results.passed and len(results.checks) == len(CHECKS)
-    assert results["pass_at_k"].sort("k")["pass_at_k"].to_list() == [0.25, 0.5]
-    assert (folder.output / "summary_pass_at_k.csv").is_file()
-    assert (folder.output / "warehouse.duckdb").is_file()
-    assert touchstone.load_results(folder.output)["tiers"].equals(results["tiers"])
 
 
 def test_dir_shows_the_api() -> None:

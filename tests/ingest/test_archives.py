@@ -273,7 +273,7 @@ def test_problems_in_an_archive_are_those_of_a_run(touchstone: Command, tmp_path
     place = tmp_path / "runs.zip"
     place.write_bytes(archive_of({"day/problems.csv": PROBLEMS, "day/m_fixes.csv": FIXES}, ".zip"))
     for reason in ("results in", "up to date"):
-        done = touchstone("run", place, dagster=False)
+        done = touchstone("run", place)
         assert reason in done.stdout and "not evaluated" not in done.stdout
     store = Evaluation(load_config(tmp_path / RESULTS_FOLDER / "evaluation_config.json")).store
     assert store.scan("problems").select("oid", "suite").collect().rows() == [("a", "s"), ("b", "s"), ("c", "s")]
@@ -282,7 +282,7 @@ def test_problems_in_an_archive_are_those_of_a_run(touchstone: Command, tmp_path
     assert store.inputs("problems")["problems"] == hashlib.sha256(PROBLEMS).hexdigest()
     assert NO_PROBLEMS_FILE not in touchstone("pass-at-k", place).stderr
     place.write_bytes(archive_of({"day/problems.csv": PROBLEMS[:-9], "day/m_fixes.csv": FIXES}, ".zip"))
-    assert "up to date" not in touchstone("run", place, dagster=False).stdout
+    assert "up to date" not in touchstone("run", place).stdout
     assert store.scan("problems").collect().height == 2
 
 

@@ -64,7 +64,7 @@ def test_a_run_says_what_was_assumed_and_counts_refusals_once(touchstone: Comman
     (tmp_path / "problems.csv").write_text(PROBLEMS.replace("oid", "OID").replace(",", ";"))
     (tmp_path / "m_fixes.csv").write_text(FIXES.replace("true", "pass"))
     (tmp_path / "n_fixes.csv").write_text(FIXES.replace("true", "good"))
-    done = touchstone("run", tmp_path, dagster=False)
+    done = touchstone("run", tmp_path)
     assert "m_fixes.csv: plausible_fix: pass is read as true, fail as false" in done.stdout
     assert "problems.csv: the cells are separated by semicolons; columns are read by their meaning" in done.stdout
     recognized = done.stdout.partition("settings:")[0]

@@ -261,10 +261,3 @@ def test_two_files_for_one_model_are_not_mixed(folder: Folder, other: str) -> No
     assert list(discovery.sources) == ["n"]
     for name in ("m_fixes.csv", other):
         assert "both speak for the model 'm'" in discovery.refused[name]
-
-
-def test_every_table_with_attempts_is_recognised_as_an_export() -> None:
-    per_attempt = {name for name, table in TABLES.items() if "iteration_id" in table.dtypes}
-    validated = {"validator_noise", "outcomes", "rulings", "validated_fixes"}
-    assert per_attempt == {"attempts", *validated, "attempt_scores", "audit_flags"}
-    assert all("model" in TABLES[name].dtypes for name in per_attempt)

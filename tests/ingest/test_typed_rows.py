@@ -8,8 +8,8 @@ import pytest
 
 from touchstone.ingest import cells
 from touchstone.ingest.csv_rows import LINE, open_table
-from touchstone.ingest.quarantine import SCHEMA, Refusal
-from touchstone.ingest.typed_rows import TypedRows, drop_refused, find_duplicates, read_typed_rows
+from touchstone.ingest.quarantine import SCHEMA
+from touchstone.ingest.typed_rows import TypedRows, read_typed_rows
 from touchstone.tables import TABLES
 
 RULES = [cells.identifier("oid"), cells.boolean("passed")]
@@ -58,30 +58,6 @@ def test_what_polars_writes_after_the_quick_reader_failed_harms_nothing(
     failed.write_bytes(b"PAR1 and the rest, too late")
     assert found.accepted.select("oid").collect().rows() == [("c",)]
     assert [refusal.line for refusal in found.refusals] == [2, 3]
-
-
-def rows(*cells: tuple[str, str]) -> pl.LazyFrame:
-    return pl.LazyFrame({LINE: range(2, len(cells) + 2), "oid": [a for a, _ in cells], "x": [b for _, b in cells]})
-
-
-def test_of_equal_rows_the_first_stays() -> None:
-    table = rows(("a", "1"), ("b", "1"), ("a", "1"), ("a", "1"))
-    found = find_duplicates(table, ["oid"])
-    assert found == [Refusal(4, "duplicate", "repeats line 2"), Refusal(5, "duplicate", "repeats line 2")]
-    assert sorted(drop_refused(table, found).select(LINE).collect().to_series()) == [2, 3]
-
-
-def test_of_rows_that_differ_none_stays() -> None:
-    table = rows(("a", "1"), ("a", "2"), ("b", "1"))
-    first, second = find_duplicates(table, ["oid"])
-    assert (first.line, first.kind, second.line, second.kind) == (2, "conflict", 3, "conflict")
-    assert first.reason == "same (oid) as line 3 but different content; all 2 rows are refused"
-    assert drop_refused(table, [first, second]).select("oid").collect().rows() == [("b",)]
-
-
-def test_nothing_repeats() -> None:
-    table = rows(("a", "1"), ("b", "1"))
-    assert find_duplicates(table, ["oid"]) == [] and drop_refused(table, []) is table
 
 
 def test_quarantine_rows_have_the_columns_of_the_contract() -> None:
