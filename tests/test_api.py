@@ -40,18 +40,17 @@ def test_dir_shows_the_api() -> None:
     assert dir(touchstone) == sorted(touchstone.__all__)
 
 
-@pytest.mark.parametrize("kind", ["file", "text", "folder", "files", "dict"])
+@pytest.mark.parametrize("kind", ["text", "folder", "files", "dict"])
 def test_evaluate_takes_what_people_have(folder: Folder, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.root)
     sources: dict[str, object] = {
-        "file": folder.config,
         "text": str(folder.config),
         "folder": folder.root / "fixes",
         "files": [folder.root / "fixes" / "m_fixes.csv", "fixes/problems.csv"],
         "dict": {"fixes_dir": Path("fixes"), "output_dir": "elsewhere", "k_values": [1]},
     }
     results = touchstone.evaluate(sources[kind])  # type: ignore[arg-type]
-    places = {"file": "out", "text": "out", "dict": "elsewhere"}
+    places = {"text": "out", "dict": "elsewhere"}
     assert results.folder == folder.root / places.get(kind, "fixes/touchstone-results")
     assert results["pass_at_k"].filter(k=1)["pass_at_k"].item() == 0.25
     first, second, last = repr(results).splitlines()

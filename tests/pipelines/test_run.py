@@ -1,4 +1,4 @@
-"""`touchstone run`, as a user calls it: real files and Dagster, and real processes where they are stopped or killed."""
+"""`touchstone run`, as a user calls it: real files, and real processes where they are stopped."""
 
 import fcntl
 import filecmp
@@ -8,21 +8,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from unittest.mock import patch
 
-import dagster as dg
 import duckdb
 import polars as pl
 import pytest
 
-from pipelines.launch import run_evaluation
 from tests.conftest import WITH_WAREHOUSE, Command, Folder, command_environment, copy_of, parts_of
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation, RunOutcome, run
-from touchstone.publish.views import create_views
 from touchstone.tables import TABLES
 
 HEADER = "oid,iteration_id,plausible_fix\n"
@@ -228,57 +223,13 @@ def test_ctrl_c_stops_with_one_line(folder: Folder, tmp_path: Path) -> None:
     assert not (folder.output / "tables").exists()
 
 
-def changed_evaluation(folder: Folder, rows: int) -> tuple[dict[str, object], dict[str, object]]:
-    """What the last run published, and what the next one, on other fixes, will publish."""
-    many_rows(folder, rows, passing=2)
-    assert evaluate(folder, output=folder.root / "other").exit_code == 0
-    good, expected = everything(folder), everything(folder, folder.root / "other")
-    assert expected != good
-    return good, expected
-
-
-@pytest.mark.nightly
-def test_killed_at_any_moment_leaves_the_last_results_whole(folder: Folder, tmp_path: Path) -> None:
-    many_rows(folder, 30_000)
-    assert evaluate(folder).exit_code == 0
-    good, expected = changed_evaluation(folder, rows=30_000)
-    begun = time.monotonic()
-    assert start(folder, tmp_path, folder.root / "another").wait() == 0
-    length = time.monotonic() - begun
-    moments = random.Random(7)
-    killed = 0
-    while killed < 10:
-        # Forced, because one that ends before it is killed leaves nothing to do.
-        run = start(folder, tmp_path, options=("--force",))
-        # Its first third is spent loading, with nothing to lose yet.
-        time.sleep(length * moments.uniform(0.3, 1))
-        if run.poll() is None:
-            killed += 1
-        else:
-            length *= 0.8
-        run.send_signal(signal.SIGKILL)
-        run.wait()
-        assert everything(folder) in (good, expected)
-    with patch.dict(os.environ, command_environment(tmp_path)):
-        assert run_evaluation(Evaluation.load(folder.config), folder.config).exit_code == 0
-    assert everything(folder) == expected
-    assert "STARTED" not in runs_of(tmp_path), "a killed run is ended in the history by the next one"
-
-
-def many_rows(folder: Folder, rows: int, passing: int = 1) -> None:
-    lines = (f"{oid},{i},{i % 3 < passing}\n" for oid in ("a", "b") for i in range(rows))
-    folder.fixes("big", HEADER + "".join(lines))
-
-
 def start(
     folder: Folder,
     tmp_path: Path,
-    output: Path | None = None,
     stderr: int = subprocess.DEVNULL,
     options: Sequence[str] = (),
 ) -> "subprocess.Popen[bytes]":
     command = [Path(sys.executable).with_name("touchstone"), "run", "--config", folder.config, *options]
-    command += ["--output-dir", output] if output else []
     environment = command_environment(tmp_path)
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
 
@@ -287,22 +238,3 @@ def start_without_dagster(folder: Folder) -> "subprocess.Popen[bytes]":
     """The same from Python, where Dagster's history is not looked at: it starts in a third of the time."""
     code = "import sys, touchstone; touchstone.evaluate(sys.argv[1])"
     return subprocess.Popen([sys.executable, "-c", code, folder.config])
-
-
-def everything(folder: Folder, output: Path | None = None) -> dict[str, object]:
-    """All that a reader sees: every table as the views show it, and the summary."""
-    root = output or folder.output
-    seen: dict[str, object] = {"summary": (root / "summary_pass_at_k.csv").read_text()}
-    with duckdb.connect() as views:
-        create_views(views, root / "tables")
-        for table in ("sources", "outcomes", "problem_pass_at_k", "pass_at_k", "quarantine"):
-            seen[table] = views.sql(
-                f"SELECT md5(string_agg(t::VARCHAR, ';' ORDER BY t::VARCHAR)) FROM {table} t"
-            ).fetchall()
-    return seen
-
-
-def runs_of(tmp_path: Path) -> list[str]:
-    """The statuses of all runs in the test's Dagster instance."""
-    with patch.dict(os.environ, command_environment(tmp_path)), dg.DagsterInstance.get() as instance:
-        return [run.status.value for run in instance.get_runs()]
