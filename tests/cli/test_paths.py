@@ -99,13 +99,6 @@ def test_a_folder_with_a_configuration_is_evaluated_by_it(touchstone: Command, f
     assert not (finished.root / RESULTS_FOLDER).exists()
 
 
-@pytest.mark.nightly
-def test_fixes_files_with_their_problems(touchstone: Command, folder: Folder) -> None:
-    done = touchstone("run", folder.root / "fixes")
-    assert done.returncode == 0, done.stderr
-    assert passed(folder.root / "fixes" / RESULTS_FOLDER) == 0.25
-
-
 def test_either_paths_or_a_configuration(touchstone: Command, logs: Path, folder: Folder) -> None:
     done = touchstone("run", logs, "--config", folder.config)
     assert (done.returncode, done.stderr) == (2, "error: give either --config FILE or the paths of results, not both\n")

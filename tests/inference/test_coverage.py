@@ -69,11 +69,11 @@ LARGE = [
 
 
 SMALL = [cell for cell in CELLS if cell not in LARGE]
-# Every difficulty once, single attempts, and every size: what a change to the formula shows in.
-QUICK = [*((name, 30, 5, 5) for name in DIFFICULTIES), ("hard", 30, 1, 1), ("easy", 100, 20, 5), ("uniform", 500, 1, 1)]
+# Most difficulties, single attempts, and every size: what a change to the formula shows in.
+QUICK = [("a third impossible", 30, 5, 5), ("hard", 30, 1, 1), ("easy", 100, 20, 5), ("uniform", 500, 1, 1)]
 
 
-@pytest.mark.parametrize(("name", "problems", "n", "k"), nightly_but(QUICK[-4:], SMALL))
+@pytest.mark.parametrize(("name", "problems", "n", "k"), nightly_but(QUICK, SMALL))
 def test_means(name: str, problems: int, n: int, k: int) -> None:
     truth = DIFFICULTIES[name].truth(k)
     low, high = _mean_ends(_passes(name, problems, n, k, RUNS))
