@@ -224,12 +224,12 @@ class Screen(io.StringIO):
 
 
 def call_here(
-    *arguments: object, columns: int = 160, terminal: bool = False, dagster: bool = True, apart: bool = False
+    *arguments: object, columns: int = 160, terminal: bool = False, dagster: bool = False, apart: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """The command line's own entry, with what it prints and its exit code.
 
-    `run` keeps Dagster's history in memory, or leaves Dagster out: that takes a second less. `sql` asks in this
-    process, or `apart` as users do.
+    `run` leaves Dagster out, which takes a second less, or keeps its history in memory. `sql` asks in this process, or
+    `apart` as users do.
     """
     import typer.main
 

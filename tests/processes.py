@@ -1,10 +1,17 @@
-"""The processes that a process has started, and waiting for their end."""
+"""The processes that a process has started, waiting for their end, and a port for one that serves."""
 
 import os
 import signal
+import socket
 import time
 from contextlib import suppress
 from pathlib import Path
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def descendants(process: int) -> list[int]:
@@ -36,6 +43,7 @@ def wait_until_gone(family: list[int]) -> None:
 
 
 def is_zombie(process: int) -> bool:
+    """Whether the process has ended, and at most waits for its parent to notice."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

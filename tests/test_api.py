@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 import touchstone
-from tests.conftest import PROJECT, WITH_WAREHOUSE, Folder
-from touchstone.checks import CHECKS
+from tests.conftest import PROJECT, Folder
 from touchstone.errors import TouchstoneError
 from touchstone.tables import TABLES
 
@@ -37,33 +36,21 @@ def test_neither_a_function_nor_a_comparison_imports_dagster(evaluated: Folder) 
     assert done.stdout.splitlines()[-1] == "dagster imported: False"
 
 
-@pytest.mark.nightly
-def test_evaluate_publishes_what_the_command_does(folder: Folder) -> None:
-    folder.configure(publish=WITH_WAREHOUSE)
-    results = touchstone.evaluate(folder.config)
-    assert results.passed and len(results.checks) == len(CHECKS)
-    assert results["pass_at_k"].sort("k")["pass_at_k"].to_list() == [0.25, 0.5]
-    assert (folder.output / "summary_pass_at_k.csv").is_file()
-    assert (folder.output / "warehouse.duckdb").is_file()
-    assert touchstone.load_results(folder.output)["tiers"].equals(results["tiers"])
-
-
 def test_dir_shows_the_api() -> None:
     assert dir(touchstone) == sorted(touchstone.__all__)
 
 
-@pytest.mark.parametrize("kind", ["file", "text", "folder", "files", "dict"])
+@pytest.mark.parametrize("kind", ["text", "folder", "files", "dict"])
 def test_evaluate_takes_what_people_have(folder: Folder, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.root)
     sources: dict[str, object] = {
-        "file": folder.config,
         "text": str(folder.config),
         "folder": folder.root / "fixes",
         "files": [folder.root / "fixes" / "m_fixes.csv", "fixes/problems.csv"],
         "dict": {"fixes_dir": Path("fixes"), "output_dir": "elsewhere", "k_values": [1]},
     }
     results = touchstone.evaluate(sources[kind])  # type: ignore[arg-type]
-    places = {"file": "out", "text": "out", "dict": "elsewhere"}
+    places = {"text": "out", "dict": "elsewhere"}
     assert results.folder == folder.root / places.get(kind, "fixes/touchstone-results")
     assert results["pass_at_k"].filter(k=1)["pass_at_k"].item() == 0.25
     first, second, last = repr(results).splitlines()

@@ -50,31 +50,25 @@ def test_a_value_out_of_bounds_is_named(tmp_path: Path, change: dict[str, Any], 
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "text", "message"),
     [
-        ('{"fixes_dir": "a", "fixes_dir": "b", "output_dir": "o"}', "the key 'fixes_dir' appears twice"),
-        ('{"intervals": {"seed": 1, "seed": 2}}', "the key 'seed' appears twice"),
-        ('{"k_values": [' + "9" * 5000 + "]}", "the number 9999999999… has 5,000 digits"),
-        ('{"comparison": {"threshold": NaN}}', "NaN is not a number that JSON has"),
-        ('{"a": ' + "[" * 100_000, "nested too deeply"),
+        ("config.json", '{"fixes_dir": "a", "fixes_dir": "b", "output_dir": "o"}', "the key 'fixes_dir' appears twice"),
+        ("config.json", '{"intervals": {"seed": 1, "seed": 2}}', "the key 'seed' appears twice"),
+        ("config.json", '{"k_values": [' + "9" * 5000 + "]}", "the number 9999999999… has 5,000 digits"),
+        ("config.json", '{"comparison": {"threshold": NaN}}', "NaN is not a number that JSON has"),
+        ("config.json", '{"a": ' + "[" * 100_000, "nested too deeply"),
+        ("config.toml", "a = " + "[" * 100_000, "nested too deeply"),
+        ("config.toml", 'fixes_dir = "f"\noutput_dir = "o"\n[comparison]\nthreshold = inf\n', "comparison.threshold: "),
+        (
+            "config.toml",
+            'fixes_dir = "f"\noutput_dir = "o"\n[scoring.grades]\nA = nan\n',
+            "must be from 0 to 1, got nan",
+        ),
     ],
     ids=lambda value: value[:40],
 )
-def test_json_that_python_would_take_or_choke_on(tmp_path: Path, text: str, message: str) -> None:
-    assert message in refusal(tmp_path, text)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a = " + "[" * 100_000, "nested too deeply"),
-        ('fixes_dir = "f"\noutput_dir = "o"\n[comparison]\nthreshold = inf\n', "comparison.threshold: "),
-        ('fixes_dir = "f"\noutput_dir = "o"\n[scoring.grades]\nA = nan\n', "must be from 0 to 1, got nan"),
-    ],
-    ids=lambda value: value[:40],
-)
-def test_so_for_toml(tmp_path: Path, text: str, message: str) -> None:
-    assert message in refusal(tmp_path, text, "config.toml")
+def test_text_that_python_would_take_or_choke_on(tmp_path: Path, name: str, text: str, message: str) -> None:
+    assert message in refusal(tmp_path, text, name)
 
 
 def numbers(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:

@@ -45,12 +45,6 @@ def test_two_files_of_one_model_that_speak_of_the_same_attempt(folder: Folder) -
     assert len(errors) == 2 and "both have an attempt of the model 'openai/gpt-4o'" in errors[0]
 
 
-def test_two_files_of_one_model_that_complete_each_other(folder: Folder) -> None:
-    report(folder, 1)
-    folder.fixes("openai%2Fgpt-4o", "oid,iteration_id,plausible_fix\ncase,2,false\na,1,true\n")
-    assert ingested(Evaluation(load_config(folder.config)), "openai/gpt-4o") == (3, False)
-
-
 def test_links_in_the_folder_whole_and_broken(folder: Folder) -> None:
     report(folder, 1)
     fixes = folder.root / "fixes"

@@ -154,7 +154,7 @@ def assert_harmless(seen: str) -> None:
 def test_nor_is_what_a_run_shows(touchstone: Command, tmp_path: Path) -> None:
     make(tmp_path / "evaluation")
     config = tmp_path / "evaluation" / "evaluation_config.json"
-    done = touchstone("run", "--config", config, "--force", terminal=True, columns=80, dagster=False)
+    done = touchstone("run", "--config", config, "--force", terminal=True, columns=80)
     assert "alert(1)" in done.stdout
     assert_harmless(done.stdout + done.stderr)
 

@@ -153,12 +153,6 @@ def test_the_code_is_the_installed_one(installation: Installation) -> None:
     assert all(Path(path).is_relative_to(installation.bin.parent) for path in paths)
 
 
-def test_init_refuses_a_folder_in_use(installation: Installation, demo: Path) -> None:
-    again = installation.run("touchstone", "init", "demo")
-    assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr == "error: demo: the folder is not empty; name a new or empty one\n"
-
-
 def test_doctor_finds_everything_that_is_needed(installation: Installation) -> None:
     done = installation.run("touchstone", "doctor")
     assert done.returncode == 0, done.stdout

@@ -1,9 +1,5 @@
 """The layers of the package: imports point one way."""
 
-from pathlib import Path
-
-import pytest
-
 from tests.conftest import PROJECT
 from touchstone.storage.code_version import imports_of
 
@@ -45,29 +41,3 @@ def test_imports_point_down() -> None:
             if (below < layer or beside) and module != "touchstone":
                 upward.append(f"{module} imports {imported}")
     assert not upward
-
-
-def test_folders_and_what_everything_shares() -> None:
-    entries = {path.stem for path in (PROJECT / "touchstone").iterdir() if not path.name.startswith((".", "__py"))}
-    folders = {
-        "cli",
-        "publish",
-        "audit",
-        "trends",
-        "comparison",
-        "metrics",
-        "validation",
-        "inference",
-        "ingest",
-        "storage",
-        "workers",
-    }
-    folders |= {"project"}
-    shared = {"config", "errors", "fields", "names", "progress", "tables", "text", "checks"}
-    shared |= {"downloads", "locations", "regular_files", "vocabulary"}
-    assert entries - folders <= shared | {"__init__", "adapters", "api", "evaluation", "table_functions", "py"}
-
-
-@pytest.mark.parametrize("folder", sorted(path for path in Path(PROJECT / "touchstone").rglob("__init__.py")), ids=str)
-def test_a_package_opens_with_what_belongs_in_it(folder: Path) -> None:
-    assert folder.read_text().startswith('"""'), folder

@@ -44,16 +44,6 @@ def test_the_file_name_gives_the_name_back(name: str) -> None:
     assert set(file_key(name)) <= set("%ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-")
 
 
-@given(st.sets(st.text(min_size=1, max_size=5), min_size=2, max_size=2))
-def test_two_models_never_share_a_file(names: set[str]) -> None:
-    first, second = names
-    try:
-        check_model_name(first), check_model_name(second)
-    except TouchstoneError:
-        return
-    assert file_key(first) != file_key(second)
-
-
 @pytest.mark.parametrize("text", ["100%", "%zz", "%2f", "%41", "plain"])
 def test_a_file_name_that_is_no_key_is_the_name(text: str) -> None:
     assert name_of_key(text) == text

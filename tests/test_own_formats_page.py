@@ -26,8 +26,3 @@ def test_the_page_shows_what_its_commands_print(tmp_path: Path, monkeypatch: pyt
     for arguments, printed in found:
         shown = output_of(arguments)
         assert re.fullmatch(pattern_of(printed), shown), shown
-
-
-def test_the_adapter_has_under_twenty_lines(tmp_path: Path) -> None:
-    write_files(tmp_path)
-    assert len((tmp_path / "our_log.py").read_text().splitlines()) < 20

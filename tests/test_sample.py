@@ -12,7 +12,6 @@ from touchstone.config import load_config
 from touchstone.ingest.attempts import IngestedAttempts, read_fixes
 from touchstone.ingest.discovery import discover
 from touchstone.ingest.problems import IngestedProblems, read_problems
-from touchstone.vocabulary import CLASSES
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
 
@@ -70,10 +69,6 @@ def test_the_configuration_finds_the_three_models() -> None:
     assert config.k_values == [1, 5, 10]
 
 
-def test_files_stay_small() -> None:
-    assert all(path.stat().st_size < 250_000 for path in SAMPLE.iterdir() if path.is_file())
-
-
 def test_problems_are_all_accepted(problems: IngestedProblems) -> None:
     frame = problems.problems.collect()
     assert problems.quarantine.is_empty()
@@ -108,46 +103,3 @@ def test_what_passed_compiled_and_failed_no_test(attempts: pl.DataFrame) -> None
     assert breaches(attempts, pl.col("compiled") | untested) == []
     assert breaches(attempts, pl.col("compiled") == pl.col("lint_warnings").is_not_null()) == []
     assert breaches(attempts, pl.col("weighted_score").is_between(0, 1)) == []
-
-
-def test_every_class_occurs(attempts: pl.DataFrame) -> None:
-    assert set(attempts["classification"]) == set(CLASSES)
-
-
-def test_cost_follows_from_tokens(attempts: pl.DataFrame, script: dict[str, Any]) -> None:
-    for model in script["MODELS"]:
-        cost = (
-            pl.col("input_tokens") * model.input_price
-            + pl.col("output_tokens") * model.output_price
-            + pl.col("cache_read_tokens") * model.cache_read_price
-        ) / 1e9
-        own = attempts.filter(pl.col("model") == model.name)
-        assert breaches(own, (pl.col("cost_usd") - cost).abs() <= 0.51e-6) == []
-
-
-def test_an_attempt_takes_longer_than_the_answer(attempts: pl.DataFrame) -> None:
-    checking = pl.col("duration_seconds") - pl.col("latency_ms") / 1000
-    assert breaches(attempts, pl.col("latency_ms").is_between(200, 60_000)) == []
-    assert breaches(attempts, checking > 0) == []
-    assert breaches(attempts, (checking > 100) == (pl.col("classification") == "timeout")) == []
-
-
-def test_models_and_tiers_differ_visibly(attempts: pl.DataFrame) -> None:
-    rates = {
-        (model, tier): rate
-        for model, tier, rate in attempts.group_by("model", "tier").agg(pl.col("passed").mean()).iter_rows()
-    }
-    for model, expected in {"atlas-large": 0.73, "cedar-coder": 0.62, "boreal-mini": 0.46}.items():
-        assert (rates[model, "T0"] + rates[model, "T1"]) / 2 == pytest.approx(expected, abs=0.02)
-        assert rates[model, "T1"] > rates[model, "T0"] + 0.05
-
-
-def test_some_problems_are_solved_by_nobody_and_some_by_everybody(attempts: pl.DataFrame) -> None:
-    solved = attempts.group_by("oid").agg(pl.col("passed").mean()).sort("oid")
-    assert solved.filter(pl.col("passed") == 0)["oid"].to_list() == ["py-019", "tf-017"]
-    assert solved.filter(pl.col("passed") == 1)["oid"].to_list() == ["py-004", "tf-001", "tf-012"]
-
-
-def test_further_columns_travel_along(attempts: pl.DataFrame) -> None:
-    assert set(attempts["prompt_version"]) == {"2025.1", "2025.2"}
-    assert attempts.group_by("model").agg(pl.col("llm_name").n_unique())["llm_name"].to_list() == [1, 1, 1]

@@ -5,10 +5,9 @@ import json
 import subprocess
 import sys
 
-import polars as pl
 import pytest
 
-from tests.conftest import PROJECT, Folder
+from tests.conftest import Folder
 from touchstone.checks import CHECKS
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation, run
@@ -108,18 +107,6 @@ def test_an_edit_changes_the_version_of_the_tables_behind_it_alone(monkeypatch: 
     assert changed == against | {"regressions", "regression_counts"} | of_snapshots
 
 
-def test_every_table_has_a_row_in_the_data_dictionary_and_a_relation_in_the_warehouse(
-    finished_with_warehouse: Folder,
-) -> None:
-    import duckdb
-
-    with duckdb.connect(str(finished_with_warehouse.output / "warehouse.duckdb"), read_only=True) as warehouse:
-        relations = {name for (name,) in warehouse.sql("SELECT table_name FROM duckdb_tables()").fetchall()}
-    assert relations == set(TABLES)
-    for table in TABLES.values():
-        assert f"\n## {table.name}\n" in (PROJECT / "docs" / "tables" / f"{table.group}.md").read_text()
-
-
 def test_a_setting_that_does_not_matter_makes_nothing_again(evaluated: Folder) -> None:
     folder = evaluated
     folder.configure(comparison={"on_worse": "fail"})
@@ -128,9 +115,3 @@ def test_a_setting_that_does_not_matter_makes_nothing_again(evaluated: Folder) -
     assert made == set(TABLES)
     # The settings themselves, and the snapshot of a run with other settings.
     assert outcome.made <= 4
-
-
-def test_frames_have_the_declared_columns(finished: Folder) -> None:
-    for table in TABLES.values():
-        for file in (finished.output / "tables" / table.name).glob("*.parquet"):
-            assert list(pl.read_parquet_schema(file))[: len(table.dtypes)] == list(table.dtypes)

@@ -92,7 +92,7 @@ def prepare(name: str, folder: Path) -> None:
 
 
 def output_of(arguments: list[str]) -> str:
-    done = call_here(*arguments, columns=COLUMNS, terminal=True, dagster=False)
+    done = call_here(*arguments, columns=COLUMNS, terminal=True)
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if line.startswith(("note: ", "warning: "))]
     return "".join(f"{line.rstrip()}\n" for line in [*done.stdout.splitlines(), *told])

@@ -4,7 +4,6 @@ import ctypes
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -12,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from tests.processes import free_port
 
 # Generous: a machine whose cores are busy needs minutes to start Dagster.
 PATIENCE_SECONDS = 900
@@ -101,9 +102,7 @@ def served(
     command: Sequence[str | Path], environment: dict[str, str], folder: Path, log: Path | None = None
 ) -> Iterator[Server]:
     """The UI's command, called in a folder, on a free port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     log = log or folder / "ui.log"
     with process_group([*command, "--port", str(port)], environment, folder, log) as process:
         yield _when_ready(Server(port, process.pid), process, log)

@@ -28,7 +28,7 @@ def findings(text: str) -> dict[str, str]:
 
 @pytest.mark.services
 def test_files_of_any_tool_are_audited_and_nothing_is_left_behind(tmp_path: Path, touchstone: Command) -> None:
-    seen = touchstone("audit", benchmark(tmp_path), dagster=False).stdout
+    seen = touchstone("audit", benchmark(tmp_path)).stdout
     assert "No problem is suspect" in seen and "every attempt was decided" in seen and "nobody overruled" in seen
     assert "Nothing here moves a figure. A hostile reader would ask first about the tests" in " ".join(seen.split())
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv"}
@@ -36,7 +36,7 @@ def test_files_of_any_tool_are_audited_and_nothing_is_left_behind(tmp_path: Path
 
 @pytest.mark.services
 def test_what_moves_most_is_attacked_first(tmp_path: Path, touchstone: Command) -> None:
-    seen = touchstone("audit", "--json", benchmark(tmp_path, 7, undecided="p"), dagster=False).stdout
+    seen = touchstone("audit", "--json", benchmark(tmp_path, 7, undecided="p")).stdout
     found = findings(seen)
     assert found["problems"].startswith("1 problem is suspect: p07.")
     # The best model fails the flipped problem, and 3 of its 24 attempts are undecided: 20 to 23 of 24.

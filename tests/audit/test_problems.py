@@ -1,7 +1,8 @@
-"""The audit of the problems: worked examples, what must hold, scipy's figures, every verdict, and a run."""
+"""The audit of the problems: worked examples, what must hold, scipy's figures, every verdict, and the report."""
 
 import math
 from dataclasses import astuple
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,14 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from polars.testing import assert_frame_equal
 
-from tests.conftest import Folder
-from tests.pipelines.test_run import evaluate
+from tests.publish.report.results import reported
 from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.audit.problems import audited_leaderboard, problem_audit
 from touchstone.comparison.pairs import ComparisonSettings, model_comparison
 from touchstone.inference.arrays import Floats, Integers
 from touchstone.publish.report.sections import sections
-from touchstone.publish.reported_run import ReportedRun
 from touchstone.tables import TABLES, conform, violations
 
 NOISE, BASELINES = (pl.LazyFrame(schema=TABLES[name].dtypes) for name in ("validator_noise", "baselines"))
@@ -211,6 +210,10 @@ def test_no_outcome_is_an_empty_table() -> None:
 # Without the suspects
 
 
+def listed(counts: pl.LazyFrame) -> pl.LazyFrame:
+    return counts.select("oid", cluster=pl.lit(None, pl.String)).unique(maintain_order=True)
+
+
 def flipped(models: int = 30, problems: int = 60, flips: int = 4) -> Integers:
     rng = np.random.default_rng(5)
     strengths, difficulties = np.linspace(-2, 2, models), rng.normal(0, 1, problems)
@@ -222,10 +225,8 @@ def flipped(models: int = 30, problems: int = 60, flips: int = 4) -> Integers:
 def test_the_leaderboard_and_the_verdicts_are_those_of_a_benchmark_without_the_suspects() -> None:
     passed = flipped()
     settings = astuple(ComparisonSettings())
-    problems = pl.LazyFrame({"oid": [f"p{place:03}" for place in range(60)]}).with_columns(
-        cluster=pl.lit(None, pl.String)
-    )
     counts = counts_of(passed, 3)
+    problems = listed(counts)
     audit = audited(counts)
     suspects = audit.filter(verdict="suspect")["oid"].sort().to_list()
     assert suspects == ["p000", "p001", "p002", "p003"]
@@ -256,33 +257,25 @@ def test_the_leaderboard_and_the_verdicts_are_those_of_a_benchmark_without_the_s
 
 
 def test_without_a_suspect_nothing_changes() -> None:
-    problems = pl.LazyFrame({"oid": [f"p{place:03}" for place in range(7)]}).with_columns(
-        cluster=pl.lit(None, pl.String)
-    )
     settings, counts = astuple(ComparisonSettings()), counts_of(GUTTMAN)
+    problems = listed(counts)
     pairs = model_comparison(counts, problems, *settings)
     rows = audited_leaderboard(audited(counts).lazy(), counts, problems, pairs, *settings).collect()
     assert rows["pass_at_1"].equals(rows["pass_at_1_without_suspects"]) and rows["rank"].to_list() == [6, 5, 3, 3, 2, 1]
     assert rows["changed_verdicts"].sum() == 0 and rows["changes"].count() == 0
 
 
-# In a run
+# In the report
 
 
-def test_the_report_of_a_run_names_the_suspects(folder: Folder) -> None:
-    passed = flipped(20, 30, 1)
-    folder.problems("oid,filename\n" + "".join(f"<b>p{place:02}</b>,f.tf\n" for place in range(30)))
-    (folder.root / "fixes" / "m_fixes.csv").unlink()
-    for model, rates in enumerate(passed):
-        lines = [
-            f"<b>p{place:02}</b>,{attempt},{attempt < count}\n"
-            for place, count in enumerate(rates)
-            for attempt in range(3)
-        ]
-        folder.fixes(f"model-{model:02}", "oid,iteration_id,plausible_fix\n" + "".join(lines))
-    assert not evaluate(folder).failures
-    run = ReportedRun(folder.output)
+def test_the_report_names_the_suspects(tmp_path: Path) -> None:
+    counts = counts_of(flipped(20, 30, 1), 3).with_columns(oid=pl.format("<b>{}</b>", "oid"))
+    problems, settings = listed(counts), astuple(ComparisonSettings())
+    pairs = model_comparison(counts, problems, *settings)
+    audit = audited(counts)
+    board = audited_leaderboard(audit.lazy(), counts, problems, pairs, *settings).collect()
+    run = reported(tmp_path, problem_audit=audit.to_dicts(), audited_leaderboard=board.to_dicts())
     [tables] = [tables for section, tables in sections(run) if section.title == "Can the problems be trusted?"]
-    assert "1 problem is suspect: <b>p00</b>." in tables[0].notes
+    assert "1 problem is suspect: <b>p000</b>." in tables[0].notes
     assert [table.id for table in tables][1:] == ["audited-problems-table", "audited-leaderboard-table"]
-    assert tables[1].cells()[0][0].text == "<b>p00</b>"
+    assert tables[1].cells()[0][0].text == "<b>p000</b>"

@@ -1,8 +1,6 @@
 """The report of `touchstone compare` as text: what it says, at any width, and that no name can steer a terminal."""
 
 import io
-import re
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -12,8 +10,6 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tests.comparison.test_report import EVERYTHING, SAME, SCHEMA, Row, comparison, row
-from tests.conftest import Folder
-from tests.terminal import on_terminal
 from touchstone.cli.compare import comparison_text, show_comparison
 from touchstone.comparison.report import ComparisonReport
 
@@ -127,22 +123,3 @@ def test_a_path_that_is_not_utf8_can_be_printed() -> None:
 def test_any_names_give_printable_text(rows: list[Row]) -> None:
     seen = comparison_text(ComparisonReport("old", "new", 0.05, "mean", pl.DataFrame(rows, SCHEMA, orient="row")))
     assert all(character.isprintable() or character in "\n\u200c\u200d" for character in seen)
-
-
-@pytest.mark.nightly
-def test_on_a_terminal_of_80_columns(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    folder.problems("oid,filename\n" + "".join(f"problem_with_a_long_name_{place},a.tf\n" for place in range(3)))
-    for name, outcome in (("old", "true"), ("new", "false")):
-        (tmp_path / name).mkdir()
-        rows = "".join(f"problem_with_a_long_name_{place},1,{outcome}\n" for place in range(3))
-        path = tmp_path / name / "a-model-with-quite-a-long-name-20260101_fixes.csv"
-        path.write_text("oid,iteration_id,plausible_fix\n" + rows)
-    files = (next((tmp_path / name).iterdir()) for name in ("old", "new"))
-    seen = on_terminal(
-        tmp_path, 80, "compare", "--baseline", next(files), "--current", next(files),
-        "--problems-csv", tmp_path / "fixes" / "problems.csv",
-    )  # fmt: skip
-    assert len(re.findall(r"│ +1\.000 │ +0\.000 │ -1\.000 │", seen)) == 3
-    assert "not shown" not in seen and "…" not in seen
-    assert columns_of(seen)[0] == "".join(f"problem_with_a_long_name_{place}" for place in range(3))

@@ -34,24 +34,10 @@ def test_the_sentence_of_the_report_what_was_refused_and_what_failed(
     assert conclusion(run, checks).endswith("; 2 rows were refused; 1 of 2 checks passed (failed: b.bad)")
 
 
-def test_a_run_ends_with_the_sentence_and_the_command_that_opens_the_report(
-    touchstone: Command, folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder.configure(publish={"report": True})
-    monkeypatch.chdir(folder.root)
-    for _ in ("first", "up to date"):
-        *_, sentence, command = touchstone("run", dagster=False).stdout.splitlines()
-        assert sentence.startswith("m is the only model: pass@1 0.250 (95% CI ") and sentence.endswith("checks passed")
-        assert command == "to read the report: touchstone report --open"
-    monkeypatch.chdir(folder.root.parent)
-    done = touchstone("run", "--config", folder.config, dagster=False)
-    assert done.stdout.splitlines()[-1] == f"to read the report: touchstone report --open --data {folder.root.name}/out"
-
-
 def test_what_says_nothing_is_not_shown(touchstone: Command, folder: Folder) -> None:
     """Recorded outcomes only: no grade, no cost, one suite, and folders beside the files."""
     (folder.root / "fixes" / "clones").mkdir()
-    shown = touchstone("run", "--config", folder.config, dagster=False).stdout
+    shown = touchstone("run", "--config", folder.config).stdout
     for words in ("tiers:", "suites:", "not read", "parts", "default", "0 of 0"):
         assert words not in shown
 

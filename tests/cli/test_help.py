@@ -44,11 +44,6 @@ def test_every_command_has_an_example_that_it_takes() -> None:
             COMMANDS[name].make_context(name, words[len(name.split()) :])
 
 
-def test_an_option_has_one_meaning() -> None:
-    takes = {name: {option for param in command.params for option in param.opts} for name, command in COMMANDS.items()}
-    assert [name for name, options in takes.items() if "--score" in options] == ["compare"]
-
-
 @pytest.mark.parametrize(("words", "expected"), [("touchstone sna", "snapshots"), ("touchstone report --op", "--open")])
 def test_shell_completion(words: str, expected: str) -> None:
     asked = {"_TOUCHSTONE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

@@ -30,14 +30,14 @@ NAMES = list(commands(Folder(Path())))
 
 @pytest.mark.parametrize("name", NAMES)
 def test_json_is_one_document_and_nothing_else(finished: Folder, touchstone: Command, name: str) -> None:
-    done = touchstone(*commands(finished)[name], "--json", dagster=False)
+    done = touchstone(*commands(finished)[name], "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_quiet_prints_nothing_where_all_is_well(finished: Folder, touchstone: Command, name: str) -> None:
-    done = touchstone(*commands(finished)[name], "--quiet", dagster=False)
+    done = touchstone(*commands(finished)[name], "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -48,7 +48,7 @@ def test_an_error_is_never_quiet(touchstone: Command, command: list[str]) -> Non
 
 
 def test_a_run_as_json_has_the_tables_it_shows(finished: Folder, touchstone: Command) -> None:
-    document = json.loads(touchstone("run", "--config", finished.config, "--json", dagster=False).stdout)
+    document = json.loads(touchstone("run", "--config", finished.config, "--json").stdout)
     assert document["up_to_date"] and document["published"] and document["exit_code"] == 0
     assert all(check["passed"] for check in document["checks"])
     for name in RUN_TABLES:
@@ -61,7 +61,7 @@ def test_a_run_as_json_has_the_tables_it_shows(finished: Folder, touchstone: Com
 
 def test_a_run_that_a_check_fails_says_so_and_has_its_exit_code(evaluated: Folder, touchstone: Command) -> None:
     evaluated.fixes("broken", "no,such,columns\n1,2,3\n")
-    done = touchstone("run", "--config", evaluated.config, "--json", "--quiet", dagster=False)
+    done = touchstone("run", "--config", evaluated.config, "--json", "--quiet")
     document = json.loads(done.stdout)
     assert done.returncode == document["exit_code"] == 1
     assert "error: check failed sources.files_readable" in done.stderr

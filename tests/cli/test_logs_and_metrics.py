@@ -49,7 +49,7 @@ def test_an_unknown_log_format_is_named(touchstone: Command, monkeypatch: pytest
 def test_the_file_for_prometheus(evaluated: Folder, touchstone: Command) -> None:
     folder = evaluated
     folder.configure(publish={"report": False, "charts": False, "metrics": "run.prom"})
-    assert touchstone("run", "--config", folder.config, dagster=False).returncode == 0
+    assert touchstone("run", "--config", folder.config).returncode == 0
     figures = (folder.root / "run.prom").read_text().splitlines()
     assert 'touchstone_pass_at_k{k="1",model="m",tier="T0"} 0.25' in figures
     assert 'touchstone_checks_failed{severity="error"} 0.0' in figures
@@ -59,7 +59,7 @@ def test_the_file_for_prometheus(evaluated: Folder, touchstone: Command) -> None
     (before,) = (line for line in figures if line.startswith("touchstone_last_success_timestamp_seconds"))
     folder.problems("oid,filename\na,x\na,y\n")
     named = folder.root / "other.prom"
-    assert touchstone("run", "--config", folder.config, "--metrics", named, dagster=False).returncode == 2
+    assert touchstone("run", "--config", folder.config, "--metrics", named).returncode == 2
     figures = named.read_text().splitlines()
     assert "touchstone_run_succeeded 0.0" in figures
     (after,) = (line for line in figures if line.startswith("touchstone_last_success_timestamp_seconds"))

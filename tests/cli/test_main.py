@@ -65,12 +65,6 @@ def test_k_values_may_be_separated_by_commas(folder: Folder, touchstone: Command
     assert pass_at_k(touchstone, folder, f"--k-values={','.join(written)}", "--format", "csv").stdout == done.stdout
 
 
-@pytest.mark.parametrize("written", ["1,x", "1;5", "0,1"])
-def test_k_values_that_are_none_are_one_line(folder: Folder, touchstone: Command, written: str) -> None:
-    done = pass_at_k(touchstone, folder, "--k-values", written)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "--k-values" in done.stderr
-
-
 @pytest.mark.parametrize("command", [("run",), ("validate", "--problem", "a", "--fix", "x")])
 def test_without_a_config_the_one_in_this_folder_counts(
     touchstone: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
@@ -105,7 +99,8 @@ def test_one_unreadable_file_does_not_stop_the_others(folder: Folder, touchstone
     [
         (("--k-values", "0"), "error: --k-values: k must be at least 1, got 0"),
         (("--k-values", "-3"), "error: --k-values: k must be at least 1, got -3"),
-        (("--k-values", "x"), "error: --k-values: 'x' is not a whole number"),
+        (("--k-values", "1,x"), "error: --k-values: 'x' is not a whole number"),
+        (("--k-values", "1;5"), "error: --k-values: '1;5' is not a whole number"),
         (("--format", "xml"), "error: Invalid value for '--format'"),
         (("--nope",), "error: No such option"),
     ],
@@ -165,13 +160,6 @@ def test_synth_is_reproducible_and_never_overwrites(touchstone: Command, tmp_pat
     assert {path.name: path.read_bytes() for path in (tmp_path / "s").iterdir()} == files
 
 
-@pytest.mark.parametrize("model", ["a...x=0.5", "x", "x=2", "a\nb=0.5", "x=high"])
-def test_synth_refuses_odd_models(touchstone: Command, tmp_path: Path, model: str) -> None:
-    done = touchstone("synth", "--output", tmp_path / "s", "--model", model)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert not (tmp_path / "s").exists() or not list((tmp_path / "s").iterdir())
-
-
 def test_sql_and_tables(finished: Folder, touchstone: Command) -> None:
     query = "SELECT model, k, pass_at_k FROM pass_at_k ORDER BY k"
     data = ("--data", finished.output)
@@ -188,11 +176,6 @@ def test_sql_refuses_in_one_line(finished: Folder, touchstone: Command, query: s
     done = touchstone("sql", "--data", finished.output, query, apart=True)
     assert done.stderr == touchstone("sql", "--data", finished.output, query).stderr
     assert done.returncode == 2 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
-
-
-@pytest.mark.nightly
-def test_sql_shows_text_that_looks_like_markup(finished: Folder, touchstone: Command) -> None:
-    assert "[/] [red]x" in touchstone("sql", "--data", finished.output, "SELECT '[/] [red]x' AS \"[b]\"").stdout
 
 
 def test_sql_without_results_says_what_to_do(touchstone: Command, tmp_path: Path) -> None:
@@ -246,6 +229,6 @@ def test_the_installed_program(folder: Folder) -> None:
 
 def test_an_interrupted_run_is_one_line(folder: Folder, touchstone: Command) -> None:
     with patch("touchstone.evaluation.run", side_effect=KeyboardInterrupt):
-        done = touchstone("run", "--config", folder.config, dagster=False)
+        done = touchstone("run", "--config", folder.config)
     assert done.returncode == 130
     assert done.stderr == "error: interrupted; the last published results are unchanged\n"

@@ -39,7 +39,7 @@ def passed(results: Path) -> float:
 
 @pytest.mark.services
 def test_a_folder_of_logs(touchstone: Command, logs: Path) -> None:
-    done = touchstone("run", logs, dagster=False)
+    done = touchstone("run", logs)
     assert done.returncode == 0, done.stderr
     first = done.stdout.splitlines()
     assert first[0] == "recognized" and "Inspect AI log" in first[4]
@@ -49,13 +49,13 @@ def test_a_folder_of_logs(touchstone: Command, logs: Path) -> None:
     assert written == {"fixes_dir": "..", "inputs": ["."], "output_dir": ".", "k_values": [1, 3]}
     assert f"{CONFIG_NAME}; edit it to change them" in done.stdout
 
-    again = touchstone("run", logs, dagster=False)
+    again = touchstone("run", logs)
     assert again.returncode == 0 and "up to date" in again.stdout and "recognized" not in again.stdout
 
     config = logs / RESULTS_FOLDER / CONFIG_NAME
     edited = json.dumps(written | {"k_values": [1]})
     config.write_text(edited)
-    changed = touchstone("run", logs, dagster=False)
+    changed = touchstone("run", logs)
     assert changed.returncode == 0 and "edit it to change them" not in changed.stdout
     assert config.read_text() == edited
     assert "pass@3" not in pl.read_csv(logs / RESULTS_FOLDER / "summary_pass_at_k.csv").columns
@@ -64,9 +64,9 @@ def test_a_folder_of_logs(touchstone: Command, logs: Path) -> None:
 @pytest.mark.nightly
 def test_a_folder_that_is_one_source_is_up_to_date_with_its_results_inside(touchstone: Command, tmp_path: Path) -> None:
     shutil.copytree(FILES / "terminal-bench" / "runs", tmp_path / "runs")
-    done = touchstone("run", tmp_path / "runs", dagster=False)
+    done = touchstone("run", tmp_path / "runs")
     assert done.returncode == 0 and "│ runs │ Terminal-Bench results │" in done.stdout
-    assert "up to date" in touchstone("run", tmp_path / "runs", dagster=False).stdout
+    assert "up to date" in touchstone("run", tmp_path / "runs").stdout
 
 
 @pytest.mark.nightly
@@ -77,7 +77,7 @@ def test_files_of_several_folders_are_written_beside_the_folder_that_holds_them(
         (tmp_path / "in" / name[:3]).mkdir(parents=True)
         shutil.copy(FILES / "inspect" / name, tmp_path / "in" / name[:3])
     shutil.copy(FILES / "inspect" / "dict.eval", tmp_path / "in" / "not-named.eval")
-    done = touchstone("run", tmp_path / "in" / "odd" / "odd.eval", tmp_path / "in" / "lim", dagster=False)
+    done = touchstone("run", tmp_path / "in" / "odd" / "odd.eval", tmp_path / "in" / "lim")
     assert done.returncode == 0, done.stderr
     assert "odd/odd.eval" in done.stdout and "lim/limits.eval" in done.stdout and "not-named" not in done.stdout
     assert (tmp_path / "in" / RESULTS_FOLDER / "summary_pass_at_k.csv").is_file()
@@ -86,24 +86,17 @@ def test_files_of_several_folders_are_written_beside_the_folder_that_holds_them(
 @pytest.mark.nightly
 def test_another_score_and_another_output_folder(touchstone: Command, logs: Path, tmp_path: Path) -> None:
     out = tmp_path / "elsewhere" / "results"
-    done = touchstone("run", logs / "dict.eval", "--scorer", "lint_ok", "--output-dir", out, dagster=False)
+    done = touchstone("run", logs / "dict.eval", "--scorer", "lint_ok", "--output-dir", out)
     assert done.returncode == 0, done.stderr
     assert json.loads((out / CONFIG_NAME).read_text())["score"] == "lint_ok"
     assert (out / "summary_pass_at_k.csv").is_file() and not (logs / RESULTS_FOLDER).exists()
 
 
 def test_a_folder_with_a_configuration_is_evaluated_by_it(touchstone: Command, finished: Folder) -> None:
-    done = touchstone("run", finished.root, dagster=False)
+    done = touchstone("run", finished.root)
     assert done.returncode == 0, done.stderr
     assert "up to date" in done.stdout and f"results in {finished.output}: summary_pass_at_k.csv" in done.stdout
     assert not (finished.root / RESULTS_FOLDER).exists()
-
-
-@pytest.mark.nightly
-def test_fixes_files_with_their_problems(touchstone: Command, folder: Folder) -> None:
-    done = touchstone("run", folder.root / "fixes", dagster=False)
-    assert done.returncode == 0, done.stderr
-    assert passed(folder.root / "fixes" / RESULTS_FOLDER) == 0.25
 
 
 def test_either_paths_or_a_configuration(touchstone: Command, logs: Path, folder: Folder) -> None:
@@ -121,7 +114,7 @@ def test_results_that_cannot_be_written(touchstone: Command, sealed: Path) -> No
 
 @pytest.mark.parametrize("place", ["/etc", "/", "~"])
 def test_nothing_is_written_to_folders_of_the_system(touchstone: Command, logs: Path, place: str) -> None:
-    done = touchstone("run", logs / "dict.eval", "--output-dir", place, dagster=False)
+    done = touchstone("run", logs / "dict.eval", "--output-dir", place)
     assert done.returncode == 2 and done.stderr.startswith("error: --output-dir: ") and done.stderr.count("\n") == 1
     assert not (Path(place).expanduser() / CONFIG_NAME).exists()
 

@@ -154,7 +154,7 @@ def test_predictions_are_not_judged(touchstone: Command, predictions: tuple[Path
 
 
 def test_a_run_on_predictions_has_no_figure(touchstone: Command, predictions: tuple[Path, Path]) -> None:
-    done = touchstone("run", predictions[0], "--output-dir", predictions[0].parent / "out", dagster=False)
+    done = touchstone("run", predictions[0], "--output-dir", predictions[0].parent / "out")
     assert "│ acme/a │ T0   │      - │      0.000 to 1.000 │      0/20 │" in done.stdout
     assert "a.json: not judged: 19 of 20 attempts of acme/a" in done.stdout
 

@@ -33,7 +33,7 @@ def test_forgetest_statistics_per_model_and_case(tmp_path: Path, touchstone: Com
         forgetest_result("pal", 1, 0, 0, False),
     ]
     (tmp_path / "report.json").write_text(json.dumps({"results": results}))
-    seen = touchstone("run", tmp_path, dagster=False).stdout
+    seen = touchstone("run", tmp_path).stdout
     (model,) = rows_after(seen, "code, cost and latency")
     assert [cell.partition(" [")[0] for cell in model] == [
         "openai/gpt-4o", "T0", "0.667", "0.667", "0.800", "0.542", "$0.0300", "900 ms",
@@ -53,7 +53,7 @@ def test_forgetest_statistics_per_model_and_case(tmp_path: Path, touchstone: Com
 
 def test_tiers_and_what_they_differ_in(touchstone: Command, tmp_path: Path) -> None:
     source = PROJECT / "tests" / "seeds" / "projectscylla"
-    seen = touchstone("run", source, "--output-dir", tmp_path / "out", dagster=False).stdout
+    seen = touchstone("run", source, "--output-dir", tmp_path / "out").stdout
     (across,) = rows_after(seen, "across tiers")
     # Medians: pass rates .5 and 1, composites .583 and .979, costs $.11 and $.21.
     assert across == ["claude-sonnet-4-5-20250929", "2", "0.0625", "0.0625", "0.0392", "0.00250", "$0.1000"]
@@ -67,7 +67,7 @@ def test_tiers_and_what_they_differ_in(touchstone: Command, tmp_path: Path) -> N
 
 def test_no_table_without_its_data(folder: Folder, touchstone: Command) -> None:
     folder.configure(k_values=[1])
-    seen = touchstone("run", "--config", folder.config, dagster=False).stdout
+    seen = touchstone("run", "--config", folder.config).stdout
     assert "pass@k: mean over problems" in seen
     assert not any(title in seen for title in ("tiers:", "across tiers", "code", "cost and latency"))
     assert not {"tiers-table", "cross-tier-table", "statistics-table"} & set(shown_in_report(folder.output))

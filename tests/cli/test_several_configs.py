@@ -27,7 +27,7 @@ def test_each_is_published_with_a_dagster_home_of_its_own(
 
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.setattr("pipelines.launch.run_evaluation", launch)
-    done = touchstone("run", "--config", *(each.config for each in pair))
+    done = touchstone("run", "--config", *(each.config for each in pair), dagster=True)
     assert done.returncode == 0, done.stderr
     assert [home.parents[1] for home in homes] == [each.root for each in pair]
     assert "DAGSTER_HOME" not in os.environ
@@ -38,13 +38,13 @@ def test_each_is_published_with_a_dagster_home_of_its_own(
 
 def test_the_first_that_fails_is_the_last(pair: list[Folder], touchstone: Command) -> None:
     pair[0].problems("oid\n")
-    done = touchstone("run", "--config", *(each.config for each in pair), dagster=False)
+    done = touchstone("run", "--config", *(each.config for each in pair))
     assert done.returncode == 2
     assert not pair[1].output.exists()
 
 
 def test_a_config_that_cannot_be_read_is_told_before_the_first_run(pair: list[Folder], touchstone: Command) -> None:
-    done = touchstone("run", "--config", pair[0].config, pair[1].root / "fixes" / "problems.csv", dagster=False)
+    done = touchstone("run", "--config", pair[0].config, pair[1].root / "fixes" / "problems.csv")
     assert (done.returncode, done.stdout) == (2, "")
     assert "problems.csv: not valid JSON" in done.stderr
     assert not pair[0].output.exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Command, Folder, nightly_but
+from tests.conftest import Command, nightly_but
 from tests.publish.report.results import Row, reported
 from touchstone.cli.run_tables import validators_line
 from touchstone.comparison.pairs import ComparisonSettings, compare_counts
@@ -79,34 +79,10 @@ def test_on_a_terminal_names_and_figures_are_whole(results: Path, touchstone: Co
     assert seen.rstrip().endswith("1 row")
 
 
-@pytest.mark.nightly
-def test_a_name_of_a_hundred_characters_wraps_and_is_whole(results: Path, touchstone: Command) -> None:
-    query = "SELECT model_b, difference FROM model_comparison"
-    seen = touchstone("sql", "--data", results, query, columns=80, terminal=True).stdout
-    assert seen.count("m") == 2 * 100 + len("m") and "-0.5" in seen and "…" not in seen
-
-
 def test_exports_keep_every_digit(results: Path, touchstone: Command) -> None:
     query = "SELECT min(p_adjusted) AS p FROM model_comparison"
     for form in ("csv", "json"):
         assert repr(P_VALUE) in touchstone("sql", "--data", results, query, "--format", form).stdout
-
-
-@pytest.mark.nightly
-def test_every_command_is_whole_on_terminals_of_any_width(folder: Folder, touchstone: Command) -> None:
-    rows = "oid,iteration_id,plausible_fix\na,1,true\na,2,false\nb,1,false\nb,2,false\n"
-    for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
-        folder.fixes(model, rows)
-    seen = touchstone("run", "--config", folder.config, columns=80, terminal=True, dagster=False).stdout
-    # At 80 columns both names are on one line each, beside a figure.
-    for model in ("claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929"):
-        assert re.search(rf"│ {re.escape(model)} +│ +0\.250", seen)
-    assert "not shown: " in seen
-    listings = [("tables", "--data"), ("snapshots", "list", "--data"), ("sql", "SELECT * FROM outcomes", "--data")]
-    for columns in (40, 120):
-        for listing in listings:
-            seen = touchstone(*listing, folder.output, columns=columns, terminal=True).stdout
-            assert "…" not in seen and max(map(len, seen.splitlines())) <= columns
 
 
 def test_a_grade_is_shown_with_its_range_and_how_many_attempts_were_scored(tmp_path: Path) -> None:

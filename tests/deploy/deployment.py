@@ -16,9 +16,9 @@ from dagster._core.scheduler.instigation import InstigatorStatus
 
 from tests.conftest import Folder
 from tests.deploy.compose import services, write_home
-from tests.deploy.postgres import Postgres, free_port
+from tests.deploy.postgres import Postgres
 from tests.pipelines.test_run import evaluate
-from tests.processes import descendants, kill_all
+from tests.processes import descendants, free_port, kill_all
 from tests.ui_server import LAUNCH, PATIENCE_SECONDS, Server, process_group
 
 T = TypeVar("T")

@@ -3,7 +3,6 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,8 @@ from typing import Any
 
 import psycopg2
 import pytest
+
+from tests.processes import free_port
 
 USER, DATABASE = "touchstone", "touchstone"
 # Every character that means something in a URL.
@@ -25,12 +26,6 @@ def binaries() -> Path:
     if not found:
         pytest.skip("no Postgres server on this machine; Debian and Ubuntu: sudo apt-get install postgresql")
     return found[-1].parent
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 class Postgres:

@@ -66,7 +66,7 @@ def _call(lines: Sequence[Arguments], fault: Fault, output: Path, results: Path,
     with results.open("w", buffering=1) as written:
         install(fault, output, log)
         for arguments in lines:
-            done = call_here(*arguments, dagster=False)
+            done = call_here(*arguments)
             written.write(json.dumps([done.returncode, done.stdout, done.stderr]) + "\n")
     os._exit(0)  # what libraries say about their own end is no part of it
 

@@ -18,7 +18,7 @@ def main(config: str, output: str) -> None:
         ("export", "tiers", *data, "--format", "csv"),
         ("report", *data, "--format", "markdown"),
     ]
-    ended = [call_here(*line, dagster=False) for line in lines]
+    ended = [call_here(*line) for line in lines]
     print(json.dumps([[done.returncode, done.stdout, done.stderr] for done in ended]))
 
 

@@ -1,6 +1,6 @@
 """Dagster's own commands, from the root of the project and with nothing set, as in any Dagster project.
 
-Those that materialize start a Python of their own for seconds, so they run with the services.
+Each starts a Python of its own for seconds, so they run with the services.
 """
 
 import os
@@ -33,6 +33,7 @@ def dagster(*arguments: str, **variables: object) -> None:
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.services
 def test_the_definitions_are_valid() -> None:
     dagster("definitions", "validate")
 

@@ -15,10 +15,10 @@ from pipelines.definitions import build_defs
 from pipelines.definitions import defs as load_definitions
 from pipelines.resources import EvaluationResource
 from tests.conftest import Folder, copy_of, small_folder
-from touchstone.checks import GateResult
+from touchstone.checks import CHECKS, GateResult
 from touchstone.config import PublishSettings
 from touchstone.evaluation import Evaluation
-from touchstone.tables import GATED, TABLES
+from touchstone.tables import TABLES
 
 DATA = "dagster/data_version"
 HEADER = "oid,iteration_id,plausible_fix\n"
@@ -81,82 +81,9 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
         key.to_user_string(): sorted(parent.to_user_string() for parent in graph.get(key).parent_keys)
         for key in graph.get_all_asset_keys()
     }
-    assert shape == {
-        "settings": [],
-        "problems": [],
-        "problem_slices": ["problems"],
-        "attempts": ["problems"],
-        "sources": ["attempts", "problems"],
-        "quarantine": ["attempts", "problems"],
-        "reported_figures": ["attempts", "problems"],
-        "source_settings": ["attempts", "problems"],
-        "validator_noise": ["attempts", "problems"],
-        "baselines": ["attempts", "problems", "validator_noise"],
-        "outcomes": ["attempts", "baselines", "problems", "validator_noise"],
-        "rulings": ["outcomes"],
-        "problem_files": ["baselines"],
-        "validated_fixes": ["outcomes"],
-        "problem_pass_at_k": ["outcomes"],
-        "pass_at_k": ["problem_pass_at_k", "problems", "sources"],
-        "slices": ["problem_pass_at_k", "problem_slices", "problems"],
-        "failures": ["outcomes"],
-        "factors": ["attempts", "outcomes", "problems"],
+    assert shape == {name: sorted(table.reads) for name, table in TABLES.items()} | {
         "summary_pass_at_k": ["pass_at_k"],
         "model_csvs": ["outcomes", "pass_at_k"],
-        "attempt_scores": ["attempts", "outcomes"],
-        "problem_scores": ["attempt_scores"],
-        "tier_statistics": ["attempt_scores"],
-        "tiers": ["attempt_scores", "problem_scores", "problems", "tier_statistics"],
-        "cross_tier": ["tier_statistics", "tiers"],
-        "suite_scores": ["attempt_scores", "problem_scores", "problems"],
-        "run_scores": ["problem_scores", "problems", "suite_scores"],
-        "model_statistics": ["pass_at_k", "problem_scores", "problems"],
-        "problem_statistics": ["problem_pass_at_k", "problem_scores"],
-        "problem_frontier": ["problem_statistics"],
-        "reliability": ["problem_pass_at_k", "problems"],
-        "reliability_curve": ["problem_pass_at_k", "problems"],
-        "variance_split": ["problem_pass_at_k", "problems"],
-        "validator_variance": ["problem_pass_at_k", "problems", "validator_noise"],
-        "next_samples": ["problem_scores", "variance_split"],
-        "economics": ["problem_scores", "problems"],
-        "prices": ["attempt_scores"],
-        "budget_curves": ["attempt_scores", "problems"],
-        "routing": ["problem_scores", "problems"],
-        "routing_policies": ["attempt_scores", "problem_scores", "problems"],
-        "model_comparison": ["problem_pass_at_k", "problems"],
-        "factor_effects": ["attempts", "outcomes", "problems"],
-        "failure_changes": ["attempt_scores", "failures", "problems"],
-        "baseline_verdicts": ["attempt_scores", "problems"],
-        "sequential_verdicts": ["baseline_verdicts"],
-        "comparability": [
-            "attempt_scores",
-            "baselines",
-            "outcomes",
-            "problems",
-            "settings",
-            "source_settings",
-            "sources",
-        ],
-        "registered_plan": ["model_comparison", "problem_pass_at_k", "problems"],
-        "regressions": ["attempt_scores", "problems"],
-        "regression_counts": ["attempt_scores", "problems"],
-        "problem_audit": ["baselines", "problem_pass_at_k", "validator_noise"],
-        "audited_leaderboard": ["model_comparison", "problem_audit", "problem_pass_at_k", "problems"],
-        "mutants": ["baselines", "validator_noise"],
-        "test_strength": ["baselines", "mutants"],
-        "contamination": ["problem_pass_at_k", "problem_slices", "problems"],
-        "reference_overlap": ["outcomes", "problem_files", "problems", "validated_fixes"],
-        "audit_flags": ["attempts", "outcomes", "problem_files", "problems"],
-        "pass_audit": ["attempts", "audit_flags", "outcomes"],
-        "pass_at_k_readings": ["audit_flags", "outcomes", "pass_at_k", "problem_scores", "problems"],
-        "verdict_readings": ["audit_flags", "model_comparison", "outcomes", "problem_scores", "problems"],
-        "failure_modes": ["failure_changes", "failures", "history"],
-        "gate_results": sorted([*GATED, "attempt_scores", "comparability", "problems"]),
-        "history": ["gate_results", "quarantine", "registered_plan", "reported_figures", "rulings"],
-        "trends": ["history"],
-        "change_points": ["trends"],
-        "problem_history": ["history"],
-        "run_log": ["problem_history"],
         "report": ["change_points", "failure_modes", "problem_history"],
         "warehouse": ["change_points", "model_csvs", "problem_history", "report", "summary_pass_at_k"],
         "models": [],
@@ -170,42 +97,7 @@ def test_the_shape_of_the_graph(defs: dg.Definitions) -> None:
 
 def test_the_names_of_checks_jobs_schedules_and_sensors(defs: dg.Definitions) -> None:
     checks = {f"{key.asset_key.to_user_string()}.{key.name}" for key in defs.resolve_asset_graph().asset_check_keys}
-    assert checks == {
-        "attempt_scores.classes_match_outcomes",
-        "attempt_scores.every_model_priced",
-        "attempt_scores.known_classes",
-        "attempts.unique_keys",
-        "baselines.baselines_fail_as_recorded",
-        "baselines.reference_fixes_pass",
-        "gate_results.gates_hold",
-        "outcomes.all_decided",
-        "outcomes.funnel_is_monotone",
-        "outcomes.one_fidelity",
-        "outcomes.reports_consistent",
-        "outcomes.undecided_share",
-        "comparability.models_comparable",
-        "rulings.rulings_applied",
-        "pass_audit.no_flagged_passes",
-        "pass_at_k.coverage",
-        "pass_at_k.enough_samples",
-        "pass_at_k.within_bounds",
-        "pass_at_k.units_independent",
-        "quarantine.quarantine_share",
-        "quarantine.unknown_oids",
-        "reported_figures.figures_reproduced",
-        "registered_plan.as_planned",
-        "regressions.holds_against_baseline",
-        "slices.best_in_slices",
-        "slices.slices_add_up",
-        "sources.files_accounted_for",
-        "sources.files_readable",
-        "sources.rows_accepted",
-        "suite_scores.classes_add_up",
-        "suite_scores.no_empty_suite",
-        "test_strength.tests_notice",
-        "tiers.missing_scores",
-        "validator_noise.no_flaky_tests",
-    }
+    assert checks == {check.full_name for check in CHECKS}
     repository = defs.get_repository_def()
     assert [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")] == ["evaluate", "retention"]
     assert [schedule.name for schedule in repository.schedule_defs] == ["nightly", "retention"]

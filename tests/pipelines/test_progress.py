@@ -99,7 +99,7 @@ def test_a_terminal_shows_stage_model_count_rate_time_left_and_cache_hits_during
 def test_a_pipe_gets_one_line_per_stage_on_stderr_and_only_the_result_on_stdout(
     repairs: Folder, touchstone: Command
 ) -> None:
-    done = touchstone("run", "--config", repairs.config)
+    done = touchstone("run", "--config", repairs.config, dagster=True)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     assert [line.partition(":")[0] for line in lines if ": step " in line] == STAGES

@@ -1,4 +1,4 @@
-"""`touchstone run`, as a user calls it: real files and Dagster, and real processes where they are stopped or killed."""
+"""`touchstone run`, as a user calls it: real files, and real processes where they are stopped."""
 
 import fcntl
 import filecmp
@@ -8,21 +8,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from unittest.mock import patch
 
-import dagster as dg
 import duckdb
 import polars as pl
 import pytest
 
-from pipelines.launch import run_evaluation
 from tests.conftest import WITH_WAREHOUSE, Command, Folder, command_environment, copy_of, parts_of
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation, RunOutcome, run
-from touchstone.publish.views import create_views
 from touchstone.tables import TABLES
 
 HEADER = "oid,iteration_id,plausible_fix\n"
@@ -53,7 +48,7 @@ def summary(folder: Folder) -> dict[str, dict[str, float]]:
 
 def test_figures_files_and_tables(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
     folder.configure(publish=WITH_WAREHOUSE)
-    done = touchstone("run", "--config", folder.config, dagster=False)
+    done = touchstone("run", "--config", folder.config)
     assert done.returncode == 0, done.stderr
     assert summary(folder)["m"]["pass@1"] == 0.25
     assert summary(folder)["m"]["pass@2"] == 0.5
@@ -123,19 +118,10 @@ def test_bad_models_neither_stop_the_others_nor_keep_their_old_figures(pair: Fol
 
 def test_a_vanished_file_takes_its_figures_along(pair: Folder, touchstone: Command) -> None:
     (pair.root / "fixes" / "n_fixes.csv").unlink()
-    done = touchstone("run", "--config", pair.config, dagster=False)
+    done = touchstone("run", "--config", pair.config)
     assert done.returncode == 0 and "the fixes files of n are gone" in done.stderr
     assert set(summary(pair)) == {"m"}
     assert not list(pair.output.glob("tables/*/n.parquet"))
-
-
-@pytest.mark.nightly
-def test_too_much_quarantine_fails_the_run(folder: Folder) -> None:
-    folder.fixes("m", HEADER + "a,1,true\nb,1,maybe\n")
-    outcome = evaluate(folder)
-    assert outcome.exit_code == 1
-    assert failed(outcome)["quarantine.quarantine_share"].startswith("1 of 4 rows is in quarantine")
-    assert summary(folder)["m"]["pass@1"] == 1.0
 
 
 def test_fixes_without_any_outcome_are_undecided_and_the_run_goes_on(folder: Folder) -> None:
@@ -194,7 +180,7 @@ def test_wrong_input_is_one_line_and_exit_2(
 
 def test_a_broken_problems_file_fails_the_run_in_one_line(folder: Folder, touchstone: Command) -> None:
     folder.problems("oid,filename\na,x\na,y\n")
-    done = touchstone("run", "--config", folder.config)
+    done = touchstone("run", "--config", folder.config, dagster=True)
     assert done.returncode == 2
     *_, last = done.stderr.splitlines()
     assert last.startswith(f"error: problems: {folder.root}/fixes/problems.csv, line 2: two different problems")
@@ -216,7 +202,7 @@ def test_a_second_run_at_the_same_time_is_refused(folder: Folder, touchstone: Co
     with (folder.output / ".store" / "lock").open() as lock:
         # As another process holds it: within one process the lock of a store is reentrant.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        second = touchstone("run", "--config", folder.config)
+        second = touchstone("run", "--config", folder.config, dagster=True)
     assert second.returncode == 2
     assert f"another run is writing here (process {os.getpid()}, since " in second.stderr
     assert second.stderr.count("\n") == 1
@@ -237,57 +223,13 @@ def test_ctrl_c_stops_with_one_line(folder: Folder, tmp_path: Path) -> None:
     assert not (folder.output / "tables").exists()
 
 
-def changed_evaluation(folder: Folder, rows: int) -> tuple[dict[str, object], dict[str, object]]:
-    """What the last run published, and what the next one, on other fixes, will publish."""
-    many_rows(folder, rows, passing=2)
-    assert evaluate(folder, output=folder.root / "other").exit_code == 0
-    good, expected = everything(folder), everything(folder, folder.root / "other")
-    assert expected != good
-    return good, expected
-
-
-@pytest.mark.nightly
-def test_killed_at_any_moment_leaves_the_last_results_whole(folder: Folder, tmp_path: Path) -> None:
-    many_rows(folder, 30_000)
-    assert evaluate(folder).exit_code == 0
-    good, expected = changed_evaluation(folder, rows=30_000)
-    begun = time.monotonic()
-    assert start(folder, tmp_path, folder.root / "another").wait() == 0
-    length = time.monotonic() - begun
-    moments = random.Random(7)
-    killed = 0
-    while killed < 10:
-        # Forced, because one that ends before it is killed leaves nothing to do.
-        run = start(folder, tmp_path, options=("--force",))
-        # Its first third is spent loading, with nothing to lose yet.
-        time.sleep(length * moments.uniform(0.3, 1))
-        if run.poll() is None:
-            killed += 1
-        else:
-            length *= 0.8
-        run.send_signal(signal.SIGKILL)
-        run.wait()
-        assert everything(folder) in (good, expected)
-    with patch.dict(os.environ, command_environment(tmp_path)):
-        assert run_evaluation(Evaluation.load(folder.config), folder.config).exit_code == 0
-    assert everything(folder) == expected
-    assert "STARTED" not in runs_of(tmp_path), "a killed run is ended in the history by the next one"
-
-
-def many_rows(folder: Folder, rows: int, passing: int = 1) -> None:
-    lines = (f"{oid},{i},{i % 3 < passing}\n" for oid in ("a", "b") for i in range(rows))
-    folder.fixes("big", HEADER + "".join(lines))
-
-
 def start(
     folder: Folder,
     tmp_path: Path,
-    output: Path | None = None,
     stderr: int = subprocess.DEVNULL,
     options: Sequence[str] = (),
 ) -> "subprocess.Popen[bytes]":
     command = [Path(sys.executable).with_name("touchstone"), "run", "--config", folder.config, *options]
-    command += ["--output-dir", output] if output else []
     environment = command_environment(tmp_path)
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
 
@@ -296,37 +238,3 @@ def start_without_dagster(folder: Folder) -> "subprocess.Popen[bytes]":
     """The same from Python, where Dagster's history is not looked at: it starts in a third of the time."""
     code = "import sys, touchstone; touchstone.evaluate(sys.argv[1])"
     return subprocess.Popen([sys.executable, "-c", code, folder.config])
-
-
-def everything(folder: Folder, output: Path | None = None) -> dict[str, object]:
-    """All that a reader sees: every table as the views show it, and the summary."""
-    root = output or folder.output
-    seen: dict[str, object] = {"summary": (root / "summary_pass_at_k.csv").read_text()}
-    with duckdb.connect() as views:
-        create_views(views, root / "tables")
-        for table in ("sources", "outcomes", "problem_pass_at_k", "pass_at_k", "quarantine"):
-            seen[table] = views.sql(
-                f"SELECT md5(string_agg(t::VARCHAR, ';' ORDER BY t::VARCHAR)) FROM {table} t"
-            ).fetchall()
-    return seen
-
-
-@pytest.mark.nightly
-def test_many_models_in_one_run(folder: Folder) -> None:
-    for model in range(6):
-        rate = model / 5
-        rows = (f"{oid},{i},{i < rate * 20}\n" for oid in ("a", "b") for i in range(20))
-        folder.fixes(f"model-{model:03}", HEADER + "".join(rows))
-    (folder.root / "fixes" / "m_fixes.csv").unlink()
-    assert evaluate(folder).exit_code == 0
-    figures = summary(folder)
-    assert len(figures) == 6
-    for model in range(6):
-        expected = sum(i < model / 5 * 20 for i in range(20)) / 20
-        assert figures[f"model-{model:03}"]["pass@1"] == pytest.approx(expected, abs=1e-12)
-
-
-def runs_of(tmp_path: Path) -> list[str]:
-    """The statuses of all runs in the test's Dagster instance."""
-    with patch.dict(os.environ, command_environment(tmp_path)), dg.DagsterInstance.get() as instance:
-        return [run.status.value for run in instance.get_runs()]

@@ -41,62 +41,6 @@ def test_70_passes_among_100_cases_score_070_whatever_the_failures_are_called(tm
 
 
 @pytest.mark.nightly
-def test_suite_score_and_pass_at_k_agree_because_a_contradiction_is_refused(tmp_path: Path) -> None:
-    rows = [
-        f"c{place:02},1,{'true' if place < 20 else 'false'},{'pass' if place < 20 else 'fail'}\n" for place in range(39)
-    ]
-    fixes = "oid,iteration_id,passed,classification\n" + "".join(rows) + "c39,1,true,fail\n"
-    folder, outcome = evaluation(tmp_path, fixes)
-    assert outcome.exit_code == 0
-    assert table(folder, "quarantine").select("line", "kind").rows() == [(41, "contradiction")]
-    assert table(folder, "suite_scores")["score"].item() == table(folder, "pass_at_k")["pass_at_k"].item() == 20 / 39
-
-
-def judged(tier: str, passed: int, failed: int, unscored: int, score: float) -> str:
-    """Attempts at 27 problems, the last failures without a judge's score."""
-    total = passed + failed
-    rows = []
-    for place in range(total):
-        judge = "" if place >= total - unscored else f"{score}"
-        rows.append(f"p{place % 27:02},{place},{tier},{'true' if place < passed else 'false'},{judge}\n")
-    return "".join(rows)
-
-
-# As in a real file of ProjectScylla: of 135 attempts at tier T5, 45 have no judge's score, and all of them failed.
-SURVIVORS = (
-    "oid,iteration_id,tier,passed,weighted_score\n" + judged("T0", 126, 9, 0, 0.9) + judged("T5", 85, 50, 45, 0.85)
-)
-
-
-@pytest.mark.nightly
-def test_a_grade_over_the_attempts_that_were_judged_says_so_and_is_warned_about(tmp_path: Path) -> None:
-    folder, outcome = evaluation(tmp_path, SURVIVORS)
-    assert outcome.exit_code == 0
-    first, last = table(folder, "tiers").rows(named=True)
-    assert (first["attempts"], first["scored"], first["grade"]) == (135, 135, "A")
-    assert (last["attempts"], last["scored"], last["composite_median"], last["grade"]) == (135, 90, 0.925, "B")
-    assert last["pass_rate"] == 85 / 135
-    across = table(folder, "cross_tier").row(0, named=True)
-    assert (across["attempts"], across["scored"]) == (270, 225)
-    assert warnings(outcome)["missing_scores"] == (
-        "m T5: 45 of 135 attempts have no judge's score and all 45 failed, so composite, grade and uplift describe the "
-        '90 others (pass rate 0.944 instead of 0.630); set scoring.composite.missing to "zero" to count missing scores '
-        "as 0"
-    )
-
-
-@pytest.mark.nightly
-def test_counting_missing_scores_as_0_leaves_nobody_out(tmp_path: Path) -> None:
-    folder, outcome = evaluation(tmp_path, SURVIVORS, scoring={"composite": {"missing": "zero"}})
-    last = table(folder, "tiers").row(1, named=True)
-    # The median of 45 zeros, 5 scores of 0.425 and 85 of 0.925.
-    assert (last["attempts"], last["scored"], last["composite_median"]) == (135, 90, 0.925)
-    described = table(folder, "tier_statistics").filter(tier="T5", metric="composite_score").row(0, named=True)
-    assert (described["count"], described["min"]) == (135, 0.0)
-    assert "missing_scores" not in warnings(outcome)
-
-
-@pytest.mark.nightly
 def test_sql_macros_use_the_settings_of_the_run(tmp_path: Path) -> None:
     scoring = {
         "composite": {"pass_rate": 3, "impl_rate": 1, "missing": "zero"},

@@ -18,9 +18,8 @@ import pytest
 
 from pipelines.webserver import guarded_webserver
 from tests.conftest import PROJECT, Folder
-from tests.deploy.postgres import free_port
 from tests.deploy.sockets import listening_addresses, socket_paths
-from tests.processes import descendants, wait_until_gone
+from tests.processes import descendants, free_port, wait_until_gone
 from tests.ui_server import LAUNCH, PATIENCE_SECONDS, process_group, served
 
 PAGE = {"Accept": "text/html"}

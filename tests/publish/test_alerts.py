@@ -121,7 +121,7 @@ def test_a_run_alerts_and_keeps_the_address_to_itself(evaluated: Folder, hook: H
     assert [(row["model"], row["answer"]) for row in document["gates"]] == [("m", "inconclusive")]
     hook.codes = [500] * 3
     evaluated.configure(gates=GATES, alerts={"webhook": hook.address})
-    run = touchstone("run", "--config", evaluated.config, dagster=False)
+    run = touchstone("run", "--config", evaluated.config)
     assert run.returncode == 1 and "warning: the alert could not be sent to the webhook: 127.0.0.1:" in run.stderr
     assert hook.got[-1][1]["published"] is False
     kept = [path.read_bytes() for path in evaluated.output.rglob("*") if path.is_file()]

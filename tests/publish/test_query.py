@@ -293,14 +293,6 @@ def test_the_process_itself_may_not_write_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_attacks_are_refused_in_one_line_by_the_whole_command(tables: Path) -> None:
-    outside = tables.parent.parent
-    assert refusal(tables, f"COPY (SELECT 1) TO '{tables}/w.csv'") == "only one SELECT is allowed, got COPY"
-    assert "not allowed" in refusal(tables, f"FROM read_text('{outside}/secret.txt')")
-    assert "does not exist" in refusal(tables, "SELECT * FROM request")
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("sql", "line"),
     [

@@ -344,5 +344,6 @@ def test_the_command_shows_the_published_results_without_dagster(done: Folder) -
 @pytest.mark.parametrize("option", ["--force", "--fresh", "--accept", "--only"])
 def test_options_that_ask_for_a_run_get_one(done: Folder, touchstone: Command, option: str) -> None:
     with patch.dict("sys.modules", {"pipelines.launch": None}):
-        asked = touchstone("run", "--config", done.config, option, *(["m"] if option == "--only" else []))
+        named = ["m"] if option == "--only" else []
+        asked = touchstone("run", "--config", done.config, option, *named, dagster=True)
     assert asked.returncode == 2 and "import of pipelines.launch halted" in asked.stderr

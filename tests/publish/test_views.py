@@ -122,14 +122,6 @@ def test_macros_take_columns_of_any_name_and_aggregates(macros: duckdb.DuckDBPyC
     assert rows(macros, f"SELECT pass_at_k(count(*), sum(passed::INT), 2) FROM {passes}") == [(pytest.approx(0.5),)]
 
 
-def test_macros_over_ten_thousand_rows(macros: duckdb.DuckDBPyConnection) -> None:
-    [(total,)] = rows(
-        macros, "SELECT sum(pass_at_k(20, i % 21, 5) + pass_hat_k(20, i % 21, 5)) FROM range(10_000) t(i)"
-    )
-    values = [pass_at_k_of(20, c, 5) + pass_hat_k_of(20, c, 5) for c in range(21)]
-    assert total == pytest.approx(sum(values[i % 21] for i in range(10_000)))
-
-
 def test_a_view_unites_files_with_differing_columns(tmp_path: Path) -> None:
     write(tmp_path, "attempts", "b", pl.DataFrame({"model": ["b"], "extra": [7]}))
     write(tmp_path, "attempts", "a", pl.DataFrame({"note": ["x"], "model": ["a"]}))

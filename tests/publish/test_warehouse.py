@@ -47,16 +47,6 @@ def test_a_copied_folder_answers_for_itself_and_not_for_the_original(original: P
     assert ask(original / "warehouse.duckdb", QUERY)[0] == ("a", 99, 0, 0.0)
 
 
-@pytest.mark.parametrize("taking", [shutil.copytree, shutil.move])
-def test_it_answers_elsewhere_after_the_original_is_gone(
-    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taking: object
-) -> None:
-    taking(original, tmp_path / "elsewhere")  # type: ignore[operator]
-    shutil.rmtree(original, ignore_errors=True)
-    monkeypatch.chdir("/")
-    assert ask(tmp_path / "elsewhere" / "warehouse.duckdb", QUERY) == ANSWER
-
-
 def test_the_file_alone_is_enough_also_by_a_relative_path_and_another_program(original: Path, tmp_path: Path) -> None:
     shutil.copy(original / "warehouse.duckdb", tmp_path / "alone.duckdb")
     shutil.rmtree(original)
@@ -152,20 +142,6 @@ def test_the_last_warehouse_is_linked_while_nothing_changed(original: Path, tmp_
     repaired.with_name("warehouse.duckdb.json").write_text('{"made_from": 3}')
     unstamped = publish(6, repaired, made_from="y", left_out={"attempts": 5})
     assert len({place.stat().st_ino for place in (second, other_input, other_limit, repaired, unstamped)}) == 5
-
-
-def test_the_warehouse_can_be_opened_read_only_and_queried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "tables", "problem_pass_at_k", "x", pl.DataFrame({"n": [10, 4], "c": [5, 1]}))
-    warehouse = tmp_path / "warehouse.duckdb"
-    monkeypatch.chdir(tmp_path)
-    assert build_warehouse(warehouse, Path("tables"), {}).tables == ["problem_pass_at_k"]
-    monkeypatch.chdir("/")
-    with duckdb.connect(str(warehouse), read_only=True) as connection:
-        assert rows(connection, "SELECT pass_at_k(n, c, 1), pass_hat_k(n, c, 5) FROM problem_pass_at_k") == [
-            (0.5, pytest.approx(1 / 252)),
-            (0.25, None),
-        ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["tables", "warehouse.duckdb"]
 
 
 def test_the_warehouse_is_replaced_even_while_someone_reads_the_last_one(tmp_path: Path) -> None:

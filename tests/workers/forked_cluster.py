@@ -7,12 +7,12 @@ Prints the scheduler's address, then the process id of each worker, and ends wit
 
 import asyncio
 import os
-import socket
 import sys
 
 from distributed import Scheduler, Security, Worker
 
 import touchstone.validation.cluster  # noqa: F401
+from tests.processes import free_port
 from touchstone.workers.cluster import local_security
 
 
@@ -30,12 +30,6 @@ async def work(address: str, name: str, threads: int, security: Security) -> Non
     worker = Worker(address, name=name, nthreads=threads, death_timeout=60, **served)
     async with worker:
         await worker.finished()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def main(count: int, threads: int) -> None:

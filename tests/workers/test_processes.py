@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import is_zombie
 from tests.workers.mapped import Prefix, processors, shout, sleep
 from touchstone.workers import WorkerDiedError, Workers
 from touchstone.workers.processes import ProcessWorkers, SerialWorkers
@@ -135,7 +136,7 @@ def test_workers_end_with_their_parent_however_it_ends(tmp_path: Path) -> None:
     finally:
         parent.kill()
         parent.wait()
-    assert until(lambda: not any(is_running(worker) for worker in workers)), "a worker outlived its parent"
+    assert until(lambda: all(is_zombie(worker) for worker in workers)), "a worker outlived its parent"
 
 
 def until(holds: Callable[[], bool], seconds: float = 120.0) -> bool:
@@ -147,15 +148,6 @@ def until(holds: Callable[[], bool], seconds: float = 120.0) -> bool:
     return True
 
 
-def is_running(process: int) -> bool:
-    """Whether the process runs and is not a zombie."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
 def children(process: int) -> list[int]:
     """The worker processes of a process; Python's helper that watches over semaphores is none, nor is a cluster."""
     found = []
@@ -163,7 +155,7 @@ def children(process: int) -> list[int]:
         with contextlib.suppress(OSError):  # a thread that has ended since
             found += [int(child) for child in (task / "children").read_text().split()]
     others = ("resource_tracker", "forked_cluster")
-    mine = [child for child in found if is_running(child) and child not in _of_other_tests]
+    mine = [child for child in found if not is_zombie(child) and child not in _of_other_tests]
     return [child for child in mine if not any(name in command_line(child) for name in others)]
 
 

@@ -14,7 +14,6 @@ from tests.conftest import PROJECT, nightly_but
 from tests.publish.charts.tables import HOSTILE, TABLE_OF, names, problem_statistics
 from touchstone.errors import TouchstoneError
 from touchstone.publish.charts import CHARTS, NothingToDraw, draw, spec
-from touchstone.publish.charts.drawing import DRAW
 from touchstone.publish.charts.rendering import svg
 
 LONG = "vendor/" + "x" * 86 + "-name-1"
@@ -48,12 +47,6 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(each)
     elif isinstance(value, str):
         yield value
-
-
-@ALL
-def test_a_chart_is_declared_with_its_function(name: str) -> None:
-    assert name == DRAW[name].__name__
-    assert name in TABLE_OF, "give it a table in tables.py"
 
 
 @ALL

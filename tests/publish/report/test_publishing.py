@@ -9,14 +9,17 @@ from tests.pipelines.test_run import evaluate
 from tests.publish.report.pages import Page
 from touchstone.checks import CHECKS
 
+SENTENCE = "m is the only model: pass@1 0.250 (95% CI "
+
 
 @pytest.fixture(scope="module")
 def published(finished: Folder, tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """A small evaluation after a run that drew its report: to be read only."""
     folder = copy_of(finished, tmp_path_factory.mktemp("published") / "copy")
     folder.configure(publish={"report": True})
-    done = call_here("run", "--config", folder.config, dagster=False)
-    assert done.stdout.splitlines()[-1].startswith("to read the report: touchstone report --open"), done.stdout
+    done = call_here("run", "--config", folder.config)
+    *_, sentence, command = done.stdout.splitlines()
+    assert sentence.startswith(SENTENCE) and command.startswith("to read the report: touchstone report --open")
     return folder
 
 
@@ -37,6 +40,18 @@ def test_the_command_finds_the_published_report_and_prints_markdown(published: F
     assert (done.returncode, done.stdout.strip()) == (0, str(report_of(published)))
     done = touchstone("report", "--data", published.output, "--format", "markdown")
     assert done.stdout.startswith("### Touchstone report: copy\n\nm repairs 25 of 100 problems at the first try")
+
+
+def test_a_run_that_is_up_to_date_ends_with_the_sentence_and_the_command_that_opens_the_report(
+    published: Folder, touchstone: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(published.root)
+    *_, sentence, command = touchstone("run").stdout.splitlines()
+    assert sentence.startswith(SENTENCE) and sentence.endswith("checks passed")
+    assert command == "to read the report: touchstone report --open"
+    monkeypatch.chdir(published.root.parent)
+    done = touchstone("run", "--config", published.config)
+    assert done.stdout.splitlines()[-1] == "to read the report: touchstone report --open --data copy/out"
 
 
 def test_a_copy_elsewhere_says_the_same(published: Folder, touchstone: Command, tmp_path: Path) -> None:
@@ -84,7 +99,7 @@ def test_a_report_that_cannot_be_drawn_is_one_warning_and_no_loss(
 
     folder.configure(publish={"report": True})
     monkeypatch.setattr("touchstone.publish.report.stage.report_html", fail)
-    done = touchstone("run", "--config", folder.config, dagster=False)
+    done = touchstone("run", "--config", folder.config)
     [warning] = [line for line in done.stderr.splitlines() if "warning" in line]
     assert "there is no report.html: no fonts; the results are complete" in warning
     assert done.returncode == 0

@@ -252,10 +252,6 @@ def test_one_model(tmp_path: Path, row: Row, expected: str) -> None:
     assert said_of_best(tmp_path, pass_at_k=[row]) == expected
 
 
-def test_without_figures_it_says_so(tmp_path: Path) -> None:
-    assert said(tmp_path).startswith("There are no figures: no attempt was evaluated.")
-
-
 # What changed
 
 
