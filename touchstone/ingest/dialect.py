@@ -11,7 +11,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.compressed import STILL_WRITTEN, data_suffix, open_input
-from touchstone.ingest.fix_columns import has_attempts
+from touchstone.ingest.fix_columns import has_attempts, has_outcomes
 
 UTF8 = "utf-8-sig"
 WINDOWS = "cp1252"
@@ -20,8 +20,10 @@ COMMA = ","
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "'|'"}
 # Names that other tools give to the problem; read as its id if a file has just one of them and no id.
 ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id")
-# Names that other tools give to the outcome; read as such if a file has just one of them, and no outcome and no fix.
-_OUTCOME_NAMES = ("resolved", "success")
+# Names that other tools give to the outcome; read as such if a file has just one of them and no outcome.
+_VERDICT_NAMES = ("resolved", "is_resolved", "solved", "is_solved", "is_correct")
+# Beside a fix, or one of those, this may mean that the model answered.
+_SUCCESS_NAMES = ("success",)
 
 _CHUNK = 1 << 20
 _UTF8_CHARACTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
@@ -93,13 +95,18 @@ def usual_names(columns: Sequence[str], known: Collection[str]) -> dict[str, str
     ({'Task ID': 'oid'}, {})
     >>> usual_names(["oid", "resolved"], ["oid", "passed"]), usual_names(["success", "fixed_code"], ["passed"])
     ({'resolved': 'passed'}, {})
+    >>> usual_names(["success", "Is Resolved", "model_patch"], ["passed"])
+    {'Is Resolved': 'passed'}
     """
     others = [name for name in columns if name not in known]
     names = _matches(others, {_letters(name): name for name in known if name not in columns})
     if "oid" in known and "oid" not in (*columns, *names.values()):
         names |= _matches(others, dict.fromkeys(map(_letters, ID_NAMES), "oid"))
-    if "passed" in known and not has_attempts((*columns, *names.values())):
-        names |= _matches(others, dict.fromkeys(_OUTCOME_NAMES, "passed"))
+    if "passed" in known and not has_outcomes((*columns, *names.values())):
+        verdicts = dict.fromkeys(map(_letters, _VERDICT_NAMES), "passed")
+        names |= _matches(others, verdicts)
+        if not any(_letters(name) in verdicts for name in others) and not has_attempts((*columns, *names.values())):
+            names |= _matches(others, dict.fromkeys(_SUCCESS_NAMES, "passed"))
     return names
 
 

@@ -216,7 +216,10 @@ def write_foreign(folder: Path, rows: list[dict[str, Any]], kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "json", "parquet"])
-@pytest.mark.parametrize(("problem", "outcome"), [("instance_id", "resolved"), ("task_id", "success")])
+@pytest.mark.parametrize(
+    ("problem", "outcome"),
+    [("instance_id", "resolved"), ("task_id", "success"), ("taskId", "isResolved"), ("case_id", "is_correct")],
+)
 def test_problems_and_outcomes_under_other_names(tmp_path: Path, kind: str, problem: str, outcome: str) -> None:
     """Without a column of attempts, they are those of a model at a problem in their order."""
     found = [("a", "m", True), ("b", "m", False), ("a", "n", False), ("a", "m", False), ("a", "n", None)]
@@ -253,7 +256,28 @@ def test_models_in_a_file_that_is_named_like_one(tmp_path: Path, column: str, se
 
 
 def test_two_possible_outcomes_are_none(tmp_path: Path) -> None:
-    assert detect_format(write_foreign(tmp_path, [{"task_id": "a", "resolved": 1, "success": 0}], "json")) is None
+    assert detect_format(write_foreign(tmp_path, [{"task_id": "a", "resolved": 1, "solved": 0}], "json")) is None
+
+
+def test_a_verdict_comes_before_success(tmp_path: Path) -> None:
+    row = {"task_id": "a", "resolved": False, "success": True, "model_patch": "diff"}
+    assert read_adapted(write_foreign(tmp_path, [row], "json")).frame["passed"].to_list() == ["false"]
+
+
+@pytest.mark.parametrize(
+    ("model", "named"), [({"model": "gpt"}, "gpt"), ({"model": {"name": "gpt"}}, "runs"), ({}, "runs")]
+)
+def test_a_table_in_an_object(tmp_path: Path, model: dict[str, Any], named: str) -> None:
+    """As people write it: the model and sums around the results."""
+    path = tmp_path / "runs.json"
+    rows = [{"instance_id": "a", "resolved": True, "tests": [{"name": "t"}]}, {"instance_id": "b", "resolved": False}]
+    path.write_text(
+        json.dumps(model | {"summary": {"resolved": 1}, "notes": [{"text": ""}], "instances": rows}, indent=1)
+    )
+    table = read_adapted(path)
+    assert table.frame.select("llm_name", "oid", "passed").rows() == [(named, "a", "true"), (named, "b", "false")]
+    path.write_text(json.dumps({"one": rows, "two": rows}))
+    assert detect_format(path) is None
 
 
 @pytest.mark.parametrize("end", ["", "]]", "] {}", ", "])

@@ -56,6 +56,24 @@ def test_a_run_of_swe_agent(tmp_path: Path) -> None:
     assert [file.name for file in table.files] == ["acme__tool-1.traj", "acme__tool-2.traj"]
 
 
+def test_one_run_report_beside_the_trajectories_judges_them(tmp_path: Path) -> None:
+    """As mini-swe-agent's users have it: patches, trajectories and the report of their evaluation in one folder."""
+    run, oids = tmp_path / "my-run", [f"acme__tool-{number}" for number in range(1, 5)]
+    for oid in oids[:3]:
+        write(run / oid / f"{oid}.traj.json", MINI)
+    lists = {"resolved_ids": oids[:1], "unresolved_ids": oids[1:2], "error_ids": oids[2:3], "empty_patch_ids": oids[3:]}
+    counts = {"total_instances": 4, "submitted_instances": 4, "resolved_instances": 1}
+    file = write(run / "acme__mini.v1.json", counts | lists)
+    table = read_adapted(run)
+    found = table.frame.select("oid", "llm_name", "run_id", "passed", "cost_usd").rows()
+    verdicts = zip(oids, ["true", "false", None, "false"], ["0.1", "0.1", "0.1", None], strict=True)
+    assert found == [(oid, "acme/mini", "v1", passed, cost) for oid, passed, cost in verdicts]
+    assert [(figure.reported, figure.recomputed) for figure in table.figures] == [(1, 1), (0.25, 0.25)]
+    assert file in table.files
+    write(run / "acme__mini.v2.json", counts | lists)
+    assert read_adapted(run).frame["passed"].to_list() == [None] * 3
+
+
 @pytest.mark.parametrize("name", ["acme__tool-1.traj", "acme__tool-1/acme__tool-1.traj"])
 def test_without_a_configuration_the_run_is_the_model(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / "gpt4__lite" / name, trajectory() | {"replay_config": None})

@@ -157,6 +157,25 @@ def test_a_submission_with_its_predictions(tmp_path: Path) -> None:
     assert table.notes == ("the file does not list failures: they are the rest of the 2 problems in preds.jsonl",)
 
 
+def test_a_submission_that_lists_its_failures(tmp_path: Path) -> None:
+    table = read_adapted(submission(tmp_path, {"resolved": ["p-1"], "unresolved": ["p-2"]}))
+    assert outcomes(table) == {"p-1": "true", "p-2": "false"}
+    assert not table.notes
+    with pytest.raises(InputFileError, match="p-1 is both resolved and unresolved"):
+        read_adapted(submission(tmp_path / "other", {"resolved": ["p-1"], "unresolved": ["p-1"]}))
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_predictions_with_verdicts_are_a_table_of_attempts(tmp_path: Path, as_list: bool) -> None:
+    rows = [prediction(resolved=True), prediction(resolved=False)]
+    path = tmp_path / "judged.json"
+    path.write_text(json.dumps(rows) if as_list else "\n".join(map(json.dumps, rows)))
+    table = read_adapted(path)
+    assert table.format == "jsonl"
+    assert table.frame.select("llm_name", "passed").rows() == [("acme/m", "true"), ("acme/m", "false")]
+    assert table.frame["model_patch"].null_count() == 0
+
+
 def test_an_old_submission_lists_what_was_generated(tmp_path: Path) -> None:
     content = {
         "no_generation": ["p-1"],

@@ -38,6 +38,9 @@ def outcomes(table: AdapterTable) -> dict[str, tuple[str | None, str | None, str
         ("claude-haiku-4.5.v1.2.json", "claude-haiku-4.5", "v1.2"),
         ("qwen2.5-coder.0.json", "qwen2.5-coder", "0"),
         ("gpt-4.20240402.json", "gpt-4", "20240402"),
+        ("openai__gpt-5-mini.json", "openai/gpt-5-mini", None),
+        ("swe-bench_verified__test__fixer_v3.json", "fixer_v3", None),
+        ("Subset.swe_bench_verified__test__fixer_v3.5.json", "fixer_v3.5", None),
     ],
 )
 def test_model_and_run_are_in_the_file_name(tmp_path: Path, name: str, model: str, run: str | None) -> None:
@@ -63,9 +66,10 @@ def test_logs_beside_the_report_tell_where_the_run_starts(tmp_path: Path) -> Non
     assert read(tmp_path, "a__m.v1.0.json").frame.select("llm_name", "run_id").row(0) == ("a/m", "v1.0")
 
 
-def test_a_report_that_was_renamed_belongs_to_its_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["report.json", "output.report.json", "eval-results.json", "Final_Report.json"])
+def test_a_report_without_a_name_belongs_to_its_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / "fixer").mkdir()
-    table = read(tmp_path / "fixer", "report.json")
+    table = read(tmp_path / "fixer", name)
     assert table.frame.select("llm_name", "run_id", "iteration_id").row(0) == ("fixer", None, "1")
     assert "its folder 'fixer' is taken as the model" in table.notes[0]
 

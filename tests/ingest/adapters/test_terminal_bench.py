@@ -165,6 +165,16 @@ def test_results_without_metadata_belong_to_their_folder(run: Path) -> None:
     assert table.notes[0] == f"there is no run_metadata.json; the folder '{NAME}' is taken as the model"
 
 
+def test_runs_of_a_submission_belong_to_its_folder(run: Path) -> None:
+    """The leaderboard keeps them without metadata, as `<date>_<agent>_<model>/<run>/results.json`."""
+    (run / "run_metadata.json").unlink()
+    submission = run.parent / "20250811_cursor-cli_claude-4"
+    for name in ("run1", "run2"):
+        shutil.copytree(run, submission / name)
+    rows = read(submission).frame.filter(trial_name=ROWS[0]["trial_name"])
+    assert rows.select("llm_name", "iteration_id").rows() == [(submission.name, "1"), (submission.name, "2")]
+
+
 def test_rows_that_are_refused(run: Path) -> None:
     odd = [7, ROWS[1] | {"task_id": None}, ROWS[2] | {"is_resolved": "yes"}, ROWS[3] | {"parser_results": []}]
     (run / "results.json").write_text(json.dumps(RESULTS | {"results": [ROWS[0], *odd]}))

@@ -30,7 +30,7 @@ _KNOWN = {
     "bigcode-figures": "config.model, (a task with pass@k)",
     "swebench-report": "(lists such as resolved_ids and unresolved_ids)",
     "swebench-logs": "resolved | *.resolved, patch_exists | *.patch_exists | PASS_TO_PASS (or the folder of such logs)",
-    "swebench-submission": "resolved[], no_generation[] | no_logs[]",
+    "swebench-submission": "resolved[], no_generation[] | no_logs[] | unresolved[] (in results.json)",
     "openhands": "[].instance_id, [].test_result",
     "openhands-index": "*.resolved, *.cost",
     "swebench-predictions": "[].instance_id | *.instance_id | *.model_name_or_path, [].model_patch | *.model_patch",
@@ -56,7 +56,7 @@ _KNOWN = {
     "promptfoo-table": "(a CSV with the columns Status, Score, Named Scores and Grader Reason)",
     "csv": "(a CSV with a problem, an outcome or a fix, and a column of models)",
     "parquet": "(a Parquet file with a problem and an outcome or a fix)",
-    "jsonl": "[].oid | [].instance_id | [].task_id, [].passed | [].resolved | [].success (or a fix)",
+    "jsonl": "[].oid | [].instance_id | [].task_id, [].passed | [].resolved | [].success (or a fix; or in an object)",
     "forgetest": "results[]",
 }
 # How deep `Head.key_paths` looks: what counts is the brackets around a key, two for the element of a list.

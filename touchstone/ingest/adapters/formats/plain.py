@@ -1,5 +1,7 @@
 """Plain tables with the columns of the native fixes CSV: JSON (lines or a list), Parquet, CSVs of several models.
 
+The list may be in an object, under any key, if it is the only such list there; the object may name the model.
+
 Values become the text cells that a CSV would have: numbers of JSON as they were written and those of Parquet in their
 shortest form, booleans as words, nested values as JSON; empty texts and NaN are null. The model is the file's name, as
 for a CSV, unless there is a column `llm_name` or `model`: then the file may have several. A CSV with one model in it is
@@ -19,13 +21,17 @@ from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.json_files import (
     LINES_SUFFIXES,
+    inside,
     line_records,
     list_elements,
     object_records,
     raw_lines,
     raw_values,
+    scalar_of,
+    skim_document,
     text_of,
 )
+from touchstone.ingest.adapters.json_stream import Each, Keep
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
 from touchstone.ingest.adapters.spilled_rows import SpilledRows
 from touchstone.ingest.adapters.table import (
@@ -38,7 +44,7 @@ from touchstone.ingest.adapters.table import (
     adapter_table,
     spill_records,
 )
-from touchstone.ingest.compressed import CSV_SUFFIXES, data_suffix
+from touchstone.ingest.compressed import CSV_SUFFIXES, data_suffix, uncompressed_name
 from touchstone.ingest.csv_rows import (
     LINE,
     ROW_ERROR,
@@ -65,12 +71,16 @@ _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
 
 def read_json(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a record per line, or a list of them, into rows of text cells."""
-    head = Head(path)
-    renames, notes = _named(options or ReadOptions(), _keys(head))
-    is_list = head.text.startswith("[")
-    make = partial(object_records, list_elements(path), "record") if is_list else partial(line_records, path, "record")
-    kept, raw = _json_rows(path, renames, make), raw_values(list_elements) if is_list else raw_lines
-    return replace(_table(path, "jsonl", kept.rows(), kept.columns[len(_OWN) :], raw), kept=kept, notes=notes)
+    head = Head(path, options)
+    lists = _lists_of_attempts(head)
+    renames, notes = _named(head.options, next(iter(lists.values()), []) or _keys(head))
+    elements = partial(list_elements, shape={key: Each(Keep()) for key in lists} or None)
+    by_line = not lists and not head.text.startswith("[")
+    make = partial(line_records, path, "record") if by_line else partial(object_records, elements(path), "record")
+    kept, raw = _json_rows(path, renames, make), raw_lines if by_line else raw_values(elements)
+    model = _model_around(path, lists) if lists else None
+    table = _table(path, "jsonl", kept.rows(), kept.columns[len(_OWN) :], raw, model)
+    return replace(table, kept=kept, notes=notes)
 
 
 def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -192,7 +202,24 @@ def _recognizes_parquet(head: Head) -> bool:
 
 
 def _recognizes_json(head: Head) -> bool:
-    return bool(keys := _keys(head)) and _is_table(head, keys)
+    return (bool(keys := _keys(head)) and _is_table(head, keys)) or bool(_lists_of_attempts(head))
+
+
+def _lists_of_attempts(head: Head) -> dict[str, list[str]]:
+    """The list in an object that is a table of attempts, with the keys of its records; none if several are."""
+    lists: dict[str, list[str]] = {}
+    for path in sorted(head.key_paths):
+        if len(path) == 3 and path[1] == LIST and path[0] != LIST:
+            lists.setdefault(path[0], []).append(path[2])
+    # `compilation` and what follows from it are the outcome of forgetest.
+    found = {key: names for key, names in lists.items() if "compilation" not in names and _is_table(head, names)}
+    return found if len(found) == 1 else {}
+
+
+def _model_around(path: Path, lists: Collection[str]) -> str | None:
+    """The model that an object around a list names."""
+    *_, (_, document) = skim_document(path, {key: Each({}) for key in lists})
+    return next((name for key in _MODEL_COLUMNS if (name := scalar_of(inside(document).get(key)))), None)
 
 
 def _keys(head: Head) -> list[str]:
@@ -265,14 +292,17 @@ def _cells(
     return {name: text_of(value) for name, value in zip(names, record.values(), strict=True)}
 
 
-def _table(path: Path, kind: str, rows: pl.LazyFrame, names: Sequence[str], raw_reader: RawReader) -> AdapterTable:
+def _table(
+    path: Path, kind: str, rows: pl.LazyFrame, names: Sequence[str], raw_reader: RawReader, model: str | None = None
+) -> AdapterTable:
     """Complete rows of cells with their model; raises if a column is missing that every attempt needs."""
     if len(names) > MAX_KEYS:
         raise InputFileError(f"{path}: {len(names):,} columns; at most {MAX_KEYS:,} are read")
     _require(path, names)
     column = next((name for name in _MODEL_COLUMNS if name in names), None)
     if column is None:
-        rows = rows.with_columns(pl.lit(model_of(path)).alias(NAME_COLUMN))
+        name = uncompressed_name(path).removesuffix(".json")
+        rows = rows.with_columns(pl.lit(model or model_of(path.with_name(name))).alias(NAME_COLUMN))
     else:
         missing = pl.when(pl.col(column).is_null() & pl.col(ROW_ERROR).is_null())
         rows = rows.with_columns(

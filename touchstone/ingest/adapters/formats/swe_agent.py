@@ -1,7 +1,8 @@
 """Adapter for trajectories of SWE-agent (`.traj`) and mini-swe-agent (`.traj.json`): one file, or a run's folder.
 
 A trajectory has a patch (`info.submission`) and no verdict. Without a patch it failed, unless the provider or the
-environment ended it: then it is undecided. As long as no patch of the model is judged, all are undecided. The instance
+environment ended it: then it is undecided. As long as no patch of the model is judged, all are undecided. One run
+report of SWE-bench in the folder judges them, and adds the instances that left no trajectory. The instance
 is the file's name. The model is in the configuration that the trajectory repeats, else it is the run's folder. The
 steps themselves are read for the audit and not kept.
 """
@@ -19,7 +20,10 @@ from touchstone.ingest.adapters.formats.swebench import (
     INFRA_FAILURE,
     NOT_RUN,
     TIMEOUT,
+    RunReport,
     attempt_cells,
+    is_run_report,
+    parse_report,
     undecide_unless_judged,
 )
 from touchstone.ingest.adapters.json_files import (
@@ -34,7 +38,9 @@ from touchstone.ingest.adapters.steps import Step, message_steps, trajectory_ste
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
+    Record,
     RefusedRecordError,
+    ReportedFigure,
     StatedSetting,
     fill_records,
     table_from_records,
@@ -59,11 +65,40 @@ def read_trajectories(path: Path) -> AdapterTable:
     if not records:
         raise InputFileError(f"{path}: there is no trajectory in this folder")
     notes = ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are not kept"]
+    reports = _run_reports(path) if path.is_dir() else []
+    figures: list[ReportedFigure] = []
+    if len(reports) == 1:
+        (file,) = reports
+        report = parse_report(file)
+        _judge(records, report)
+        numbered |= {record.line: file for record in records[len(files) :]}
+        figures, settings = report.figures, settings | dict.fromkeys(report.settings)
+        notes = [f"the verdicts are in {file.name}; steps are not kept", *report.notes]
     if any(record.cells["llm_name"] == run for record in records):
         notes.append(f"a trajectory without a configuration belongs to its folder '{run}', which is taken as the model")
-    table = table_from_records(path, FORMAT, _COLUMNS, records, raw_from_files(numbered), files=files)
+    read = [*files, *(reports if len(reports) == 1 else [])]
+    table = table_from_records(path, FORMAT, _COLUMNS, records, raw_from_files(numbered), files=read)
     table, undecided = undecide_unless_judged(table)
-    return table.stating([], settings, [*undecided, *notes])
+    return table.stating(figures, settings, [*undecided, *notes])
+
+
+def _run_reports(folder: Path) -> list[Path]:
+    """The reports of evaluating the patches in a folder, which mini-swe-agent's users run there."""
+    files = (file for file in files_in(folder, ".json") if not file.name.endswith(_SUFFIXES))
+    return [file for file in files if is_run_report(Head(file))]
+
+
+def _judge(records: list[Record], report: RunReport) -> None:
+    """Decide the attempts by a run report, and add those that only it has."""
+    known = {record.cells["oid"]: record for record in records if record.kind is None}
+    models = {record.cells["llm_name"] for record in known.values()}
+    model = str(models.pop()) if len(models) == 1 else report.model
+    for oid, (status, error) in report.attempts.items():
+        if oid not in known:
+            known[oid] = Record(len(records) + 1, {"llm_name": model})
+            records.append(known[oid])
+        cells = known[oid].cells
+        cells |= attempt_cells(oid, str(cells["llm_name"]), report.run, status, error)
 
 
 def _recognizes(head: Head) -> bool:
@@ -77,7 +112,8 @@ def _recognizes(head: Head) -> bool:
 
 
 def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
-    for line, file in enumerate(table.files, start=1):
+    files = (file for file in table.files if uncompressed_name(file).endswith(_SUFFIXES))
+    for line, file in enumerate(files, start=1):
         document = object_in(file, "trajectory")
         steps = document.get("trajectory")
         yield line, trajectory_steps(steps) if steps else message_steps(document.get("messages"), fenced=True)

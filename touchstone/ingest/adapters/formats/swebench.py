@@ -9,19 +9,20 @@ which a fix can cause. A failure that it calls ambiguous stays a failure.
 A run report, `<model>.<run>.json`, has the ids of one run by their outcome; Multi-SWE-bench (`final_report.json`) and
 SWE-bench-Live (`results.json`) write the same under some other keys. The model and the run are only in the
 file's name, joined with a dot. Both may contain dots; the logs beside the report tell where to cut, else it is the last
-dot that is not part of a version such as `4.5`. Each submitted id is one attempt. Ids in `incomplete_ids` were never
-submitted: they are not attempts, though the harness divides by them, as it does by problems outside a subset, which it
-does not list.
+dot that is not part of a version such as `4.5`. A name without a run is the model, unless it only says that this is a
+report: then the folder is. `sb-cli` names a report after its run alone. Each submitted id is one attempt. Ids in
+`incomplete_ids` were never submitted: they are not attempts, though the harness divides by them, as it does by problems
+outside a subset, which it does not list.
 
-Predictions are patches without verdicts, as JSON Lines, a list, or an object by instance. The patch is the fix
-(`model_patch`), to be validated where the problems are at hand. The harness keeps one prediction per instance; here
+Predictions are patches without verdicts (`resolved`), as JSON Lines, a list, or an object by instance. The patch is the
+fix (`model_patch`), to be validated where the problems are at hand. The harness keeps one prediction per instance; here
 several of one model are its attempts, in their order. An empty patch is a failure, as in the harness, once the others
 are judged: alone, it would make a figure of 0 of what nobody has judged.
 
 `results.json` of a submission to the leaderboard lists the ids that were resolved, not judged (`no_logs`) or never
 generated (`no_generation`). Failures are the rest of the benchmark's problems, so the file is read only where these are
 known: from the caller, or from the submission's predictions beside it. Otherwise its counts are said, and no attempt is
-made of it. The submission's folder is the model.
+made of it. The submission's folder is the model. A file that lists what is `unresolved` needs nothing else.
 """
 
 import re
@@ -125,8 +126,10 @@ _REPORT_LISTS = {
     "error_ids": ERROR,
 }
 _OTHER_LISTS = ("completed_ids", "submitted_ids", "incomplete_ids", "infra_failure_ids")
-# Names that other programs give to a copy of the report, without the model.
-_UNNAMED = ("report", "output.report", "results")
+_UNNAMED = "the report is not named <model>.<run>.json"
+# A name of such words does not name the model.
+_NO_MODEL = frozenset({"report", "output", "result", "results", "final", "summary", "eval", "evaluation", "swebench"})
+_SB_CLI = re.compile(r"(?:Subset\.)?swe[-_]bench[-_]\w+__(?:test|dev)__(.+)")
 # Keys of SWE-bench-Live, and of old submissions to Multi-SWE-bench (`resolved`).
 _LIVE = ("submitted_ids", "success_ids", "failure_ids")
 _OTHER_KEYS = {
@@ -152,6 +155,7 @@ SUBMISSION_FORMAT = "swebench-submission"
 # How many problems the parts of the leaderboard have, by the folder of their submissions.
 _PARTS = {"test": 2294, "verified": 500, "lite": 300, "bash-only": 500, "multimodal": 517}
 _PREDICTIONS_FILES = ("all_preds.jsonl", "preds.json", "preds.jsonl", "all_preds.json")
+_FAILED = "unresolved"
 # The first list that has an id decides. Keys of old files overlap: `applied` is part of `with_logs`, and so on.
 _STATUSES = {
     "resolved": RESOLVED,
@@ -162,6 +166,7 @@ _STATUSES = {
     "install_fail": ERROR,
     "reset_failed": ERROR,
     "test_errored": UNRESOLVED,
+    _FAILED: UNRESOLVED,
 }
 
 
@@ -331,13 +336,14 @@ def parse_report(path: Path) -> RunReport:
 
 def _model_and_run(path: Path) -> tuple[str, str | None, list[str]]:
     stem = uncompressed_name(path).removesuffix(".json")
-    if "." not in stem or stem in _UNNAMED:
-        folder = _submission_of(path).name
-        return (
-            folder,
-            None,
-            [f"the report is not named <model>.<run>.json; its folder '{folder}' is taken as the model"],
-        )
+    if _NO_MODEL.issuperset(re.split(r"[._-]+", stem.lower())):
+        model = _submission_of(path).name
+        return model, None, [f"{_UNNAMED}; its folder '{model}' is taken as the model"]
+    if found := _SB_CLI.fullmatch(stem):
+        return found[1], None, [f"{_UNNAMED}; its run '{found[1]}' is taken as the model"]
+    if "." not in stem:
+        model = model_of_folder(stem)
+        return model, None, [f"{_UNNAMED}; its name '{model}' is taken as the model"]
     runs = path.absolute().parent / RUNS
     for place in (place for place, mark in enumerate(stem) if mark == "."):
         model, run = stem[:place], stem[place + 1 :]
@@ -488,9 +494,12 @@ def _instances_with_several(table: AdapterTable) -> int:
 
 
 def _recognizes_predictions(head: Head) -> bool:
+    paths = head.key_paths
+    # With a verdict they are a table of attempts.
+    if "resolved" in head.first_record or (LIST, "resolved") in paths:
+        return False
     if _is_json_lines(head):
         return True
-    paths = head.key_paths
     parents = (path[0] for path in paths if len(path) == 2 and path[1] == _PATCH)
     return any((parent, _MODEL) in paths or (parent, _ID) in paths for parent in parents)
 
@@ -546,7 +555,10 @@ def read_submission(path: Path, options: ReadOptions) -> AdapterTable:
     raw = _raw_ids([oid for oid, _ in attempts])
     resolved = sum(status == RESOLVED for _, status in attempts)
     figures = [ReportedFigure(folder.name, "resolved", float(len(lists["resolved"])), float(resolved))]
-    notes = [f"the file does not list failures: they are the rest of the {len(problems)} problems in {known_from}"]
+    if both := lists["resolved"] & lists.get(_FAILED, set()):
+        raise InputFileError(f"{path}: {min(both)} is both resolved and unresolved")
+    rest = f"the file does not list failures: they are the rest of the {len(problems)} problems in {known_from}"
+    notes = [] if _FAILED in lists else [rest]
     return table_from_records(
         path,
         SUBMISSION_FORMAT,
@@ -560,8 +572,9 @@ def read_submission(path: Path, options: ReadOptions) -> AdapterTable:
 
 
 def _recognizes_submission(head: Head) -> bool:
-    paths = head.key_paths
-    return ("resolved", LIST) in paths and any((name, LIST) in paths for name in ("no_generation", "no_logs"))
+    # Programs other than benchmarks resolve things, too.
+    names = ("no_generation", "no_logs", *([_FAILED] if head.name == "results.json" else []))
+    return ("resolved", LIST) in head.key_paths and any((name, LIST) in head.key_paths for name in names)
 
 
 SUBMISSION = Adapter(SUBMISSION_FORMAT, "results of a SWE-bench submission", _recognizes_submission, read_submission)
@@ -582,6 +595,8 @@ def _problems(
     """The ids of all problems, where they are from, and the file that was read for it."""
     if options.problems:
         return set(options.problems), "the list of problems", []
+    if _FAILED in lists:
+        return set().union(*lists.values()), "its lists", []
     if lists.get("generated"):
         return lists["generated"] | lists.get("no_generation", set()), "its lists generated and no_generation", []
     near = (beside(folder / name, name) for name in _PREDICTIONS_FILES if name != uncompressed_name(path))

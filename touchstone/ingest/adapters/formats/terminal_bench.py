@@ -2,8 +2,9 @@
 
 A trial is an attempt, numbered as in its name (`task.2-of-5.run`); if a folder has several runs of a model, its trials
 are numbered in the order of time. The model, agent, dataset and run are in `run_metadata.json` beside the results;
-without it, the run is in the names of its trials. A task is unique within its dataset. Folders of trials repeat the
-rows of the run, and add those of a run that was interrupted.
+without it, the run is in the names of its trials, and the folder is the model: that of the run, or around it the one of
+a submission to the leaderboard (`20250811_<agent>_<model>`). A task is unique within its dataset. Folders of trials
+repeat the rows of the run, and add those of a run that was interrupted.
 
 Terminal-Bench counts a trial without a verdict (`is_resolved` is null) as a failure. Here the failure mode decides:
 timeouts and limits of the agent are failures, as are tests that time out, because they run what the agent left. A
@@ -72,6 +73,7 @@ COLUMNS = words(
 _RESULTS, _METADATA = "results.json", "run_metadata.json"
 _COMMANDS, _LOGS, _ANSWERS = "commands.txt", "agent-logs", ("response.json", "response.txt")
 _NAME = re.compile(r".*\.(\d+)-of-\d+(?:\.(.*))?", re.DOTALL)
+_SUBMISSION = re.compile(r"\d{8}_.+_.+")
 # A folder of runs, a run, and a run inside it.
 _MAX_NESTING = 3
 _FAILURES = {
@@ -120,7 +122,13 @@ class _Run:
     def model(self) -> str:
         """The model, else the agent of a run without one, such as the oracle's, else the folder."""
         named = (scalar_of(self.metadata.get(name)) for name in ("model_name", "agent_name"))
-        return next((name for name in named if name and name.strip()), self.folder.name)
+        return next((name for name in named if name and name.strip()), self.model_folder)
+
+    @property
+    def model_folder(self) -> str:
+        """The folder that is the model of a run without metadata."""
+        above = self.folder.parent.name
+        return above if _SUBMISSION.fullmatch(above) else self.folder.name
 
     @property
     def suite(self) -> str | None:
@@ -289,7 +297,7 @@ def _run_of_file(path: Path) -> _Run:
 def _read_metadata(run: _Run) -> None:
     file = run.folder / _METADATA
     if not is_file(file):
-        run.notes.append(f"there is no {_METADATA}; the folder '{run.folder.name}' is taken as the model")
+        run.notes.append(f"there is no {_METADATA}; the folder '{run.model_folder}' is taken as the model")
         return
     metadata = bounded_document(file)
     if not isinstance(metadata, dict):
