@@ -128,7 +128,8 @@ FORGED: dict[str, tuple[Files, dict[str, Any], str]] = {
         FLAT,
         FLAT_PROBLEM,
         "helpers/__init__.py conftest.py pytest.ini sitecustomize.py json.py pytest.py pytest/__init__.py "
-        "deep/conftest.py x.dist-info/entry_points.txt tests/test_more.py packaging/version.py pygments/__init__.py",
+        "deep/conftest.py x.dist-info/entry_points.txt tests/test_more.py packaging/version.py pygments/__init__.py "
+        "shop/test_x.py a/x_test.go src/a.spec.ts src/test/java/A.java",
     ),
     "package": (
         PACKAGE,

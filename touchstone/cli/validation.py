@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -11,7 +11,7 @@ from touchstone.cli.options import CONFIG_OPTION, MultiValueCommand, config_or_d
 from touchstone.text import counted, counted_of, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import Console
     from rich.text import Text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from touchstone.validation.cache import CacheStatistics
     from touchstone.validation.protocol import Report
     from touchstone.validation.registry import Capability
-    from touchstone.validation.validation_detail import RepeatedResult, TestChange, ValidationDetail
+    from touchstone.validation.validation_detail import TestChange, ValidationDetail
 
 _MANY_TESTS = 40
 _CACHE_OPTION = data_option("Output folder of a run, or the config's cache_dir.")
@@ -184,13 +184,13 @@ def _shown(text: str) -> str:
     return escape("\n".join(visible(line) for line in text.split("\n")))
 
 
-def show_repeats(repeated: "Sequence[RepeatedResult]") -> None:
+def show_repeats(repeated: "Sequence[Mapping[str, Any]]") -> None:
     """Print how often each flaky test passed, and how many were repeated."""
     from touchstone.cli.terminal_tables import FittedTable, names, numbers, prose, terminal
 
-    flaky = [one for one in repeated if one.flaky]
-    runs = counted(max(one.runs for one in repeated), "run")
-    tests = counted(sum(one.test is not None for one in repeated), "test result")
+    flaky = [one for one in repeated if one["flaky"]]
+    runs = counted(max(one["runs"] for one in repeated), "run")
+    tests = counted(sum(one["test"] is not None for one in repeated), "test result")
     screen = terminal()
     if not flaky:
         screen.print(f"[green]not flaky[/]: {tests} and all verdicts are the same in {runs}")
@@ -198,7 +198,7 @@ def show_repeats(repeated: "Sequence[RepeatedResult]") -> None:
     screen.print(f"[yellow]flaky[/]: the results of {runs} differ")
     table = FittedTable([*names("validated"), *prose("test"), *numbers("passed")])
     for one in flaky:
-        table.add_row(one.validated, one.test or "verdict", f"{one.passes} of {one.runs}")
+        table.add_row(one["validated"], one["test"] or "verdict", f"{one['passes']} of {one['runs']}")
     table.print(screen)
 
 

@@ -24,6 +24,7 @@ from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.reach import (
     CODE,
     JAVASCRIPT,
+    PYTEST_SETTINGS,
     PYTHON,
     TreeIndex,
     folder_of,
@@ -143,9 +144,8 @@ class _Split:
     @cached_property
     def tests(self) -> frozenset[str]:
         """Every file that is named like a test, also as pytest's configuration says."""
-        patterns = [
-            pattern for path in self.index.files if _is_pytest_file(path) for pattern in self._python_files(path)
-        ]
+        settings = [path for path in self.index.files if path.rpartition("/")[2] in PYTEST_SETTINGS]
+        patterns = [pattern for path in settings for pattern in self._python_files(path)]
         return frozenset(
             path
             for path in self.index.files - self.own
@@ -345,14 +345,3 @@ class _Split:
         for folder in used[True] - used[False] - {"", "."}:
             if not any(path.startswith(f"{folder}/") for path in self.own):
                 yield from (path for path in self.index.files if path.startswith(f"{folder}/"))
-
-
-def _is_pytest_file(path: str) -> bool:
-    return path.rpartition("/")[2] in (
-        "pytest.ini",
-        ".pytest.ini",
-        "pyproject.toml",
-        "setup.cfg",
-        "tox.ini",
-        "pytest.toml",
-    )

@@ -24,7 +24,7 @@ from touchstone.validation.judging.verdicts import (
     target_diagnostics,
     unlike_recorded,
 )
-from touchstone.validation.protocol import RETRIED, SETTLED, UNDECIDED, NoTarget, Problem, Report
+from touchstone.validation.protocol import RETRIED, SETTLED, UNDECIDED, NoTarget, Report
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import Target
 from touchstone.vocabulary import MAX_DIAGNOSTICS, Success
@@ -83,17 +83,19 @@ def validate_problems(
     """Validate problems and their reference fixes. `excluded` tests do not count."""
     usable = {oid: target for oid, target in targets.items() if isinstance(target, Target)}
     baselines = {oid: validation.request(target, None) for oid, target in usable.items()}
-    applied = {oid: _reference(target, validation) for oid, target in usable.items()}
-    references = [made for _, made in applied.values() if made is not None]
-    reports = validation.problem_reports([*baselines.values()], references)
+    applied = {oid: _applied_reference(target, validation.settings) for oid, target in usable.items()}
+    references = {
+        oid: validation.request(usable[oid], fix) for oid, fix in applied.items() if isinstance(fix, AppliedFix)
+    }
+    reports = validation.problem_reports([*baselines.values()], [*references.values()])
     found: dict[str, ValidatedProblem | NoTarget] = {}
     for oid, target in targets.items():
         if isinstance(target, NoTarget):
             found[oid] = target
             continue
-        fix, request = applied[oid]
         baseline = reports[baselines[oid].key].report
-        known = ValidatedProblem(target, baseline, fix, reports[request.key].report if request else None)
+        reference = reports[references[oid].key].report if oid in references else None
+        known = ValidatedProblem(target, baseline, applied[oid], reference)
         found[oid] = exclude_tests(known, excluded[oid]) if oid in excluded else known
     return found
 
@@ -109,22 +111,16 @@ def exclude_tests(known: ValidatedProblem, names: frozenset[str]) -> ValidatedPr
     return replace(known, baseline=baseline, reference=reference, excluded=names)
 
 
-def _reference(target: Target, validation: ValidationSession) -> tuple[AppliedFix | NotApplied | None, Request | None]:
-    """The reference fix as applied and the request for its report, each None where there is none."""
-    applied = _applied_reference(target, validation.settings)
-    return applied, validation.request(target, applied) if isinstance(applied, AppliedFix) else None
-
-
 def _applied_reference(target: Target, settings: ValidationSettings) -> AppliedFix | NotApplied | None:
-    fix = _reference_fix(target.problem, settings)
-    return None if fix is None else apply_fix(target.tree, fix, target.problem, settings.test_edits)
-
-
-def _reference_fix(problem: Problem, settings: ValidationSettings) -> Fix | None:
-    """The problem's own fix: a file or a block, else a patch."""
-    if (problem.reference_fix or "").strip():
-        return Fix(problem.reference_fix or "", "block" if settings.apply == "block" else "file")
-    return Fix(problem.reference_patch or "", "diff") if (problem.reference_patch or "").strip() else None
+    """The problem's own fix, a file or a block, else a patch, as applied; None without one."""
+    text, patch = target.problem.reference_fix or "", target.problem.reference_patch or ""
+    if text.strip():
+        fix = Fix(text, "block" if settings.apply == "block" else "file")
+    elif patch.strip():
+        fix = Fix(patch, "diff")
+    else:
+        return None
+    return apply_fix(target.tree, fix, target.problem, settings.test_edits)
 
 
 def reference_verdict(known: ValidatedProblem, success: Success) -> Verdict | None:

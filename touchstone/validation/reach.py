@@ -41,6 +41,8 @@ _TEST_LIBRARIES = frozenset({"pytest", "_pytest", "unittest", "nose", "testtools
 _JAVASCRIPT_TESTS = re.compile(r"""\bexpect\s*\(|["'](?:chai|vitest|@jest/globals|node:test)["']""")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
+# Where pytest looks for its configuration.
+PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
 _TEST_FOLDERS = frozenset({"tests", "__tests__", "__mocks__", "__snapshots__", "testdata", "benches"})
 _TOP_TEST_FOLDERS = ("test", "spec")
 # What test runners, and the programs that start them, read by themselves.
@@ -254,7 +256,7 @@ def _only_asserts(function: ast.AST) -> bool:
     return asserts and not effects and not returned and not any(isinstance(node, ast.Yield) for node in nodes)
 
 
-def parse_python(text: str) -> ast.Module | None:
+def parse_python(text: str | bytes) -> ast.Module | None:
     """The syntax tree of Python code; None if it is none."""
     try:
         return ast.parse(text)

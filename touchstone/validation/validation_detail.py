@@ -14,6 +14,7 @@ from touchstone.validation.judging.verdicts import Verdict, only_judged
 from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
 from touchstone.validation.outcomes import (
     PlannedFix,
+    Row,
     ValidatedProblem,
     applied_diff,
     judge_fix,
@@ -70,23 +71,13 @@ class ValidationDetail:
         return [TestChange(name, before.get(name), after.get(name), groups.get(name, "")) for name in names]
 
 
-@dataclass(frozen=True)
-class RepeatedResult:
-    """How often a test of the unmodified problem, its reference fix or a fix passed; `test=None` is the verdict."""
-
-    validated: str
-    test: str | None
-    runs: int
-    passes: int
-    flaky: bool
-
-
 def validate_files(
     config: EvaluationConfig, oid: str, fixes: list[Path], kind: FixKind | None, repeat: int = 1
-) -> tuple[list[ValidationDetail], list[RepeatedResult]]:
+) -> tuple[list[ValidationDetail], list[Row]]:
     """Validate each file as a fix of the problem, with the evaluation's sandbox and cache.
 
-    If `repeat` is more than 1, the problem, its reference fix and the files are validated so many times, uncached.
+    If `repeat` is more than 1, the problem, its reference fix and the files are validated so many times, uncached: the
+    rows say how often each test and verdict passed.
     """
     settings = config.validation
     rows = problem_rows(config)
@@ -108,15 +99,14 @@ def validate_files(
 
 def _repeat(
     validation: ValidationSession, problem: ValidatedProblem, plans: Mapping[Path, PlannedFix], repeat: int
-) -> list[RepeatedResult]:
+) -> list[Row]:
     subjects = list(problem_subjects(problem, validation))
     for path, plan in plans.items():
         if plan.request is not None and isinstance(plan.applied, AppliedFix):
             first = validation.reports([plan.request], "validating")[plan.request.key].report
             key = {"validated": str(path)}
             subjects.append(fix_subject(key, plan.request, first, plan.applied, problem, validation))
-    rows = repeated_rows(subjects, validation, repeat)
-    return [RepeatedResult(row["validated"], row["test"], row["runs"], row["passes"], row["flaky"]) for row in rows]
+    return repeated_rows(subjects, validation, repeat)
 
 
 def _target(

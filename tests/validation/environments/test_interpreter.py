@@ -4,23 +4,20 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.validation.attacks.conftest import USED
 from tests.validation.environments.support import FILES, SOLUTION, TESTS, install, write_wheel
-from tests.validation.pytest_runner.support import run_pytest
+from tests.validation.pytest_runner.support import run_pytest, warm_validator
 from touchstone.config.validation import PythonProgram
-from touchstone.errors import TouchstoneError
-from touchstone.validation.protocol import Problem, Report
+from touchstone.validation.protocol import Problem
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.probe import choose_sandbox
 from touchstone.validation.validators.python import PythonValidator
-
-Validate = Callable[..., Report]
 
 
 def plain_venv(place: Path) -> None:
@@ -46,14 +43,8 @@ def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 def validator(
     request: pytest.FixtureRequest, environment: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PythonValidator]:
-    try:
-        sandbox = choose_sandbox(tmp_path_factory.mktemp("sandbox"), request.param)
-    except TouchstoneError as error:
-        pytest.skip(str(error))
-    settings = PythonProgram(interpreter=environment / "bin" / "python", lint=False)
-    made = PythonValidator(sandbox, Limits(seconds=20.0), settings)
-    yield made
-    made.close()
+    python = environment / "bin" / "python"
+    yield from warm_validator(tmp_path_factory.mktemp("sandbox"), request.param, interpreter=python)
 
 
 def test_a_fix_and_its_tests_import_packages_of_the_environment_alone(validator: PythonValidator) -> None:

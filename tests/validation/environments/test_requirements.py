@@ -16,6 +16,7 @@ import pytest
 
 from tests.conftest import Command
 from tests.validation.environments.support import SOLUTION, TESTS, install, write_wheel
+from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.config import load_config
 from touchstone.config.validation import PythonProgram, ValidationSettings
 from touchstone.errors import TouchstoneError
@@ -161,11 +162,8 @@ def outcomes(config: Path, problems: list[dict[str, str]]) -> dict[str, str]:
     fixes = [
         {"oid": one["oid"], "model": "m", "iteration_id": "1", "tier": "", "fixed_code": SOLUTION} for one in problems
     ]
+    sandbox_or_skip(config.parent / "probe")
     with ValidationSession(settings, config.parent / "cache", config.parent / "scratch") as session:
-        try:
-            session.sandbox  # noqa: B018
-        except TouchstoneError as error:
-            pytest.skip(str(error))
         targets = Targets(loaded.clones_dir, settings).find(problems)
         return {one["oid"]: one["status"] for one in outcome_rows(fixes, targets, session)}
 

@@ -301,6 +301,9 @@ REFUSED: dict[str, list[tuple[str, str]]] = {
         (f"diff --git a/README b/R\nrename from README\nrename to R\n{CART}", "has other names than README and R"),
         ("diff --git a/n b/R\nsimilarity index 100%\ncopy from n\ncopy to R\n", "changes n, which is not there"),
         ("diff --git a/README b/b/z.py\ncopy from README\ncopy to b/z.py\n", "creates b/z.py, which is already"),
+        ("--- /dev/null\n+++ b/shop\n@@ -0,0 +1 @@\n+x\n", "shop cannot be written: it is a folder"),
+        ("--- /dev/null\n+++ b/README/x.py\n@@ -0,0 +1 @@\n+x\n", "README/x.py cannot be written: README is a file"),
+        ("*** Begin Patch\n*** Delete File: README\n", "has no line '*** End Patch'"),
     ],
     "files": [
         ("{", "is not whole JSON"),
@@ -350,10 +353,6 @@ def test_what_does_not_apply(form: str, text: str, why: str) -> None:
     assert why in reason(codex(text) if form == "codex" else text, kind)  # type: ignore[arg-type]
 
 
-def test_a_codex_patch_without_an_end() -> None:
-    assert "has no line '*** End Patch'" in reason("*** Begin Patch\n*** Delete File: README\n")
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -379,11 +378,6 @@ def test_paths_outside_the_tree_are_refused(path: str, form: str) -> None:
         "edits": (f"{path}\n<<<<<<< SEARCH\n=======\nx\n>>>>>>> REPLACE\n", "edits"),
     }[form]
     assert "path" in reason(text, kind)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("path", ["shop", "README/x.py"])
-def test_a_path_that_is_a_file_and_a_folder(path: str) -> None:
-    assert "cannot be written" in reason(f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n")
 
 
 def test_the_problems_own_file_stays_unless_a_command_judges() -> None:
@@ -457,12 +451,6 @@ def test_changed_test_files_are_put_back_unless_that_is_allowed(tests: TestEdits
         assert made.reason.startswith(
             "the fix changes tests/test_cart.py, on the judge's side; 'validation.test_edits'"
         )
-
-
-@pytest.mark.parametrize("path", ["shop/test_x.py", "a/x_test.go", "src/a.spec.ts", "src/test/java/A.java"])
-def test_new_test_files_are_put_back_too(path: str) -> None:
-    made = applied(json.dumps({"shop/cart.py": "x", path: "x"}), "files")
-    assert isinstance(made, AppliedFix) and made.changes == {"shop/cart.py": b"x"}
 
 
 SETTINGS = {

@@ -46,36 +46,6 @@ class WrittenProblem:
         ]
 
 
-PLAIN_VALUES = WrittenProblem(
-    "plain-values",
-    "total.py",
-    "def total(values):\n    return values[0]\n",
-    {
-        "test_total.py": """
-            import pytest
-            from total import total
-
-            @pytest.mark.parametrize("values, wanted", [([1], 1), ([1, 2], 3)])
-            def test_total(values, wanted):
-                assert total(values) == wanted
-
-            class TestEdges:
-                def test_nothing(self):
-                    with pytest.raises(ValueError):
-                        total([])
-            """
-    },
-    right=[
-        """
-        def total(values):
-            if not values:
-                raise ValueError("nothing to add")
-            return sum(values)
-        """
-    ],
-    wrong=["def total(values):\n    return sum(values)\n"],
-)
-
 DATACLASSES = WrittenProblem(
     "dataclasses",
     "shapes.py",
@@ -286,81 +256,4 @@ MARKERS = WrittenProblem(
     ],
 )
 
-UNITTEST = WrittenProblem(
-    "unittest-and-mocks",
-    "clock.py",
-    "import time\n\n\ndef age(then):\n    return 0\n",
-    {
-        "test_clock.py": """
-            import tempfile
-            import unittest
-            from unittest import mock
-
-            import clock
-
-            class ClockTest(unittest.TestCase):
-                def setUp(self):
-                    self.folder = tempfile.TemporaryDirectory()
-                    self.addCleanup(self.folder.cleanup)
-
-                @mock.patch("time.time", return_value=100.0)
-                def test_age(self, now):
-                    self.assertEqual(clock.age(40), 60)
-
-                @mock.patch("time.time", return_value=100.0)
-                def test_ages(self, now):
-                    for then in (0, 40, 100):
-                        with self.subTest(then=then):
-                            self.assertEqual(clock.age(then), 100 - then)
-
-                @unittest.skip("flaky")
-                def test_skipped(self):
-                    self.fail()
-            """
-    },
-    right=["import time\n\n\ndef age(then):\n    return time.time() - then\n"],
-    wrong=["import time\n\n\ndef age(then):\n    return then - time.time()\n"],
-)
-
-NUMPY = WrittenProblem(
-    "numpy",
-    "scale.py",
-    "import numpy as np\n\n\ndef scale(values):\n    return np.asarray(values)\n",
-    {
-        "test_scale.py": """
-            import numpy as np
-            from scale import scale
-
-            def test_scale():
-                np.testing.assert_allclose(scale([1, 2, 4]), [0.25, 0.5, 1.0])
-            """
-    },
-    right=["import numpy as np\n\n\ndef scale(values):\n    return np.asarray(values) / np.max(values)\n"],
-    wrong=["import numpy as np\n\n\ndef scale(values):\n    return np.asarray(values) / np.sum(values)\n"],
-)
-
-SHARED_VALUES = WrittenProblem(
-    "values-that-both-sides-share",
-    "history.py",
-    "class History:\n    def __init__(self, items):\n        self.items = []\n",
-    {
-        "test_history.py": """
-            from history import History
-
-            def test_it_keeps_a_copy():
-                given = [1]
-                history = History(given)
-                given.append(2)
-                assert history.items == [1]
-
-            def test_it_can_be_extended():
-                history = History([1])
-                history.items.append(2)
-                assert history.items == [1, 2]
-            """
-    },
-    right=["class History:\n    def __init__(self, items):\n        self.items = list(items)\n"],
-    wrong=["class History:\n    def __init__(self, items):\n        self.items = items\n"],
-)
-
-PROBLEMS = [SHARED_VALUES, PLAIN_VALUES, DATACLASSES, UNPARSABLE_CLASS, FIXTURES, FILES, MARKERS, UNITTEST, NUMPY]
+PROBLEMS = [DATACLASSES, UNPARSABLE_CLASS, FIXTURES, FILES, MARKERS]

@@ -1,33 +1,39 @@
 """One job for the pytest runner, from the texts of its files."""
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
+from tests.validation.attacks.arena import job_of
 from touchstone.config.validation import PythonProgram
 from touchstone.errors import TouchstoneError
 from touchstone.validation.judging.known_tests import hold_to_known_tests
-from touchstone.validation.protocol import Job, Problem, Report, Tree
+from touchstone.validation.protocol import Report
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.probe import choose_sandbox
+from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.python import PythonValidator
 
-NOWHERE = Path("/nonexistent")
+_BASELINES: WeakKeyDictionary[PythonValidator, dict[str, Report]] = WeakKeyDictionary()
+
+
+def sandbox_or_skip(scratch: Path, wanted: str = "auto") -> SandboxRunner:
+    """A sandbox that works here; the test is skipped if there is none."""
+    try:
+        return choose_sandbox(scratch, wanted)
+    except TouchstoneError as error:
+        pytest.skip(f"no sandbox works on this machine: {error}")
 
 
 def warm_validator(
-    scratch: Path, *, doctest: bool = False, controls: bool = True, sandbox: str = "auto"
+    scratch: Path, sandbox: str = "auto", *, controls: bool = True, **program: Any
 ) -> Iterator[PythonValidator]:
-    """A validator whose workers stay warm, closed at the end; the test is skipped if there is no sandbox."""
-    try:
-        chosen = choose_sandbox(scratch, sandbox)
-    except TouchstoneError as error:
-        pytest.skip(str(error))
-    settings = PythonProgram(lint=False, doctest=doctest)
-    made = PythonValidator(chosen, Limits(seconds=20.0), settings, controls=controls)
+    """A validator whose workers stay warm, closed at the end."""
+    settings = PythonProgram(lint=False, **program)
+    made = PythonValidator(sandbox_or_skip(scratch, sandbox), Limits(seconds=20.0), settings, controls=controls)
     yield made
     made.close()
 
@@ -41,23 +47,13 @@ def run_pytest(
     **problem: Any,
 ) -> Report:
     """The report on files that exist only in memory."""
-    content = {name: textwrap.dedent(text).encode() for name, text in files.items()}
-    tree = Tree(NOWHERE, tuple(sorted(content)), content)
-    (report,) = validator.validate([Job(Problem("p", filename, NOWHERE, **problem), tree, is_fix)])
+    (report,) = validator.validate([job_of(files, filename, is_fix=is_fix, **problem)])
     return report
 
 
-def judged(
-    validator: PythonValidator,
-    before: str,
-    fix: str,
-    tests: Mapping[str, str],
-    reference: str | None = None,
-    **problem: Any,
-) -> Report:
-    """The report on a fix of `solution.py`, held to what is known of the problem."""
-    baseline = run_pytest(validator, {"solution.py": before, **tests}, is_fix=False, **problem)
-    solved = None
-    if reference is not None:
-        solved = run_pytest(validator, {"solution.py": reference, **tests}, is_fix=False, **problem)
-    return hold_to_known_tests(run_pytest(validator, {"solution.py": fix, **tests}, **problem), baseline, solved)
+def judged(validator: PythonValidator, before: str, fix: str, tests: Mapping[str, str]) -> Report:
+    """The report on a fix of `solution.py`, held to what is known of the problem, which is validated once."""
+    baselines, key = _BASELINES.setdefault(validator, {}), repr((before, tests))
+    if key not in baselines:
+        baselines[key] = run_pytest(validator, {"solution.py": before, **tests}, is_fix=False)
+    return hold_to_known_tests(run_pytest(validator, {"solution.py": fix, **tests}), baselines[key], None)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.validation.pytest_runner.support import judged, warm_validator
+from tests.validation.pytest_runner.support import judged, run_pytest, warm_validator
 from touchstone.validation.validators.python import PythonValidator
 
 BAD, GOOD = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
@@ -113,12 +113,14 @@ def test_controls_can_be_turned_off(tmp_path: Path) -> None:
         assert (report.status, report.control) == ("passed", None)
 
 
-def test_doctests_have_a_control(tmp_path: Path) -> None:
+def test_doctests_count_on_request_and_have_a_control(tmp_path: Path) -> None:
     code = 'def add(a, b):\n    """Add.\n\n    >>> add(1, 2)\n    3\n    """\n    return a + b\n'
     liar = "import doctest\ndoctest.OutputChecker.check_output = lambda *_: True\n" + code.replace("a + b", "a")
     for validator in warm_validator(tmp_path, doctest=True):
         tests = {"test_it.py": "def test_it(): pass\n"}
         before = code.replace("a + b", "a - b")
+        broken = run_pytest(validator, {"solution.py": before, **tests})
+        assert (broken.status, broken.tests) == ("failed", {"solution.py::solution.add": False, "test_it": True})
         right = judged(validator, before, code, tests)
         assert right.status == "passed" and right.control is not None and len(right.control) == 2
         assert judged(validator, before, liar, tests).status == "failed"

@@ -160,13 +160,6 @@ def test_expected_tests_that_do_not_report_fail(validator: PythonValidator) -> N
     assert outcomes(report) == ("failed", {"test_one": True, "test_two": False}, ())
 
 
-def test_doctests_count_on_request(tmp_path: Path) -> None:
-    code = 'def add(a, b):\n    """Add.\n\n    >>> add(1, 2)\n    3\n    """\n    return a - b\n'
-    for validator in warm_validator(tmp_path, doctest=True):
-        report = run_pytest(validator, {"solution.py": code, "test_it.py": "def test_it(): pass\n"})
-        assert outcomes(report) == ("failed", {"solution.py::solution.add": False, "test_it": True}, ())
-
-
 @pytest.mark.nightly
 def test_every_fixture_works_in_landlock(tmp_path: Path) -> None:
     tests = """

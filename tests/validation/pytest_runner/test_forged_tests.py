@@ -3,12 +3,9 @@
 import pytest
 
 from tests.validation.pytest_runner.support import judged, run_pytest
+from tests.validation.pytest_runner.test_forgery import GOOD, TESTS
 from touchstone.validation.validators.python import PythonValidator
 
-TESTS = {
-    "test_first.py": "from solution import add\n\n\ndef test_small():\n    assert add(2, 3) == 5\n",
-    "test_second.py": "from solution import add\n\n\ndef test_negative(tmp_path):\n    assert add(10, -4) == 6\n",
-}
 LINES = {
     "test_it.py": "from solution import add\n\n\ndef test_it(capsys):\n    x = add(2, 3)\n    assert x == 5\n    pass\n"
 }
@@ -121,7 +118,6 @@ def test_a_wrong_fix_does_not_pass(validator: PythonValidator, how: str) -> None
     assert found.status in ("failed", "no_report") or found.doubts, found
 
 
-ADD = "def add(a, b):\n    return a + b\n"
 TRACING = """
 import sys
 from solution import add
@@ -156,5 +152,5 @@ SOUND = {
 @pytest.mark.parametrize("what", SOUND)
 def test_a_right_fix_passes(validator: PythonValidator, what: str) -> None:
     tests = tuple(name for name in SOUND[what] if "test_" in name)
-    report = run_pytest(validator, {"solution.py": ADD, **SOUND[what]}, tests=tests)
+    report = run_pytest(validator, {"solution.py": GOOD, **SOUND[what]}, tests=tests)
     assert report.status == "passed", report

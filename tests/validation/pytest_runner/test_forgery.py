@@ -3,7 +3,8 @@
 import pytest
 
 from tests.conftest import nightly_but
-from tests.validation.pytest_runner.support import NOWHERE, run_pytest
+from tests.validation.attacks.arena import NOWHERE
+from tests.validation.pytest_runner.support import run_pytest
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.validators.pytest_report import build_report, control_results

@@ -16,15 +16,15 @@ from touchstone.validation.judging.verdicts import new_doubts
 from touchstone.validation.protocol import Report
 from touchstone.validation.validators.python import PythonValidator
 
-# Their controls are run again and again, or the tests' texts are left as they are for them.
-APART = (
-    *("comparisons that are counted", "warnings that are counted", "a queue that is read by looking into it"),
-    "tests that read their own source",
-)
-TOGETHER = {
-    "most": [pair for pair in PAIRS if pair.name not in APART],
-    "apart": [pair for pair in PAIRS if pair.name in APART],
+APART = {
+    # Their controls are run again and again, or the tests' texts are left as they are for them.
+    **dict.fromkeys(("comparisons that are counted", "warnings that are counted"), "apart"),
+    **dict.fromkeys(("a queue that is read by looking into it", "tests that read their own source"), "apart"),
+    # In a control, hypothesis shrinks a failure by hundreds of calls, each of which looks at every name of its group.
+    **dict.fromkeys(("doctests and hypothesis", "functools.cache"), "few"),
 }
+GROUPS = ("most", "apart", "few")
+TOGETHER = {group: [pair for pair in PAIRS if APART.get(pair.name, "most") == group] for group in GROUPS}
 
 
 def _run_together(validator: PythonValidator, pairs: Sequence[Pair], state: str) -> Report:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.validation.pytest_runner.problem_set import DATACLASSES, FILES, FIXTURES, PROBLEMS
+from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.api import evaluate
 from touchstone.config.validation import LimitSettings, PythonProgram, ValidationSettings
-from touchstone.errors import TouchstoneError
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets
@@ -28,11 +28,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     settings = ValidationSettings(python=PythonProgram(lint=False), workers=1, limits=LimitSettings(seconds=60))
     attempts = [attempt for problem in PROBLEMS for attempt in problem.attempts]
     targets = Targets(folder / "clones", settings).find([problem.row for problem in PROBLEMS])
+    sandbox_or_skip(folder / "probe")
     with ValidationSession(settings, folder / "cache", folder / "scratch") as session:
-        try:
-            rows = outcome_rows(attempts, targets, session)
-        except TouchstoneError as error:
-            pytest.skip(str(error))
+        rows = outcome_rows(attempts, targets, session)
     return {(row["oid"], row["model"], row["iteration_id"]): row for row in rows}
 
 

@@ -10,7 +10,6 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from io import BufferedReader
 from pathlib import Path
 
 from touchstone.validation.open_beneath import open_beneath
@@ -185,21 +184,17 @@ def _changed_hash(content: bytes, executable: bool) -> str:
 
 def _file_hash(root: Path, path: str) -> str:
     with os.fdopen(open_beneath(root, path), "rb") as file:
-        return _opened_file_hash(file, str(root / path))
-
-
-def _opened_file_hash(file: BufferedReader, path: str) -> str:
-    found = os.fstat(file.fileno())
-    # Not ctime: hard-linking a file into a working copy changes it.
-    state = (found.st_size, found.st_mtime_ns, found.st_ino)
-    mark = _EXECUTABLE if found.st_mode & 0o111 else ""
-    known = _hashes.get(path)
-    if known and known[0] == state:
-        return known[1] + mark
-    asked_at = time.time_ns()
-    digest = hashlib.file_digest(file, "sha256").hexdigest()
+        found, place = os.fstat(file.fileno()), str(root / path)
+        # Not ctime: hard-linking a file into a working copy changes it.
+        state = (found.st_size, found.st_mtime_ns, found.st_ino)
+        mark = _EXECUTABLE if found.st_mode & 0o111 else ""
+        known = _hashes.get(place)
+        if known and known[0] == state:
+            return known[1] + mark
+        asked_at = time.time_ns()
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     if asked_at - found.st_mtime_ns > _SETTLED_NS:
-        _hashes[path] = (state, digest)
+        _hashes[place] = (state, digest)
     return digest + mark
 
 

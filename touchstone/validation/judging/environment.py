@@ -10,6 +10,7 @@ from touchstone.validation.protocol import Report
 
 # As Python and Node say it; a name that starts with a dot or a slash is a file of the project.
 _MISSING = re.compile(r"(?:No module named|Cannot find (?:module|package)) ['\"]?([@\w][\w@-]*)")
+_PLUGIN = re.compile(r"No module named '((?:pytest_|anyio|trio)\w*)")
 # Of Python 2's standard library, those whose names are unlike any of today's.
 _OLD_MODULES = ("__builtin__", "cPickle", "commands", "cStringIO", "HTMLParser", "httplib", "StringIO", "urlparse")
 
@@ -42,3 +43,9 @@ def _failures(report: Report) -> list[str]:
 
 def _missing(failure: str) -> set[str]:
     return set(_MISSING.findall(failure))
+
+
+def missing_plugin(message: str) -> str | None:
+    """What to install, if tests could not be imported for lack of a plugin of pytest."""
+    found = _PLUGIN.search(message)
+    return f"the tests import {found[1]}, which is not installed in its environment" if found else None

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from touchstone.validation.protocol import Diagnostic, Report, TestControl
+from touchstone.validation.reach import parse_python
 
 _FINISHED = ("passed", "failed")
 
@@ -138,11 +139,7 @@ def patched_names(source: bytes, own: Collection[str] = ()) -> Iterator[tuple[st
     >>> list(patched_names(b"import math, own\\nmath.isclose = max\\nown.x = 1\\nsetattr(math, 'e', 3)", {"own"}))
     [('math.isclose', 'math.isclose = max'), ('math', "setattr(math, 'e', 3)")]
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    nodes = list(ast.walk(tree))
+    nodes = list(ast.walk(parse_python(source) or ast.Module([], [])))
     # A parameter that has the name of a module is meant where both are; a control sees what tests rely on.
     parameters = {node.arg for node in nodes if isinstance(node, ast.arg)} - _JUDGES
     foreign = {name: module for node in nodes for name, module in _imported(node, own) if name not in parameters}

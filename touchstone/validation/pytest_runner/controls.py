@@ -75,9 +75,6 @@ class _Change(ast.NodeTransformer):
 
     # Values.
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._looked_at(node)
-
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         # Its own value is what counts, not the names on the way to it.
         if not isinstance(node.value, ast.Name | ast.Attribute):
@@ -92,6 +89,8 @@ class _Change(ast.NodeTransformer):
         if self._looking is None or not isinstance(node.ctx, ast.Load):
             return node
         return self._call("look", self._looking, node, at=node)
+
+    visit_Name = _looked_at  # noqa: N815
 
     def visit_Await(self, node: ast.Await) -> ast.expr:
         self.generic_visit(node)
@@ -143,28 +142,21 @@ class _Change(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         with self._look(node) as place:
             node.test = self.visit(node.test)
-        return self._assertion(node, place)
+        return self._within("assertion", [node], place)
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         asserts = _is_assertion(node)
         self.generic_visit(node)
-        return self._assertion(node, self._place(node)) if asserts else node
+        return self._within("assertion", [node], self._place(node)) if asserts else node
 
-    def _assertion(self, node: ast.stmt, place: int) -> ast.stmt:
-        return self._within("assertion", [node], place)
-
-    def visit_With(self, node: ast.With) -> ast.stmt:
-        return self._with(node)
-
-    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.stmt:
-        return self._with(node)
-
-    def _with(self, node: ast.With | ast.AsyncWith) -> ast.stmt:
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> ast.stmt:
         self.generic_visit(node)
         for item in node.items:
             item.context_expr = self._call("enter", item.context_expr, at=item.context_expr)
         left = ast.copy_location(ast.Expr(self._call("leave", len(node.items), at=node)), node)
         return ast.copy_location(ast.Try([node], [], [], [left]), node)
+
+    visit_AsyncWith = visit_With  # noqa: N815
 
     # Imports and functions.
 
@@ -188,13 +180,7 @@ class _Change(ast.NodeTransformer):
         self._around.pop()
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        return self._function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
-        return self._function(node)
-
-    def _function(self, node: _Function) -> ast.stmt:
+    def visit_FunctionDef(self, node: _Function) -> ast.stmt:
         generator = any(isinstance(one, ast.Yield | ast.YieldFrom) for part in node.body for one in _own_nodes(part))
         names = {node.name, ".".join([*self._around, node.name])}
         self._around += [node.name, "<locals>"]
@@ -208,6 +194,8 @@ class _Change(ast.NodeTransformer):
             self.controlled |= names
             node.body = [self._within("test", node.body)]
         return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
     def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         made = [self.visit(one) for one in body]

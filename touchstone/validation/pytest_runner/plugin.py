@@ -13,7 +13,6 @@ from touchstone.validation.pytest_runner.async_tests import needed_by, run_corou
 from touchstone.validation.pytest_runner.channel import WriteLine
 from touchstone.validation.pytest_runner.controls import doctest_control
 from touchstone.validation.pytest_runner.own_tests import OwnTests
-from touchstone.validation.pytest_runner.plugins import missing_module
 
 _MAX_MESSAGE = 500
 # Known markers of plugins that are not loaded, so that `--strict-markers` accepts them.
@@ -59,10 +58,7 @@ class ResultPlugin:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Write a line for a file that could not be collected, or was skipped as a whole."""
         if report.failed:
-            message = last_line(report.longreprtext)
-            self._write_line(broken=self._id(report.nodeid, None), message=message)
-            if needs := missing_module(message):
-                self._write_line(needs=needs, of=None)
+            self._write_line(broken=self._id(report.nodeid, None), message=last_line(report.longreprtext))
         elif report.skipped:
             where = report.longrepr[0] if isinstance(report.longrepr, tuple) else ""
             self._write_line(skipped_file=self._id(report.nodeid, None), where=self._relative(where))

@@ -18,7 +18,6 @@ _PLUGINS = {
 }
 # They start processes of their own, run tests again or in another order, or measure: none of it helps one job.
 _LEFT_OUT = frozenset({"xdist", "xdist.looponfail", "rerunfailures", "randomly", "random_order", "pytest_cov"})
-_MISSING_MODULE = re.compile(r"No module named '((?:pytest_|anyio|trio)\w*)")
 
 
 def mentioned_plugins(texts: Iterable[str]) -> list[str]:
@@ -51,9 +50,3 @@ def import_plugins() -> None:
             # A plugin that cannot be imported fails in the session that loads it, with pytest's message.
             with suppress(Exception):
                 entry.load()
-
-
-def missing_module(message: str) -> str | None:
-    """What to install, if tests could not be imported for lack of a plugin."""
-    found = _MISSING_MODULE.search(message)
-    return f"the tests import {found[1]}, which is not installed in its environment" if found else None

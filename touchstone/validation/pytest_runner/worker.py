@@ -24,10 +24,10 @@ from typing import Any
 import pytest
 
 from touchstone.validation.pytest_runner import options
-from touchstone.validation.pytest_runner.channel import WriteLine, open_channel
+from touchstone.validation.pytest_runner.channel import open_channel
 from touchstone.validation.pytest_runner.own_tests import CompiledTests, OwnTests, compile_controls, compile_tests
 from touchstone.validation.pytest_runner.plugin import ResultPlugin, last_line
-from touchstone.validation.pytest_runner.plugins import import_plugins, missing_module, options_for
+from touchstone.validation.pytest_runner.plugins import import_plugins, options_for
 from touchstone.validation.pytest_runner.pytest_internals import (
     ConftestImportFailure,
     get_config,
@@ -274,11 +274,33 @@ class _Worker:
 
     def _run_own_session(self) -> int | None:
         """The exit code of a session of its own; None if pytest could not start it, which has been reported."""
-        texts = self._job["files"].items()
+        texts, here = self._job["files"].items(), Path.cwd()
         conftests = "\n".join(text for name, text in texts if name.endswith("conftest.py"))
+
+        def usable(given: list[str], is_known: Callable[[str], bool]) -> list[str]:
+            def may_be_known(name: str) -> bool:
+                short = is_known(name[:2]) and not name.startswith("--")
+                # A conftest file may define an option, and is loaded later.
+                return short or is_known(name) or f'"{name}"' in conftests or f"'{name}'" in conftests
+
+            used, ignored = options.usable_options(given, may_be_known)
+            if ignored:
+                self._write_line(ignored=ignored)
+            return used
+
         loaded, missing = options_for(self._job["plugins"])
         arguments = [*_OPTIONS, *loaded, *self._job["arguments"], self.base_folder]
-        return _run_session(self.config, arguments, self._write_line, conftests, missing)
+        try:
+            return int(start_session(self.config, arguments, usable))
+        except ConftestImportFailure as error:
+            message = f"{type(error.cause).__name__}: {error.cause}"[:500]
+            self._write_line(broken=os.path.relpath(error.path, here), message=message)
+            self._write_line(done=True, status=1, tampered=None)
+        except pytest.UsageError as error:
+            said = last_line(str(error))
+            hint = "".join(f"; it needs {name}" for name in missing if name not in said)
+            self._write_line(unusable=f"{said}{hint}")
+        return None
 
 
 def _capture_anew(config: pytest.Config) -> None:
@@ -313,40 +335,3 @@ def write_files(files: dict[str, bytes], root: str, directory: str) -> None:
     if directory:
         os.makedirs(f"{root}/{directory}", exist_ok=True)  # noqa: PTH103
     os.chdir(f"{root}/{directory}")
-
-
-def _run_session(
-    config: pytest.Config, arguments: list[str], write_line: WriteLine, conftests: str, missing: list[str]
-) -> int | None:
-    """The exit code of the session; None if pytest could not start it, which has been reported.
-
-    `missing`: plugins that the tests mention and that are not installed.
-    """
-
-    here = Path.cwd()
-
-    def usable(given: list[str], is_known: Callable[[str], bool]) -> list[str]:
-        def may_be_known(name: str) -> bool:
-            short = is_known(name[:2]) and not name.startswith("--")
-            # A conftest file may define an option, and is loaded later.
-            return short or is_known(name) or f'"{name}"' in conftests or f"'{name}'" in conftests
-
-        used, ignored = options.usable_options(given, may_be_known)
-        if ignored:
-            write_line(ignored=ignored)
-        return used
-
-    try:
-        return int(start_session(config, arguments, usable))
-    except ConftestImportFailure as error:
-        cause = error.cause
-        message = f"{type(cause).__name__}: {cause}"[:500]
-        write_line(broken=os.path.relpath(error.path, here), message=message)
-        if needs := missing_module(message):
-            write_line(needs=needs, of=None)
-        write_line(done=True, status=1, tampered=None)
-    except pytest.UsageError as error:
-        said = last_line(str(error))
-        hint = "".join(f"; it needs {name}" for name in missing if name not in said)
-        write_line(unusable=f"{said}{hint}")
-    return None

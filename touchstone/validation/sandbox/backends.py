@@ -82,9 +82,9 @@ class Backend(ABC):
     pid_namespace: bool
     needs_folder: bool
 
-    @abstractmethod
     def missing(self) -> str | None:
         """Why it cannot work here, as far as is known without trying it; None if nothing is missing."""
+        return None
 
     @abstractmethod
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
@@ -235,10 +235,6 @@ class Unsandboxed(Backend):
     name = "none"
     pid_namespace = False
     needs_folder = True
-
-    def missing(self) -> str | None:
-        """Nothing can be missing."""
-        return None
 
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
         """No prefix, and no restrictions besides the limits."""

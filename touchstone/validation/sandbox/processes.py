@@ -119,15 +119,6 @@ def exceeds_memory(process: int, limit_bytes: int) -> bool:
     return kernel + sum(map(_proportional_bytes, processes)) > limit_bytes
 
 
-def exceeded_space(process: int, limits: Limits, folder: Path | None) -> str | None:
-    """The limit of memory or disk that a sandbox exceeds; `folder`: its private one where no file system limits it."""
-    if exceeds_memory(process, limits.memory_bytes):
-        return "memory_limit"
-    if folder is not None and folder_bytes(folder) + deleted_file_bytes(process, folder) > limits.disk_bytes:
-        return "disk_limit"
-    return None
-
-
 def _resident_bytes(process: int) -> int:
     with suppress(OSError, IndexError, ValueError):
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE
@@ -246,21 +237,24 @@ class JobClock:
 
     def exceeded(self) -> LimitExceeded | None:
         """The limit that the job has exceeded, if any. Call it several times per second."""
-        if (status := exceeded_space(self._process, self._limits, self._folder)) is not None:
-            return LimitExceeded(status)
-        now, used = time.monotonic(), usage(self._process)
+        process, limits, folder = self._process, self._limits, self._folder
+        if exceeds_memory(process, limits.memory_bytes):
+            return LimitExceeded("memory_limit")
+        if folder is not None and folder_bytes(folder) + deleted_file_bytes(process, folder) > limits.disk_bytes:
+            return LimitExceeded("disk_limit")
+        now, used = time.monotonic(), usage(process)
         spent = used.cpu_seconds - self._cpu_before
         if used.ready:
             self._ready_seconds += now - self._looked
         self._looked = now
         # No measured times in the notes: they are stored in outcomes, and equal outcomes must compare equal.
         waited = self._ready_seconds - spent
-        if spent > self._limits.seconds:
+        if spent > limits.seconds:
             # CPU time is used up faster where neighbours share the processor.
-            starved = waited > _STARVED_SHARE * self._limits.seconds
-            return LimitExceeded("timeout", f"used more than {self._limits.seconds:g} s of CPU time", starved, True)
-        if now - self._started <= self._limits.wall:
+            starved = waited > _STARVED_SHARE * limits.seconds
+            return LimitExceeded("timeout", f"used more than {limits.seconds:g} s of CPU time", starved, True)
+        if now - self._started <= limits.wall:
             return None
-        starved = waited > _STARVED_SHARE * self._limits.wall
+        starved = waited > _STARVED_SHARE * limits.wall
         why = "it was waiting for a processor" if starved else "it was waiting, not computing"
-        return LimitExceeded("timeout", f"took more than {self._limits.wall:g} s of wall time; {why}", starved)
+        return LimitExceeded("timeout", f"took more than {limits.wall:g} s of wall time; {why}", starved)

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,85 +98,62 @@ class SandboxRunner:
                 return CommandResult("sandbox_error", None, note=str(error))
             finally:
                 os.close(writes)
-            running = _RunningCommand(process, self.backend, limits, tmp if self.backend.needs_folder else None)
+            limited = tmp if self.backend.needs_folder else None
+            started, output = time.monotonic(), {"stdout": bytearray(), "stderr": bytearray()}
             try:
-                return running.outcome(reads)
+                exceeded = _wait(process, limits, limited, output)
             finally:
-                running.close()
-
-
-class _RunningCommand:
-    """One running command and its limits."""
-
-    def __init__(self, process: subprocess.Popen[bytes], backend: Backend, limits: Limits, tmp: Path | None) -> None:
-        self.process, self.backend, self.limits, self.tmp = process, backend, limits, tmp
-        self.output: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
-
-    def close(self) -> None:
-        """Kill all remaining processes."""
-        end_sandbox(self.process, pid_namespace=self.backend.pid_namespace)
-
-    def outcome(self, status: int) -> CommandResult:
-        """Wait until the command exits, or kill it at a limit."""
-        started = time.monotonic()
-        exceeded = self._wait()
-        self.close()
-        seconds = time.monotonic() - started
-        with os.fdopen(status, "rb") as pipe:
-            written = pipe.read()
-        stdout, stderr = bytes(self.output["stdout"]), bytes(self.output["stderr"])
-        if exceeded is not None:
+                end_sandbox(process, pid_namespace=self.backend.pid_namespace)
+                with os.fdopen(reads, "rb") as pipe:
+                    written = pipe.read()
+            said = (bytes(output["stdout"]), bytes(output["stderr"]), time.monotonic() - started)
+            if exceeded is None:
+                return _read_status(written, *said)
             why = (exceeded.note, exceeded.starved, exceeded.cpu_used)
-            return CommandResult(exceeded.status, None, stdout, stderr, seconds, *why)
-        return _read_status(written, stdout, stderr, seconds)
+            return CommandResult(exceeded.status, None, *said, *why)
 
-    def _wait(self) -> LimitExceeded | None:
-        """None if the process exited by itself, else the limit that it exceeded."""
-        process = self.process
-        clock = JobClock(process.pid, self.limits, folder=self.tmp)
-        pidfd = os.pidfd_open(process.pid)
-        with selectors.DefaultSelector() as ready, os.fdopen(pidfd, "rb"):
-            ready.register(pidfd, selectors.EVENT_READ, None)
-            for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr)):
-                assert pipe is not None
-                os.set_blocking(pipe.fileno(), False)
-                ready.register(pipe, selectors.EVENT_READ, name)
-            looked = time.monotonic()
-            while True:
-                events = ready.select(min(_LOOK_EVERY_SECONDS, max(0.0, clock.seconds_left)))
-                for key, _ in events:
-                    if key.data is not None and not self._read(key.data, key.fd):
-                        ready.unregister(key.fileobj)
-                if any(len(text) > self.limits.output_bytes for text in self.output.values()):
-                    return LimitExceeded("output_limit")
-                if any(key.data is None for key, _ in events):
-                    self._drain()
-                    return None
-                now = time.monotonic()
-                if now - looked >= _LOOK_EVERY_SECONDS or clock.seconds_left <= 0:
-                    looked = now
-                    if (exceeded := clock.exceeded()) is not None:
-                        return exceeded
 
-    def _read(self, name: str, descriptor: int) -> bool:
-        """Read available output, up to one byte past the limit; False at end of file."""
-        try:
-            chunk = os.read(descriptor, _CHUNK)
-        except BlockingIOError:
-            return True
-        kept = self.output[name]
-        kept += chunk[: self.limits.output_bytes + 1 - len(kept)]
-        return bool(chunk)
+def _wait(
+    process: subprocess.Popen[bytes], limits: Limits, folder: Path | None, output: Mapping[str, bytearray]
+) -> LimitExceeded | None:
+    """Collect the output until the process exits, or exceeds the limit that is returned."""
+    clock = JobClock(process.pid, limits, folder=folder)
+    pidfd = os.pidfd_open(process.pid)
+    pipes = {name: pipe for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr)) if pipe is not None}
+    with selectors.DefaultSelector() as ready, os.fdopen(pidfd, "rb"):
+        ready.register(pidfd, selectors.EVENT_READ, None)
+        for name, pipe in pipes.items():
+            os.set_blocking(pipe.fileno(), False)
+            ready.register(pipe, selectors.EVENT_READ, name)
+        looked = time.monotonic()
+        while True:
+            events = ready.select(min(_LOOK_EVERY_SECONDS, max(0.0, clock.seconds_left)))
+            exited = any(key.data is None for key, _ in events)
+            for name in pipes if exited else [key.data for key, _ in events]:
+                if read_available(pipes[name].fileno(), output[name], limits.output_bytes) and not exited:
+                    ready.unregister(pipes[name])
+            if any(len(text) > limits.output_bytes for text in output.values()):
+                return LimitExceeded("output_limit")
+            if exited:
+                return None
+            now = time.monotonic()
+            if now - looked >= _LOOK_EVERY_SECONDS or clock.seconds_left <= 0:
+                looked = now
+                if (exceeded := clock.exceeded()) is not None:
+                    return exceeded
 
-    def _drain(self) -> None:
-        for name, pipe in (("stdout", self.process.stdout), ("stderr", self.process.stderr)):
-            assert pipe is not None
-            with contextlib.suppress(OSError):
-                while len(self.output[name]) <= self.limits.output_bytes:
-                    chunk = os.read(pipe.fileno(), _CHUNK)
-                    if not chunk:
-                        break
-                    self.output[name] += chunk
+
+def read_available(pipe: int, content: bytearray, max_bytes: int) -> bool:
+    """Append what is in a pipe, up to one byte past `max_bytes` in all; True if its other end is closed."""
+    try:
+        while len(content) <= max_bytes:
+            chunk = os.read(pipe, min(_CHUNK, max_bytes + 1 - len(content)))
+            if not chunk:
+                return True
+            content += chunk
+    except BlockingIOError:
+        pass
+    return False
 
 
 def _read_status(written: bytes, stdout: bytes, stderr: bytes, seconds: float) -> CommandResult:

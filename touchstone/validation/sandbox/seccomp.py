@@ -9,9 +9,11 @@ import ctypes
 import errno
 import os
 import struct
+from collections.abc import Iterable
 
+_Numbers = tuple[int | None, int | None]
 # System call numbers on x86_64 and aarch64; None if the architecture lacks the call.
-_DENIED: dict[str, tuple[int | None, int | None]] = {
+_DENIED: dict[str, _Numbers] = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -93,7 +95,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "memfd_secret": (447, 447),
 }
 # Not covered by landlock: permissions, owner, times and attributes of files of the same user.
-_ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
+_ATTRIBUTES: dict[str, _Numbers] = {
     "chmod": (90, None),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -116,7 +118,7 @@ _ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
 }
-_SIGNALS: dict[str, tuple[int | None, int | None]] = {
+_SIGNALS: dict[str, _Numbers] = {
     "kill": (62, 129),
     "tkill": (200, 130),
     "tgkill": (234, 131),
@@ -124,7 +126,7 @@ _SIGNALS: dict[str, tuple[int | None, int | None]] = {
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
 }
-_FORKS: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
+_FORKS: dict[str, _Numbers] = {"fork": (57, None), "vfork": (58, None)}
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 _SOCKET, _SOCKETPAIR = (41, 198), (53, 199)
 _PRCTL, _PRLIMIT, _IOCTL, _FCNTL = (157, 167), (302, 261), (16, 29), (72, 25)
@@ -173,63 +175,52 @@ def build(
     buffers keep their default size.
     """
     machine, architecture = _MACHINES[os.uname().machine]
-    refuse = _one(_RETURN, _ERRNO | errno.EPERM)
+    refuse, ignore = _one(_RETURN, _ERRNO | errno.EPERM), _one(_RETURN, _ERRNO)
     program = [
         _one(_LOAD, _ARCHITECTURE),
         _jump(_EQUAL, architecture, then=1),
         _one(_RETURN, _KILL),
         _one(_LOAD, _NUMBER),
     ]
+
+    def answer(calls: Iterable[_Numbers], result: bytes) -> None:
+        for number in (numbers[machine] for numbers in calls):
+            if number is not None:
+                program.extend([_jump(_EQUAL, number, otherwise=1), result])
+
+    def on_argument(call: tuple[int, int], argument: int, *rule: bytes) -> None:
+        """Apply a rule to a call's argument, then reload the call number for the rules that follow."""
+        inside = [_one(_LOAD, argument), *rule, _one(_LOAD, _NUMBER)]
+        program.extend([_jump(_EQUAL, call[machine], otherwise=len(inside)), *inside])
+
     if machine == 0:
         program += [_jump(_AT_LEAST, _X32_CALLS, otherwise=1), _one(_RETURN, _KILL)]
-    denied = _DENIED | ({} if signals else _SIGNALS) | ({} if processes else _FORKS)
-    for number in (numbers[machine] for numbers in denied.values()):
-        if number is not None:
-            program += [_jump(_EQUAL, number, otherwise=1), refuse]
-    for number in () if attributes else (numbers[machine] for numbers in _ATTRIBUTES.values()):
-        if number is not None:
-            program += [_jump(_EQUAL, number, otherwise=1), _one(_RETURN, _ERRNO)]
+    answer((_DENIED | ({} if signals else _SIGNALS) | ({} if processes else _FORKS)).values(), refuse)
+    answer(() if attributes else _ATTRIBUTES.values(), ignore)
     # The flags of clone3 are in memory that a filter cannot read; on ENOSYS, libraries fall back to clone.
-    program += [_jump(_EQUAL, _CLONE3[machine], otherwise=1), _one(_RETURN, _ERRNO | errno.ENOSYS)]
-    program += _on_argument(_CLONE[machine], _FIRST_ARGUMENT, [_jump(_ANY_BIT, _NEW_NAMESPACES, otherwise=1), refuse])
-    own_limits = [_jump(_EQUAL, 0, then=1), refuse]
-    program += _on_argument(_PRLIMIT[machine], _FIRST_ARGUMENT, own_limits)
-    if not signals:
-        for request in (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX):
-            program += _on_argument(_FCNTL[machine], _SECOND_ARGUMENT, [_jump(_EQUAL, request, otherwise=1), refuse])
+    answer([_CLONE3], _one(_RETURN, _ERRNO | errno.ENOSYS))
+    on_argument(_CLONE, _FIRST_ARGUMENT, _jump(_ANY_BIT, _NEW_NAMESPACES, otherwise=1), refuse)
+    on_argument(_PRLIMIT, _FIRST_ARGUMENT, _jump(_EQUAL, 0, then=1), refuse)  # its own limits
+    for request in () if signals else (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX):
+        on_argument(_FCNTL, _SECOND_ARGUMENT, _jump(_EQUAL, request, otherwise=1), refuse)
     if not processes:
-        threads_only = [_jump(_ANY_BIT, _CLONE_THREAD, then=1), refuse]
-        program += _on_argument(_CLONE[machine], _FIRST_ARGUMENT, threads_only)
-        stay = [_jump(_EQUAL, _PR_SET_PDEATHSIG, otherwise=1), refuse]
-        program += _on_argument(_PRCTL[machine], _FIRST_ARGUMENT, stay)
+        on_argument(_CLONE, _FIRST_ARGUMENT, _jump(_ANY_BIT, _CLONE_THREAD, then=1), refuse)
+        on_argument(_PRCTL, _FIRST_ARGUMENT, _jump(_EQUAL, _PR_SET_PDEATHSIG, otherwise=1), refuse)
     if unix_sockets:
-        program += _on_argument(_SOCKET[machine], _FIRST_ARGUMENT, [_jump(_EQUAL, _AF_UNIX, then=1), refuse])
+        on_argument(_SOCKET, _FIRST_ARGUMENT, _jump(_EQUAL, _AF_UNIX, then=1), refuse)
     else:
-        program += [_jump(_EQUAL, _SOCKET[machine], otherwise=1), refuse]
-        connected = [_jump(_ANY_BIT, _WITHOUT_CONNECTION, otherwise=1), refuse]
-        program += _on_argument(_SOCKETPAIR[machine], _SECOND_ARGUMENT, connected)
-    if not hiding:
-        program += _keep_visible(machine, refuse)
-    ignore, unsupported = _one(_RETURN, _ERRNO), _one(_RETURN, _ERRNO | errno.EOPNOTSUPP)
+        answer([_SOCKET], refuse)
+        on_argument(_SOCKETPAIR, _SECOND_ARGUMENT, _jump(_ANY_BIT, _WITHOUT_CONNECTION, otherwise=1), refuse)
+    if not hiding:  # by prctl(PR_SET_DUMPABLE, 0), which hides a process's descriptors
+        visible = (_one(_LOAD, _SECOND_ARGUMENT), _jump(_EQUAL, 1, then=1), refuse)
+        on_argument(_PRCTL, _FIRST_ARGUMENT, _jump(_EQUAL, _PR_SET_DUMPABLE, otherwise=len(visible)), *visible)
     for option in _BUFFER_SIZES:
-        program += _on_argument(_SETSOCKOPT[machine], _THIRD_ARGUMENT, [_jump(_EQUAL, option, otherwise=1), ignore])
-    if not preallocation:
-        program += [_jump(_EQUAL, _FALLOCATE[machine], otherwise=1), unsupported]
+        on_argument(_SETSOCKOPT, _THIRD_ARGUMENT, _jump(_EQUAL, option, otherwise=1), ignore)
+    answer([] if preallocation else [_FALLOCATE], _one(_RETURN, _ERRNO | errno.EOPNOTSUPP))
     for request in _REFUSED_REQUESTS if preallocation else (*_REFUSED_REQUESTS, *_PREALLOCATE_REQUESTS):
-        program += _on_argument(_IOCTL[machine], _SECOND_ARGUMENT, [_jump(_EQUAL, request, otherwise=1), refuse])
+        on_argument(_IOCTL, _SECOND_ARGUMENT, _jump(_EQUAL, request, otherwise=1), refuse)
     program.append(_one(_RETURN, _ALLOW))
     return b"".join(program)
-
-
-def _keep_visible(machine: int, refuse: bytes) -> list[bytes]:
-    """Refuse prctl(PR_SET_DUMPABLE, 0), which hides a process's descriptors."""
-    only_dumpable = [
-        _jump(_EQUAL, _PR_SET_DUMPABLE, otherwise=3),
-        _one(_LOAD, _SECOND_ARGUMENT),
-        _jump(_EQUAL, 1, then=1),
-        refuse,
-    ]
-    return _on_argument(_PRCTL[machine], _FIRST_ARGUMENT, only_dumpable)
 
 
 def install(program: bytes) -> None:
@@ -252,9 +243,3 @@ def _one(code: int, value: int) -> bytes:
 
 def _jump(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
     return struct.pack("=HBBI", code, then, otherwise, value)
-
-
-def _on_argument(number: int, argument: int, rule: list[bytes]) -> list[bytes]:
-    """Apply a rule to a call's argument, then reload the call number for the rules that follow."""
-    inside = [_one(_LOAD, argument), *rule, _one(_LOAD, _NUMBER)]
-    return [_jump(_EQUAL, number, otherwise=len(inside)), *inside]

@@ -18,7 +18,7 @@ from touchstone.validation.sandbox.fork_server import JOB, READY
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
 from touchstone.validation.sandbox.memory_group import memory_group
 from touchstone.validation.sandbox.processes import JobClock, LimitExceeded, descendants, end_sandbox, usage
-from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.runner import SandboxRunner, read_available
 
 # How long a worker may be idle while it starts, or cleans up after a job. On a busy machine both take long, but the
 # worker is then runnable, not idle: so load changes no verdict, and a worker that its job has stopped blocks nothing.
@@ -51,7 +51,6 @@ class WarmWorker:
     python: Interpreter = field(default_factory=interpreter)
     paths: Sequence[Path] = ()
     borrowed: Borrowed | None = None
-    readable: Sequence[Path] = ()
     jobs_before_replaced: int = 1000
     _process: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
@@ -99,7 +98,7 @@ class WarmWorker:
             events = waiting.poll(_LOOK_EVERY_SECONDS * 1000)
             if open_ and not events:
                 waiting.modify(pipe, select.POLLIN | select.POLLHUP)
-            if open_ and _read_available(pipe, answer, max_bytes):
+            if open_ and read_available(pipe, answer, max_bytes):
                 waiting.unregister(pipe)
                 open_ = False
             if len(answer) > max_bytes:
@@ -167,7 +166,6 @@ class WarmWorker:
             python=self.python,
             paths=self.paths,
             borrowed=self.borrowed,
-            readable=self.readable,
             worker=self.worker,
             control_fd=theirs.fileno(),
         )
@@ -212,16 +210,3 @@ class WarmWorker:
             if not usage(self.process).ready:
                 idle += _LOOK_EVERY_SECONDS
         return None
-
-
-def _read_available(pipe: int, answer: bytearray, max_bytes: int) -> bool:
-    """Append what is in the pipe, hardly more than `max_bytes` in all; True if its other end is closed."""
-    try:
-        while len(answer) <= max_bytes:
-            chunk = os.read(pipe, 65_536)
-            if not chunk:
-                return True
-            answer += chunk
-    except BlockingIOError:
-        pass
-    return False

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from touchstone.validation.test_reports.results import Collected, Outcome, ReportFormatError, SuiteResults, lines_of
+from touchstone.validation.test_reports.results import Outcome, ReportFormatError, SuiteResults, lines_of
 
 _ACTIONS: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 _WORDS: dict[str, Outcome] = {"--- PASS: ": "passed", "--- FAIL: ": "failed", "--- SKIP: ": "skipped"}
@@ -43,15 +43,13 @@ class _Packages:
     """The results by package, until each package has ended."""
 
     def __init__(self) -> None:
-        self.found = Collected()
-        self.compiled = True
-        self.unnamed = 0
+        self.found = SuiteResults()
         self._ended: dict[str, bool] = {}
         self._failed: set[str] = set()
         self._tested: set[str] = set()
 
     def add(self, package: str, test: str, outcome: Outcome, message: str = "") -> None:
-        self._ended.setdefault(package, False)
+        self.start(package)
         self._tested.add(package)
         if outcome == "failed":
             self._failed.add(package)
@@ -63,10 +61,11 @@ class _Packages:
     def end(self, package: str, outcome: Outcome, why: str = "") -> None:
         self._ended[package] = True
         if outcome == "failed" and package not in self._failed:
-            self.compiled &= "build" not in why and "setup" not in why
+            if "build" in why or "setup" in why:
+                self.found.compiled = False
             self.found.error(f"package {package} failed", why)
         elif outcome == "passed" and package not in self._tested:
-            self.unnamed += 1
+            self.found.unnamed += 1
         elif outcome == "passed" and package in self._failed:
             raise ReportFormatError(f"says that package {package[:200]} passed, and that one of its tests failed")
 
@@ -75,7 +74,7 @@ class _Packages:
         if open_packages or not self._ended:
             where = f" for package {open_packages[0][:200]}" if open_packages else ""
             raise ReportFormatError(f"has no final result{where}, so it is not whole")
-        return self.found.results(None if self.compiled else False, self.unnamed)
+        return self.found
 
 
 def _from_json(lines: Sequence[str]) -> SuiteResults:

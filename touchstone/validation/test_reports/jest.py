@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from touchstone.validation.test_reports.results import Collected, Outcome, ReportFormatError, SuiteResults, json_object
+from touchstone.validation.test_reports.results import Outcome, ReportFormatError, SuiteResults, json_object
 
 _OUTCOMES: dict[str, Outcome] = {"passed": "passed", "failed": "failed"}
 _MESSAGE_CHARACTERS = 500
@@ -14,7 +14,7 @@ _SEPARATOR = " > "
 def read(text: str) -> SuiteResults:
     """The results of all files. A file that could not be run is an error."""
     report = _object(text)
-    found = Collected()
+    found = SuiteResults()
     for file in _objects(report, "testResults"):
         name = PurePosixPath(_text(file, "name")).name
         tests = _objects(file, "assertionResults")
@@ -24,10 +24,9 @@ def read(text: str) -> SuiteResults:
             found.add(_SEPARATOR.join([name, *titles]), _OUTCOMES.get(_text(test, "status"), "skipped"), message)
         if file.get("status") == "failed" and not any(test.get("status") == "failed" for test in tests):
             found.error(f"{name} cannot be run", _text(file, "message")[:_MESSAGE_CHARACTERS])
-    results = found.results()
-    if report.get("success") is not (not results.failed):
-        raise ReportFormatError(f"does not say success: {str(not results.failed).lower()}, as its tests do")
-    return results
+    if report.get("success") is not (not found.failed):
+        raise ReportFormatError(f"does not say success: {str(not found.failed).lower()}, as its tests do")
+    return found
 
 
 def spellings(name: str) -> Iterable[str]:

@@ -5,7 +5,7 @@ The document is streamed through expat. A document type declaration is refused, 
 
 from xml.parsers import expat
 
-from touchstone.validation.test_reports.results import Collected, Outcome, ReportFormatError, SuiteResults
+from touchstone.validation.test_reports.results import Outcome, ReportFormatError, SuiteResults
 
 _NOT_RUN = ("notrun", "disabled", "skipped")
 
@@ -25,7 +25,7 @@ def read(text: str) -> SuiteResults:
         parser.Parse(text.strip().encode("utf-8", "replace"), True)
     except expat.ExpatError as error:
         raise ReportFormatError(f"is not whole XML ({error})") from None
-    return document.found.results()
+    return document.found
 
 
 def normal(name: str) -> str:
@@ -47,7 +47,7 @@ class _Document:
     """The state while a document is parsed."""
 
     def __init__(self) -> None:
-        self.found = Collected()
+        self.found = SuiteResults()
         self._root_seen = False
         self._case: tuple[str, str] | None = None
         self._outcome: Outcome = "passed"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
-from touchstone.validation.test_reports.results import Collected, ReportFormatError, SuiteResults, lines_of
+from touchstone.validation.test_reports.results import ReportFormatError, SuiteResults, lines_of
 
 Outcome = Literal["passed", "failed", "ignored"]
 
@@ -29,7 +29,7 @@ class ContradictionError(Exception):
 
 def read(text: str) -> SuiteResults:
     """The results of `cargo test`. Without any harness, the build failed: cargo says why on standard error."""
-    found, harnesses = Collected(), sessions(lines_of(text))
+    found, harnesses = SuiteResults(), sessions(lines_of(text))
     for session in harnesses:
         try:
             outcomes = read_session(session)
@@ -39,7 +39,8 @@ def read(text: str) -> SuiteResults:
             found.add(name, "skipped" if outcome == "ignored" else outcome)
     if not harnesses:
         found.error("cargo ran no tests: the build failed")
-    return found.results(compiled=bool(harnesses))
+    found.compiled = bool(harnesses)
+    return found
 
 
 def read_single(name: str, exit_code: int, stdout: str) -> Outcome:

@@ -5,7 +5,7 @@ Only what follows the last heading counts: tests and fixes can print above it.
 
 from collections.abc import Iterable, Sequence
 
-from touchstone.validation.test_reports.results import Collected, Outcome, ReportFormatError, SuiteResults, lines_of
+from touchstone.validation.test_reports.results import Outcome, ReportFormatError, SuiteResults, lines_of
 
 _HEADING = "short test summary info"
 # An expected failure is what its test demands, and SWE-bench counts it as passed too.
@@ -31,14 +31,15 @@ def read(text: str) -> SuiteResults:
     counts, end = _closing(lines, headings[-1] if headings else None)
     if not headings and counts is None:
         raise ReportFormatError("lacks pytest's summary, so pytest did not finish")
-    found, listed = Collected(), 0
+    found, listed = SuiteResults(), 0
     for line in lines[headings[-1] + 1 : end] if headings else []:
         word, _, rest = line.partition(" ")
         listed += word == "PASSED"
         if word in _OUTCOMES and rest:
             _add(found, _OUTCOMES[word], rest, whole=word == "PASSED")
-    unnamed = _compare(found, listed, counts) if counts is not None else 0
-    return found.results(unnamed=unnamed)
+    if counts is not None:
+        found.unnamed = _compare(found, listed, counts)
+    return found
 
 
 def spellings(name: str) -> Iterable[str]:
@@ -78,7 +79,7 @@ def _counts(line: str) -> dict[str, int] | None:
     return counts
 
 
-def _add(found: Collected, outcome: Outcome, rest: str, *, whole: bool) -> None:
+def _add(found: SuiteResults, outcome: Outcome, rest: str, *, whole: bool) -> None:
     """Add a line of the summary. `whole`: the rest of the line is the name, without a message after it."""
     name, message = (rest, "") if whole else _name_and_message(rest)
     if "::" in name:
@@ -97,14 +98,14 @@ def _name_and_message(rest: str) -> tuple[str, str]:
     return name, message
 
 
-def _compare(found: Collected, listed: int, counts: dict[str, int]) -> int:
+def _compare(found: SuiteResults, listed: int, counts: dict[str, int]) -> int:
     """Check the names against the counts. Returns how many tests passed unnamed: `-r` without `p` or `A` lists none."""
     passed = counts.get("passed", 0)
     if listed and listed != passed:
         raise ReportFormatError(f"lists {listed:,} passed tests, but its summary says {passed:,}")
     bad = sum(counts.get(word, 0) for word in ("failed", "error", "errors"))
-    if bad and not found.results().failed:
+    if bad and not found.failed:
         found.error("tests failed that pytest did not name")
-    if not bad and found.results().failed:
+    if not bad and found.failed:
         raise ReportFormatError("lists a failed test, but its summary counts none")
     return 0 if listed else passed

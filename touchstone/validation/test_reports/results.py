@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -25,16 +25,16 @@ class SuiteError:
     output: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class SuiteResults:
     """The outcomes by test name, and why tests failed. `compiled` is None if the format does not say.
 
     `unnamed` counts passed tests that the report does not name.
     """
 
-    outcomes: Mapping[str, Outcome]
-    messages: Mapping[str, str] = field(default_factory=dict)
-    errors: tuple[SuiteError, ...] = ()
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
+    errors: list[SuiteError] = field(default_factory=list)
     compiled: bool | None = None
     unnamed: int = 0
 
@@ -42,6 +42,16 @@ class SuiteResults:
     def failed(self) -> bool:
         """Whether a test failed, or something else went wrong."""
         return bool(self.errors) or "failed" in self.outcomes.values()
+
+    def add(self, name: str, outcome: Outcome, message: str = "") -> None:
+        """Add a test's result."""
+        self.outcomes[name] = worst((outcome, self.outcomes.get(name, outcome)))
+        if outcome == "failed" and message:
+            self.messages.setdefault(name, message)
+
+    def error(self, summary: str, output: str = "") -> None:
+        """Add an error that belongs to no test."""
+        self.errors.append(SuiteError(summary, output))
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
@@ -53,40 +63,17 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
     return min(outcomes, key=_WORST_FIRST.index)
 
 
-class Collected:
-    """Collects the results of one report, test by test."""
-
-    def __init__(self) -> None:
-        self._outcomes: dict[str, Outcome] = {}
-        self._messages: dict[str, str] = {}
-        self._errors: list[SuiteError] = []
-
-    def add(self, name: str, outcome: Outcome, message: str = "") -> None:
-        """Add a test's result."""
-        self._outcomes[name] = worst((outcome, self._outcomes.get(name, outcome)))
-        if outcome == "failed" and message:
-            self._messages.setdefault(name, message)
-
-    def error(self, summary: str, output: str = "") -> None:
-        """Add an error that belongs to no test."""
-        self._errors.append(SuiteError(summary, output))
-
-    def results(self, compiled: bool | None = None, unnamed: int = 0) -> SuiteResults:
-        """Everything that was added."""
-        return SuiteResults(self._outcomes, self._messages, tuple(self._errors), compiled, unnamed)
-
-
 def merged(parts: Iterable[SuiteResults]) -> SuiteResults:
     """The results of several reports on one run."""
-    found, compiled, unnamed = Collected(), [], 0
+    found = SuiteResults()
     for part in parts:
-        compiled.append(part.compiled)
-        unnamed += part.unnamed
         for name, outcome in part.outcomes.items():
             found.add(name, outcome, part.messages.get(name, ""))
-        for error in part.errors:
-            found.error(error.summary, error.output)
-    return found.results(False if False in compiled else None, unnamed)
+        found.errors += part.errors
+        found.unnamed += part.unnamed
+        if part.compiled is False:
+            found.compiled = False
+    return found
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:

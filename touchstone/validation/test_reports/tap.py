@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from touchstone.validation.test_reports.results import Collected, Outcome, ReportFormatError, SuiteResults, lines_of
+from touchstone.validation.test_reports.results import Outcome, ReportFormatError, SuiteResults, lines_of
 
 _INDENT = 4
 _MAX_DEPTH = 20
@@ -14,7 +14,7 @@ def read(text: str) -> SuiteResults:
     >>> read("1..2\nok 1 - adds\nnot ok 2 - subtracts\n").outcomes
     {'adds': 'passed', 'subtracts': 'failed'}
     """
-    found, parents = Collected(), [""] * _MAX_DEPTH
+    found, parents = SuiteResults(), [""] * _MAX_DEPTH
     plans, count = [], 0
     for depth, body in _protocol_lines(text):
         if depth == 0 and body.startswith("1.."):
@@ -31,7 +31,7 @@ def read(text: str) -> SuiteResults:
         raise ReportFormatError(f"has {len(plans)} plans instead of one line '1..N', so it is not whole")
     if count != plans[0]:
         raise ReportFormatError(f"plans {plans[0]:,} tests and reports {count:,}")
-    return found.results()
+    return found
 
 
 def _protocol_lines(text: str) -> Iterator[tuple[int, str]]:

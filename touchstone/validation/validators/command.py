@@ -331,11 +331,8 @@ def _diagnostic(entry: Mapping[str, Any], directory: str) -> Diagnostic:
         take(entry, "summary", str),
         detail=take_or_none(entry, "detail", str) or "",
         file=common.from_root(file, directory) if file is not None else None,
-        line=take_or_none(entry, "line", int),
-        end_line=take_or_none(entry, "end_line", int),
-        column=take_or_none(entry, "column", int),
-        end_column=take_or_none(entry, "end_column", int),
         test=take_or_none(entry, "test", str),
+        **common.take_place(entry),
     )
 
 

@@ -146,6 +146,11 @@ def take_objects(entry: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return items
 
 
+def take_place(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a diagnostic begins and ends, as far as it says so."""
+    return {name: take_or_none(entry, name, int) for name in ("line", "end_line", "column", "end_column")}
+
+
 def take_severity(entry: Mapping[str, Any]) -> Severity:
     """The severity of a diagnostic."""
     value = take(entry, "severity", str)

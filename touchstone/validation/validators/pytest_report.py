@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from touchstone.validation.judging.environment import missing_plugin
 from touchstone.validation.protocol import Diagnostic, Problem, Report, TestControl
 from touchstone.validation.pytest_runner.channel import read_lines
 from touchstone.validation.sandbox.processes import LimitExceeded
@@ -142,7 +143,8 @@ class _Results:
         judged = {self.short(name) for name in problem.judged_tests}
         needs = (line for line in lines if "needs" in line)
         counted = (line for line in needs if not judged or line["of"] is None or self.short(line["of"]) in judged)
-        self.needs = next((line["needs"] for line in counted), None)
+        plugins = filter(None, map(missing_plugin, self._broken.values()))
+        self.needs = next(iter([*plugins, *(line["needs"] for line in counted)]), None)
         ignored = [option for line in lines for option in line.get("ignored", [])]
         self.note = f"ignored in addopts: {', '.join(ignored)}" if ignored else ""
         self.compiled = not self._broken

@@ -22,6 +22,7 @@ from touchstone.validation.files.file_identity import content_identity, packages
 from touchstone.validation.judging.verdicts import only_judged
 from touchstone.validation.protocol import Availability, Job, Problem, Report, TestControl
 from touchstone.validation.pytest_runner.plugins import mentioned_plugins
+from touchstone.validation.reach import PYTEST_SETTINGS
 from touchstone.validation.sandbox.backends import Borrowed
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import Interpreter, editable_installs, interpreter, with_environment
@@ -38,8 +39,6 @@ _MAX_REPORT_BYTES = 16 * 2**20
 _WARM_WORKERS = 4
 _PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig")
 _USED_BY_PYTEST = ("packaging", "py", "pygments")
-# Where pytest looks for its configuration.
-CONFIGURATION = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
 _WORKER = "touchstone.validation.pytest_runner.worker"
 _FINISHED = ("passed", "failed")
 # How often a control that accuses a fix, and the tests themselves, must give the same result again.
@@ -167,7 +166,7 @@ class PythonValidator:
         doctest = ["--doctest-modules", f"./{job.problem.filename}"] if self._settings.doctest else []
         own = {os.path.normpath(PurePosixPath(job.problem.working_directory) / name) for name in tests}
         conftests = {path for path in files if PurePosixPath(path).name == "conftest.py"}
-        names = {"conftest.py", "setup.py", *CONFIGURATION}
+        names = {"conftest.py", "setup.py", *PYTEST_SETTINGS}
         configured = [path for path in files if PurePosixPath(path).name in names]
         # All plugins of an environment that the problem chose, as pytest would load them.
         chosen = self._python(job.problem) != interpreter()

@@ -275,10 +275,7 @@ def _diagnostic(entry: Mapping[str, Any]) -> Diagnostic:
         f"{message} [{code}]" if code else message,
         detail=take(entry, "detail", str),
         file=take_or_none(entry, "file", str),
-        line=take_or_none(entry, "line", int),
-        end_line=take_or_none(entry, "end_line", int),
-        column=take_or_none(entry, "column", int),
-        end_column=take_or_none(entry, "end_column", int),
+        **common.take_place(entry),
     )
 
 

@@ -7,6 +7,7 @@ test programs change after they were built. Output of the candidate is passed on
 """
 
 import ctypes
+import functools
 import hashlib
 import json
 import os
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -126,7 +127,7 @@ def main() -> None:
 
 def _validate_crate(plan: Mapping[str, Any], folder: Path, findings: CrateReport) -> None:
     root = Path(plan["root"]).resolve()
-    names = _PathMapper(root, _workspace(plan["cargo"]))
+    from_root = functools.partial(_from_root, root, _workspace(plan["cargo"]))
     sources = _digests(path for pattern in _SOURCES for path in root.rglob(pattern))
     without_harness = _without_harness(root)
     guard = _build_guard(folder)
@@ -134,13 +135,13 @@ def _validate_crate(plan: Mapping[str, Any], folder: Path, findings: CrateReport
         return
     findings.guarded = True
     sources |= _digests([guard])
-    built, _ = _cargo(plan, names, "build")
+    built, _ = _cargo(plan, from_root, "build")
     findings.build = built
     if built["exit_code"] != 0:
         return
-    findings.test_build, artifacts = _cargo(plan, names, "test", "--no-run")
+    findings.test_build, artifacts = _cargo(plan, from_root, "test", "--no-run")
     if plan["clippy"]:
-        findings.clippy, _ = _cargo({**plan, "cargo": plan["clippy"]}, names, "clippy", after=_CLIPPY_OPTIONS)
+        findings.clippy, _ = _cargo({**plan, "cargo": plan["clippy"]}, from_root, "clippy", after=_CLIPPY_OPTIONS)
     if findings.test_build["exit_code"] != 0:
         return
     programs = [each for each in artifacts if each.get("executable") and each["profile"]["test"]]
@@ -162,20 +163,14 @@ def _workspace(cargo: str) -> Path:
     return Path(located.stdout.strip()).parent if located.exit_code == 0 else Path.cwd()
 
 
-@dataclass(frozen=True)
-class _PathMapper:
-    """Converts paths relative to the workspace (compiler) to paths relative to the tree's root (report)."""
-
-    root: Path
-    workspace: Path
-
-    def from_root(self, file: str) -> str:
-        path = Path(os.path.normpath(self.workspace / file))
-        return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else file
+def _from_root(root: Path, workspace: Path, file: str) -> str:
+    """A path relative to the workspace, as the compiler says it, as one relative to the tree's root."""
+    path = Path(os.path.normpath(workspace / file))
+    return str(path.relative_to(root)) if path.is_relative_to(root) else file
 
 
 def _cargo(
-    plan: Mapping[str, Any], names: _PathMapper, *words: str, after: Sequence[str] = ()
+    plan: Mapping[str, Any], from_root: Callable[[str], str], *words: str, after: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Run one cargo command; returns its summary for the report, and the artifacts it built."""
     line = [plan["cargo"], *words, "--offline", "--message-format=json", *plan["options"], *after]
@@ -183,7 +178,7 @@ def _cargo(
     messages = [json.loads(each) for each in ran.stdout.splitlines() if each.startswith('{"reason":')]
     spoken = [each["message"] for each in messages if each["reason"] == "compiler-message"]
     shown = [
-        _shortened(each, names) for each in spoken if each["level"] in ("error", "warning") and _is_about_code(each)
+        _shortened(each, from_root) for each in spoken if each["level"] in ("error", "warning") and _is_about_code(each)
     ]
     worst_first = sorted(shown, key=lambda each: str(each["level"]))
     made = [each for each in messages if each["reason"] == "compiler-artifact"]
@@ -202,7 +197,7 @@ def _is_about_code(message: Mapping[str, Any]) -> bool:
     return bool(message["spans"] or message["code"] or message["children"])
 
 
-def _shortened(message: Mapping[str, Any], names: _PathMapper) -> dict[str, Any]:
+def _shortened(message: Mapping[str, Any], from_root: Callable[[str], str]) -> dict[str, Any]:
     place = next((span for span in message["spans"] if span["is_primary"]), None)
     labels = [span["label"] for span in message["spans"] if span["label"]]
     notes = [child["message"] for child in message["children"]]
@@ -211,7 +206,7 @@ def _shortened(message: Mapping[str, Any], names: _PathMapper) -> dict[str, Any]
         "message": message["message"][:_MOST_CHARACTERS],
         "code": (message["code"] or {}).get("code", ""),
         "detail": "\n".join([*labels, *notes])[:_MOST_CHARACTERS],
-        "file": place and names.from_root(place["file_name"]),
+        "file": place and from_root(place["file_name"]),
         "line": place and place["line_start"],
         "end_line": place and place["line_end"],
         "column": place and place["column_start"],
