@@ -35,6 +35,8 @@ def test_little_memory(changed: Changed) -> None:
     changed.assert_repaired_by_the_next_run(folder)
 
 
+# Seconds; a run takes a few, also beside others.
+HANGS = 300
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
@@ -54,7 +56,12 @@ def test_a_limited_address_space(changed: Changed, mebibytes: int) -> None:
     folder = changed.copy()
     folder.configure(publish={"report": True})
     command = [sys.executable, "-c", LIMITED, str(mebibytes * 2**20), "run", "--config", folder.config]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS)
+    except subprocess.TimeoutExpired:  # ended by SIGKILL: at times Polars waits for a thread that it could not start
+        changed.assert_whole(folder)
+        changed.assert_repaired_by_the_next_run(folder)
+        return
     changed.assert_whole(folder)
     assert "Traceback" not in done.stderr, done.stderr
     if done.returncode != -signal.SIGABRT:  # that of Polars, which cannot be caught
