@@ -68,7 +68,8 @@ def test_a_click_on_a_row_opens_it_and_the_address_can_be_sent(dashboard: Page) 
     expect(dashboard.get_by_role("heading", name="at p1")).to_be_visible()
     open_row(dashboard, "3")
     expect(dashboard.get_by_role("heading", name="p1, attempt 3: ")).to_be_visible()
-    assert re.search("suite=web.*of_model=m.*problem=p1.*attempt=3", dashboard.url) and "token" not in dashboard.url
+    expect(dashboard).to_have_url(re.compile("suite=web.*of_model=m.*problem=p1.*attempt=3"))
+    assert "token" not in dashboard.url
     again = dashboard.context.new_page()
     again.goto(dashboard.url)
     expect(again.get_by_role("heading", name="p1, attempt 3: ")).to_be_visible()
