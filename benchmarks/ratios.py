@@ -9,6 +9,7 @@ table of the last measurement.
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 PLACE = "TOUCHSTONE_RATIOS"
@@ -23,12 +24,18 @@ def add(figure: str, value: float | None, *, at_most: float | None = None, at_le
 
 def table(lines: list[str]) -> str:
     """The figures as a Markdown table."""
-    rows = ["| figure | measured | goal | reached |", "|---|--:|--:|---|"]
+    rows = []
     for figure, value, at_most, at_least in map(json.loads, lines):
         goal = f"≤ {at_most:g}" if at_most is not None else f"≥ {at_least:g}" if at_least is not None else ""
         missed = (at_most is not None and value > at_most) or (at_least is not None and value < at_least)
-        rows.append(f"| {figure} | {value:,.2f} | {goal} | {'no' if missed else 'yes' if goal else ''} |")
-    return "\n".join(rows)
+        rows.append([figure, f"{value:,.2f}", goal, "no" if missed else "yes" if goal else ""])
+    return as_markdown(["figure", "measured", "goal", "reached"], rows)
+
+
+def as_markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, figures to the right."""
+    title, *lines = (f"| {' | '.join(line)} |" for line in [headings, *rows])
+    return "\n".join([title, "|---|" + "--:|" * (len(headings) - 1), *lines, ""])
 
 
 if __name__ == "__main__":

@@ -218,7 +218,7 @@ def show(measured: Sequence[Measured], markdown: bool) -> None:
     say(f"{datetime.now(UTC):%Y-%m-%d}: {machine}\n")
     for title, headings, rows in (_run_table(measured), _ratio_table(measured)):
         if markdown:
-            print(as_markdown(headings, rows))
+            print(ratios.as_markdown(headings, rows))
             continue
         table = Table(headings[0], title=title, title_justify="left")
         for heading in headings[1:]:
@@ -249,12 +249,6 @@ def add_ratios(measured: Sequence[Measured]) -> None:
         ratios.add(f"`{name}`: pandas + SciPy / first run", runs[PANDAS].cpu / runs[first].cpu)
         if name == "small":
             ratios.add(f"`{name}`: first run, CPU s", runs[first].cpu, at_most=6)
-
-
-def as_markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, figures to the right."""
-    title, *lines = (f"| {' | '.join(line)} |" for line in [headings, *rows])
-    return "\n".join([title, "|---|" + "--:|" * (len(headings) - 1), *lines, ""])
 
 
 def _run_table(measured: Sequence[Measured]) -> tuple[str, list[str], list[list[str]]]:

@@ -109,4 +109,4 @@ def test_what_the_pandas_script_left_out_is_extrapolated_and_said(whole_run: Mod
 
 
 def test_tables_can_be_pasted_into_markdown(whole_run: ModuleType) -> None:
-    assert whole_run.as_markdown(["run", "s"], [["first", "1.0"]]) == "| run | s |\n|---|--:|\n| first | 1.0 |\n"
+    assert whole_run.ratios.as_markdown(["run", "s"], [["first", "1.0"]]) == "| run | s |\n|---|--:|\n| first | 1.0 |\n"
