@@ -58,7 +58,7 @@ def test_a_limited_address_space(changed: Changed, mebibytes: int) -> None:
     command = [sys.executable, "-c", LIMITED, str(mebibytes * 2**20), "run", "--config", folder.config]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS)
-    except subprocess.TimeoutExpired:  # ended by SIGKILL: at times Polars waits for a thread that it could not start
+    except subprocess.TimeoutExpired:  # ended by SIGKILL: at times it hangs while Polars reads
         changed.assert_whole(folder)
         changed.assert_repaired_by_the_next_run(folder)
         return
