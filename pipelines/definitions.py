@@ -59,7 +59,7 @@ def defs() -> dg.Definitions:
     evaluation = EvaluationResource(
         config_file=os.environ.get(CONFIG_VARIABLE, str(sample_config())), output_dir=os.environ.get(OUTPUT_VARIABLE)
     )
-    if "DAGSTER_HOME" in os.environ:
+    if os.environ.get("DAGSTER_HOME"):
         _register_models(evaluation)
     return build_defs(evaluation, _publish_settings(evaluation))
 

@@ -34,8 +34,9 @@ def dagster(*arguments: str, **variables: object) -> None:
 
 
 @pytest.mark.services
-def test_the_definitions_are_valid() -> None:
-    dagster("definitions", "validate")
+@pytest.mark.parametrize("variables", [{}, {"DAGSTER_HOME": ""}], ids=["no home", "empty home"])
+def test_the_definitions_are_valid(variables: dict[str, str]) -> None:
+    dagster("definitions", "validate", **variables)
 
 
 @pytest.mark.services
