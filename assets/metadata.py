@@ -4,19 +4,16 @@ How rows look belongs in `touchstone.publish.previews`; which figures are plotte
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 
 from assets.figures import FIGURES, outcome_counts, rounded
 from touchstone.evaluation import Evaluation
-from touchstone.publish.inline_charts import inline_chart
+from touchstone.publish.inline_charts import MAX_CHARACTERS, inline_chart
 from touchstone.storage.store import Part
 from touchstone.tables import TABLES
 from touchstone.text import visible
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # Dagster's tag of a materialization.
 DATA_VERSION = "dagster/data_version"
@@ -40,6 +37,8 @@ def table_result(evaluation: Evaluation, table: str, parts: Mapping[str, Part]) 
     """A table that was made or found current, for the UI: what people look for first comes first."""
     import polars as pl
 
+    from touchstone.publish.previews import preview
+
     store, declared = evaluation.store, TABLES[table]
     frame = store.scan(table)
     chart = inline_chart(table, frame) if evaluation.config.publish.charts else None
@@ -51,7 +50,8 @@ def table_result(evaluation: Evaluation, table: str, parts: Mapping[str, Part]) 
         **({"chart": dg.MetadataValue.md(chart)} if chart else {}),
         **rounded(FIGURES[table](frame) if table in FIGURES else {}),
         "dagster/row_count": sum(part.rows for part in parts.values()),
-        "preview": _first_rows(rows, table),
+        # Of most tables some rows are shown at once; a table of Dagster would fill the panel beside the graph.
+        "preview": dg.MetadataValue.md(preview(rows, table).markdown(MAX_CHARACTERS)),
         **(_models(evaluation, table, parts) if declared.per_model else {}),
         **({} if declared.per_model else {"unchanged_and_reused": all(part.reused for part in parts.values())}),
         **({"snapshot": snapshot.id} if snapshot else {}),
@@ -81,21 +81,13 @@ def _models(evaluation: Evaluation, table: str, parts: Mapping[str, Part]) -> di
     """A line per model, and how many models were made or reused."""
     import polars as pl
 
+    from touchstone.publish.previews import preview
+
     counts = outcome_counts(evaluation.store.scan(table, list(parts))) if table == "outcomes" else {}
     lines = [
         {"model": model, "rows": part.rows, "reused": part.reused, **counts.get(model, {})}
         for model, part in parts.items()
     ]
     reused = sum(part.reused for part in parts.values())
-    shown = _first_rows(pl.LazyFrame(lines), "", _MAX_MODELS)
+    shown = dg.MetadataValue.md(preview(pl.LazyFrame(lines), "", _MAX_MODELS).markdown())
     return {"models": shown, "models_made": len(parts) - reused, "models_reused": reused}
-
-
-def _first_rows(frame: "pl.LazyFrame", table: str, most: int | None = None) -> dg.MarkdownMetadataValue:
-    """The first rows of a table in Markdown, which the UI puts behind a link from 1,000 characters on.
-
-    Most tables are wider than the panel beside the graph, where a table of Dagster would hide everything else.
-    """
-    from touchstone.publish.previews import ROWS, preview
-
-    return dg.MetadataValue.md(preview(frame, table, most or ROWS).markdown)

@@ -6,6 +6,7 @@ Tables that are laid out for people are declared in `result_tables`.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import polars as pl
@@ -16,6 +17,8 @@ ROWS = 10
 NO_VALUE = "-"
 _DIGITS = 3
 _WIDTH = 80
+# The header, the line below it, and two rows.
+_LEAST_LINES = 4
 
 # Which rows come first where the keys say nothing: those that are read first. A minus sorts descending.
 _ORDER = {
@@ -52,15 +55,19 @@ class Preview:
     rows: list[list[str]]
     total: int
 
-    @property
-    def markdown(self) -> str:
-        """The rows as a table in Markdown, in which nothing is markup."""
+    def markdown(self, limit: int | None = None) -> str:
+        """The rows as a table in Markdown, in which nothing is markup.
+
+        With a limit of characters: as many rows as fit, and all of them where fewer than two would.
+        """
         names, *rows = ([markdown_text(cell) for cell in line] for line in [self.columns, *self.rows])
-        return "\n".join(f"| {' | '.join(line)} |" for line in [names, ["---"] * len(names), *rows])
+        lines = [f"| {' | '.join(line)} |" for line in [names, ["---"] * len(names), *rows]]
+        fits = sum(length <= (limit or 0) for length in accumulate(len(line) + 1 for line in lines))
+        return "\n".join(lines[:fits] if fits >= _LEAST_LINES else lines)
 
 
 def preview(frame: pl.LazyFrame, table: str = "", most: int = ROWS) -> Preview:
-    """The first rows of a table, in an order that suits it.
+    """The first rows of a table, in an order that suits it, without the columns that are empty in all of them.
 
     >>> preview(pl.LazyFrame({"model": ["m"], "score": [2 / 3], "score_ci_low": [.5], "score_ci_high": [.75]}))
     Preview(columns=['model', 'score'], rows=[['m', '0.667 [0.5, 0.75]']], total=1)
@@ -68,9 +75,10 @@ def preview(frame: pl.LazyFrame, table: str = "", most: int = ROWS) -> Preview:
     schema = frame.collect_schema()
     intervals = dict(_intervals(schema))
     hidden = {end for ends in intervals.values() for end in ends}
-    shown = [name for name in schema if name not in hidden]
     total = int(frame.select(pl.len()).collect().item())
     first = _sorted(frame, _ORDER.get(table, ()), schema.names()).head(most).collect()
+    empty = {name for name in schema if first.height and first[name].null_count() == first.height}
+    shown = [name for name in schema if name not in hidden | empty]
     rows = [
         [_cell(row[name], *(row[end] for end in intervals.get(name, ()))) for name in shown]
         for row in first.iter_rows(named=True)
