@@ -62,13 +62,13 @@ def test_the_same_figures_and_a_note(
 
 def test_a_run_says_what_was_assumed_and_counts_refusals_once(touchstone: Command, tmp_path: Path) -> None:
     (tmp_path / "problems.csv").write_text(PROBLEMS.replace("oid", "OID").replace(",", ";"))
-    (tmp_path / "m_fixes.csv").write_text(FIXES.replace("true", "pass"))
+    (tmp_path / "m_fixes.csv").write_text(FIXES.replace("true", "pass") + ",9,fail\n")
     (tmp_path / "n_fixes.csv").write_text(FIXES.replace("true", "good"))
     done = touchstone("run", tmp_path, dagster=False)
     assert "m_fixes.csv: plausible_fix: pass is read as true, fail as false" in done.stdout
     assert "problems.csv: the cells are separated by semicolons; columns are read by their meaning" in done.stdout
     recognized = done.stdout.partition("settings:")[0]
-    assert "refused" not in recognized and "3 in total: SELECT * FROM quarantine" in done.stdout
+    assert "refused" not in recognized and "4 in total: SELECT * FROM quarantine" in done.stdout
 
 
 def test_problems_that_only_results_name_are_those_of_all_files(folder: Folder) -> None:

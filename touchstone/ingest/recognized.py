@@ -163,7 +163,7 @@ def _given(table: AdapterTable) -> dict[str, pl.Expr]:
 
 def _counts(rows: pl.LazyFrame, key: dict[str, pl.Expr]) -> tuple[int, int, int]:
     """The number of problems and attempts, and the largest number of attempts at one problem."""
-    sizes = rows.select(**key).group_by(*_KEY).len().collect(engine="streaming")
+    sizes = rows.select(**key).drop_nulls("oid").group_by(*_KEY).len().collect(engine="streaming")
     if sizes.is_empty():
         return 0, 0, 0
     return sizes["oid"].n_unique(), int(sizes["len"].sum()), int(sizes["len"].max())  # type: ignore[arg-type]

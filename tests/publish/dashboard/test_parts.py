@@ -36,8 +36,9 @@ def test_foreign_text_is_never_markup_a_link_or_a_control_character(name: str) -
         passed=None,
         missing=missing,
         flags=[dict.fromkeys(("source", "rule", "severity", "place", "evidence"), name)],
-        tests=(SimpleNamespace(test=name, status="failed", message=name),),
+        tests=(SimpleNamespace(test=name, status="failed", message=f"{name}\n and more"),),
     )
+    assert " and more</td>" in attempt_page(detail) and r"\n" not in attempt_page(detail)
     page = attempt_page(detail) + markup.table([name], [[name]], name) + markup.heading(name)
     assert "<img" not in page and "<script" not in page and "\x1b" not in page and "\u202e" not in page
     assert ' onmouseover="' not in page and "<a " not in page

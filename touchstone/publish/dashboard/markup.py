@@ -239,7 +239,7 @@ def _text(detail: AttemptDetail, name: str, words: str) -> str:
 def _tests(detail: AttemptDetail) -> str:
     if not detail.tests:
         return paragraph(f"Not available: {detail.missing.get('tests', 'no test ran')}.", "missing")
-    rows = [(test.status, test.test, test.message) for test in detail.tests]
+    rows = [(test.status, test.test, " ".join(test.message.split("\n"))) for test in detail.tests]
     failed = sum(status == "failed" for status, _, _ in rows)
     return table(("status", "test", "message"), rows, f"{len(rows):,} tests, {failed:,} failed")
 

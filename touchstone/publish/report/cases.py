@@ -175,7 +175,7 @@ def _full(attempt: Attempt, detail: AttemptDetail) -> Attempt:
     texts |= {title: getattr(detail, name) for name, title in TEXTS.items() if name != "fix" or not detail.diff}
     return replace(
         attempt,
-        tests=[(visible(test.test), visible(test.status), visible(test.message)) for test in detail.tests],
+        tests=[(visible(test.test), visible(test.status), visible_lines(test.message)) for test in detail.tests],
         facts=[(title, visible(fact)) for name, title in _FACTS.items() if (fact := getattr(detail, name))],
         texts=[(title, _cut(body)) for title, body in texts.items() if body],
         missing=[f"{TEXTS[name]}: {why}" for name, why in detail.missing.items() if name in ("diff", "raw_response")],
