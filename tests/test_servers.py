@@ -1,4 +1,4 @@
-"""The last line of the table of servers in SECURITY.md: the tests' own servers are on loopback."""
+"""The servers that tests start are on loopback."""
 
 import re
 
