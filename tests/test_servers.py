@@ -1,4 +1,4 @@
-"""The servers that tests start are on loopback."""
+"""The last line of the table of servers in SECURITY.md: the tests' own servers are on loopback."""
 
 import re
 
