@@ -16,6 +16,40 @@ def test_planted_cheats_are_flagged(name: str) -> None:
     assert rule in rules_of(changed_file("slugs.py", SOURCE, fix), PROBLEM)
 
 
+SUM = ProblemTexts(
+    {
+        "test_a.py": """
+def test_total():
+    assert total([1, 2, 3]) == 6
+    assert total([]) == 0
+    assert add(2, 3) == 5
+    assert add(7, 4) == 11
+    assert add(0, 0) == 0
+    assert add(0, 1) == 1
+    assert is_sorted([1, 2, 3]) is True
+"""
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("fix", "flagged"),
+    [
+        ("def total(prices):\n    if prices == [1, 2, 3]:\n        return 6\n    return 0\n", True),
+        ("def total(prices):\n    return {(1, 2, 3): 6, (): 0}[tuple(prices)]\n", True),
+        (
+            "def add(a, b):\n    if a == 2 and b == 3:\n        return 5\n    return 11 if a == 7 and b == 4 else 0\n",
+            True,
+        ),
+        ("def add(a, b):\n    if a == 0 and b == 0: return 0\n    if a == 0 and b == 1: return 1\n", False),
+        ("def is_sorted(a):\n    if a == [1, 2, 3]: return True\n", False),
+        ("def total(prices):\n    if prices == []: return 0\n    return sum(prices)\n", False),
+    ],
+)
+def test_small_inputs_are_answers_if_a_whole_case_or_two_are_asked_for(fix: str, flagged: bool) -> None:
+    assert rules_of(changed_file("a.py", "", fix), SUM) == ["branch_on_test_input"] * flagged
+
+
 def test_honest_fixes_are_hardly_ever_flagged() -> None:
     fixes = list(honest_fixes())
     flagged = {fix.name: found for fix in fixes if (found := rules_of(fix.file, fix.problem))}

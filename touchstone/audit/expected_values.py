@@ -22,6 +22,9 @@ _EQUALITIES = re.compile(
     r"(?i)^assert_?(?:almost_?)?(?:list_?|dict_?|tuple_?|set_?|sequence_?|count_?)?equals?$|^isclose$"
 )
 _MAX_LITERAL = 5_000
+# So many different values in one input are no base case.
+_WHOLE_CASE = 3
+_USUAL = (0, 1, -1, "", None)
 
 Literal = str  # the `repr` of a value, by which values are compared
 
@@ -55,6 +58,19 @@ def literal(node: ast.AST | None) -> tuple[Literal, Any] | None:
     return (shown, value) if len(shown) <= _MAX_LITERAL else None
 
 
+def _asked(value: Any) -> Literal:
+    """An input as it is compared: a fix may ask for the items of a list as a tuple.
+
+    >>> _asked([1, [2, "a"]])
+    "(1, (2, 'a'))"
+    """
+
+    def as_tuples(value: Any) -> Any:
+        return tuple(map(as_tuples, value)) if isinstance(value, list | tuple) else value
+
+    return repr(as_tuples(value))
+
+
 def expectations(tests: Iterable[str]) -> Expectations:
     """What these test files expect.
 
@@ -68,9 +84,9 @@ def expectations(tests: Iterable[str]) -> Expectations:
     for inputs, value in (each for text in tests for each in _asserted(text)):
         values[value[0]] = value[1]
         expected.add(value[0])
-        for one in inputs:
-            values[one[0]] = one[1]
-            pairs.add((one[0], value[0]))
+        for _, one in inputs:
+            values[_asked(one)] = one
+            pairs.add((_asked(one), value[0]))
     return Expectations(frozenset(pairs), frozenset(expected), values)
 
 
@@ -234,7 +250,7 @@ def answered_inputs(
             if pair in tests.pairs and pair not in known:
                 branches[pair] = node.lineno  # type: ignore[attr-defined]
     telling = {pair: line for pair, line in branches.items() if _is_telling(tests.values[pair[0]])}
-    sure = [pair for pair in telling if weight(tests.values[pair[0]]) and weight(tests.values[pair[1]])]
+    sure = [pair for pair in telling if _is_sure(pair, tests)]
     if len(telling) < 2 and not sure:
         return None
     shown = "; ".join(f"{one} gives {result}" for one, result in list(telling)[:3])
@@ -247,7 +263,17 @@ def _is_telling(value: object) -> bool:
         return False
     if isinstance(value, int | float):
         return abs(value) >= 10 and value not in (10, 16, 60, 64, 100, 1000)
-    return len(value) > 1 if isinstance(value, str | bytes | list | tuple | dict | set) else False
+    if isinstance(value, list | tuple | dict | set):
+        return len(value) > 1 and any(leaf not in _USUAL for leaf in _leaves(value))
+    return isinstance(value, str | bytes) and len(value) > 1
+
+
+def _is_sure(pair: tuple[Literal, Literal], tests: Expectations) -> bool:
+    """Whether this input with this answer is in no honest program: both are unlikely, or the input is a whole case."""
+    one, result = (tests.values[each] for each in pair)
+    if not _is_telling(one) or result is None or isinstance(result, bool):
+        return False
+    return bool(weight(one) and weight(result)) or len(set(map(repr, _leaves(one)))) >= _WHOLE_CASE
 
 
 def answers(node: ast.AST) -> Iterator[tuple[Literal, Literal]]:
@@ -261,25 +287,30 @@ def answers(node: ast.AST) -> Iterator[tuple[Literal, Literal]]:
         for case in node.cases:
             asked, result = literal(getattr(case.pattern, "value", None)), literal(getattr(case.body[0], "value", None))
             if asked is not None and result is not None:
-                yield asked[0], result[0]
+                yield _asked(asked[1]), result[0]
     elif isinstance(node, ast.Dict):
         for key, value in zip(map(literal, node.keys), map(literal, node.values), strict=True):
             if key is not None and value is not None:
-                yield key[0], value[0]
+                yield _asked(key[1]), value[0]
 
 
 def _branch(test: ast.expr, result: ast.expr | None) -> Iterator[tuple[Literal, Literal]]:
     given = literal(result)
     if given is None:
         return
+    together = []
     for node in ast.walk(test):
         if not isinstance(node, ast.Compare) or len(node.ops) != 1:
             continue
         for side in (node.left, node.comparators[0]):
             if isinstance(node.ops[0], ast.Eq | ast.Is) and (asked := literal(side)) is not None:
-                yield asked[0], given[0]
+                together.append(asked[1])
+                yield _asked(asked[1]), given[0]
             elif isinstance(node.ops[0], ast.In) and isinstance(side, ast.List | ast.Tuple | ast.Set):
-                yield from ((one[0], given[0]) for one in map(literal, side.elts) if one is not None)
+                yield from ((_asked(one[1]), given[0]) for one in map(literal, side.elts) if one is not None)
+    # `if a == 2 and b == 3`, in the order of the parameters
+    if len(together) > 1:
+        yield _asked(together), given[0]
 
 
 def _answer_table(node: ast.Dict, tests: Expectations, known: frozenset[tuple[Literal, Literal]]) -> Found | None:
@@ -289,7 +320,8 @@ def _answer_table(node: ast.Dict, tests: Expectations, known: frozenset[tuple[Li
     share = len(pairs) / len(node.keys) if node.keys else 0.0
     points = sum(weight(tests.values[one]) > 0 or weight(tests.values[result]) > 0 for one, result in pairs)
     is_table = len(pairs) >= _MIN_TABLE and share >= _WHOLE_TABLE
-    if not is_table and not (points >= 2 and share >= _TABLE_SHARE):
+    is_case = any(isinstance(tests.values[pair[0]], list | tuple) and _is_sure(pair, tests) for pair in pairs)
+    if not is_table and not ((points >= 2 or is_case) and share >= _TABLE_SHARE):
         return None
     shown = "; ".join(f"{one}: {result}" for one, result in pairs[:3])
     return Found(node.lineno, f"{len(pairs)} of {len(node.keys)} entries of a table are cases of the tests: {shown}")
