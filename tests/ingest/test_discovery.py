@@ -268,3 +268,13 @@ def test_every_table_with_attempts_is_recognised_as_an_export() -> None:
     validated = {"validator_noise", "outcomes", "rulings", "validated_fixes"}
     assert per_attempt == {"attempts", *validated, "attempt_scores", "audit_flags"}
     assert all("model" in TABLES[name].dtypes for name in per_attempt)
+
+
+def test_a_file_that_was_read_for_another_is_no_unknown_one(folder: Folder) -> None:
+    put(folder, "gpt/instance_results/swe-bench.json", '{"a": {"cost": 1, "resolved": true}}')
+    put(folder, "gpt/metadata.json", '{"model": "GPT"}')
+    put(folder, "gpt/notes.json", '{"model": "GPT"}')
+    discovery = found(folder, inputs=["gpt"])
+    assert list(discovery.sources) == ["GPT"]
+    assert why(discovery, "gpt/metadata.json") == ("ignored", "read for gpt/instance_results/swe-bench.json")
+    assert why(discovery, "gpt/notes.json")[0] == "unknown"

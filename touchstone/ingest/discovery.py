@@ -91,6 +91,7 @@ def discover(config: EvaluationConfig) -> Discovery:
     tables = _read_ahead(classified, config)
     for path in _with_bar(looked_at, "reading files"):
         _add_file(path, classified[path], tables, config, found)
+    _mark_files_read_beside(config, found)
     for path in [path for path in found.adapter_tables if path.is_dir()]:
         _report_files_beside(path, set(paths), config, found)
     for model, sources in found.sources.items():
@@ -271,6 +272,21 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
         reason = f"its folder is read as {title} only; name the file as well, or move it to another folder"
         label = label_of(path, config.fixes_dir)
         found.not_evaluated.append(NotEvaluated(label, status, reason, format=seen.format or NATIVE))
+
+
+def _mark_files_read_beside(config: EvaluationConfig, found: Discovery) -> None:
+    """A file of an unknown kind that was read for another one, such as one with the name of its model."""
+    names = {
+        label_of(file, config.fixes_dir): label_of(path, config.fixes_dir)
+        for path, table in found.adapter_tables.items()
+        for file in table.files
+    }
+    found.not_evaluated[:] = [
+        replace(each, status="ignored", reason=f"read for {names[each.file]}")
+        if each.status == "unknown" and each.format is None and each.file in names
+        else each
+        for each in found.not_evaluated
+    ]
 
 
 def read_options(config: EvaluationConfig) -> ReadOptions:

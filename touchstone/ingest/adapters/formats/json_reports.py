@@ -112,8 +112,11 @@ def _rspec_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
         if key is not None:
             test = inside(entry)
             file = _text(test, "file_path").removeprefix("./")
-            case = _case(test, _text(test, "full_description"), _text(test, "status"), file=file)
-            case.seconds = _text(test, "run_time")
+            name, own = _text(test, "full_description"), _text(test, "description")
+            # An example without a text, `it { … }`, has one only in its description, if at all.
+            name = name if name.rstrip().endswith(own) else f"{name.rstrip()} {own}"
+            case = _case(test, name, _text(test, "status"), file=file)
+            case.seconds = _text(test, "run_time") or _text(test, "duration")
             case.message = _text(inside(test, "exception"), "message") or _text(test, "pending_message")
             yield entry, case
         elif number_of(inside(entry, "summary").get("errors_outside_of_examples_count")):

@@ -327,10 +327,11 @@ def _index_entry(path: Path, benchmark: str) -> tuple[str, float | None, list[st
         model = scalar_of(inside(bounded_document(metadata)).get("model"))
         files.append(metadata)
     if is_file(scores):
-        entries = objects_of(bounded_document(scores))
-        # Other metrics leave out instances that nobody can solve.
-        stated = [each for each in entries if each.get("benchmark") == benchmark and each.get("metric") == "accuracy"]
-        score = number_of(stated[0].get("score")) if stated else None
+        entries = [each for each in objects_of(bounded_document(scores)) if each.get("benchmark") == benchmark]
+        # Other metrics leave out instances that nobody can solve, and have the accuracy beside them.
+        stated = [each.get("score") for each in entries if each.get("metric") == "accuracy"]
+        stated += [inside(each, "component_scores").get("combined_accuracy") for each in entries]
+        score = next((number for each in stated if (number := number_of(each)) is not None), None)
         files.append(scores)
     if model is not None and model.strip():
         return model, score, [], files
