@@ -21,7 +21,7 @@ _RESULTS: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "ski
 _ACTIONS = {*_RESULTS, "start", "run", "output", "pause", "cont", "bench", "build-output", "build-fail", "attr"}
 # Before Go 1.24, a failed build is not an event.
 _NOT_BUILT = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
-_EVENT = re.compile(r'^\{.*"Action":.*$', re.MULTILINE)
+_EVENT = re.compile(r'^\{(?=.*"(?:Package|ImportPath)":).*"Action": ?"([a-z-]+)"', re.MULTILINE)
 _NO_RESULT = "run"
 _HEADINGS = ("=== ", "--- ")
 
@@ -112,11 +112,7 @@ def read_go_test(path: Path, options: ReadOptions) -> AdapterTable:
 def _recognizes(head: Head) -> bool:
     # Above the events may be what `go` writes to the terminal: downloads, and errors of builds.
     first = _EVENT.search(head.text)
-    try:
-        event = parse_line(first[0], "event") if first else {}
-    except RefusedRecordError:
-        return False
-    return event.get("Action") in tuple(_ACTIONS) and not {"Package", "ImportPath"}.isdisjoint(event)
+    return first is not None and first[1] in _ACTIONS
 
 
 _MARKS = "[].Action, [].Package | [].ImportPath (an event per line)"

@@ -101,7 +101,7 @@ _INFRASTRUCTURE = re.compile(
 _OWN_END = re.compile(r"ContextWindowExceed|ContentPolicyViolation", re.IGNORECASE)
 
 INDEX_FORMAT = "openhands-index"
-_SWEBENCH = "swe-bench"
+_SWEBENCH, _INSTANCES = "swe-bench", "instance_results"
 
 
 def read_openhands(path: Path) -> AdapterTable:
@@ -302,7 +302,8 @@ def read_index(path: Path) -> AdapterTable:
 
 def _recognizes_index(head: Head) -> bool:
     paths = head.key_paths
-    return any(len(path) == 2 and path[1] == "resolved" and (path[0], "cost") in paths for path in paths)
+    is_index = any(len(path) == 2 and path[1] == "resolved" and (path[0], "cost") in paths for path in paths)
+    return is_index and head.path.absolute().parent.name == _INSTANCES
 
 
 INDEX = Adapter(
@@ -319,8 +320,7 @@ def _instances(path: Path) -> Iterator[tuple[int, tuple[str, object]]]:
 
 def _index_entry(path: Path, benchmark: str) -> tuple[str, float | None, list[str], list[Path]]:
     """The model and the score of the benchmark, in the files above `instance_results`."""
-    folder = path.absolute().parent
-    folder = folder.parent if folder.name == "instance_results" else folder
+    folder = path.absolute().parent.parent
     model, score, files = None, None, []
     metadata, scores = (beside(folder / name, name) for name in ("metadata.json", "scores.json"))
     if is_file(metadata):
