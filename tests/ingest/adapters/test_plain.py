@@ -377,6 +377,16 @@ def test_records_by_their_problem(tmp_path: Path) -> None:
     assert table.raw({2}) == {2: '{"oid": "b", "resolved": false, "log": ["x"]}'}
 
 
+@pytest.mark.parametrize("keys", [1, 9])
+def test_many_records_by_their_problem(tmp_path: Path, keys: int) -> None:
+    """More of them than are looked at, or a longer text."""
+    path = tmp_path / "gpt.json"
+    record = {f"key {place}": "x" * (50 * keys) for place in range(keys)}
+    path.write_text(json.dumps({f"p{place}": record | {"resolved": place % 2 == 0} for place in range(3000)}))
+    assert detect_format(path) == "jsonl"
+    assert read_adapted(path).frame["passed"].value_counts().sort("passed")["count"].to_list() == [1500, 1500]
+
+
 @pytest.mark.parametrize(
     "document",
     [

@@ -133,6 +133,31 @@ def test_a_benchmark_is_not_a_test(tmp_path: Path) -> None:
     assert verdicts(table) == {f"{PACKAGE}.TestAdd": "true"}
 
 
+def test_mochawesome(tmp_path: Path) -> None:
+    """A tree of suites; a hook that failed is a problem, and the tests after it were not run."""
+    states = {"pass": False, "fail": False, "pending": False, "isHook": False}
+    tests = [
+        {"fullTitle": f"Cart {each}", "duration": 20} | states | {each: True}
+        for each in ("pass", "fail", "pending", "skipped")
+    ]
+    tests[1]["err"] = {"message": "1 != 2"}
+    hooks = [{"fullTitle": f"{each} hook", **states, "isHook": True, each: True} for each in ("pass", "fail")]
+    inner = {"fullFile": "/app/cart.spec.js", "tests": tests, "suites": [], "beforeHooks": hooks, "afterHooks": []}
+    stats = {"tests": 3, "passes": 1, "failures": 2, "pending": 1, "skipped": 1}
+    root = {"fullFile": "", "tests": [], "suites": [{"tests": [], "suites": [inner]}]}
+    table = read(tmp_path, {"stats": stats, "results": [root], "meta": {"mochawesome": {"version": "7.1.3"}}})
+    assert table.format == "mocha"
+    assert verdicts(table) == {
+        "fail hook": "false",
+        "Cart pass": "true",
+        "Cart fail": "false",
+        "Cart pending": None,
+        "Cart skipped": None,
+    }
+    assert table.frame["error"].to_list() == [None, None, "1 != 2", None, None]
+    assert counts(table) == {name: (stats[name], stats[name]) for name in ("tests", "passes", "failures", "pending")}
+
+
 @pytest.mark.parametrize(
     ("full", "own", "oid"),
     [

@@ -80,17 +80,8 @@ from touchstone.ingest.csv_rows import ROW_ERROR_KIND
 from touchstone.text import counted
 
 FORMAT = "openhands"
-_COLUMNS = (
-    *COLUMNS,
-    "suite",
-    "cost_usd",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "agent",
-    "model_patch",
-)
+_TOKENS = words("input_tokens output_tokens cache_read_tokens cache_write_tokens")
+_COLUMNS = (*COLUMNS, "suite", "cost_usd", *_TOKENS, "agent", "model_patch")
 _EVALUATED = ".swebench_eval.jsonl"
 # Errors of the provider, the network and the sandbox; the agent's own end otherwise, in a loop or at a limit.
 _INFRASTRUCTURE = re.compile(
@@ -287,17 +278,9 @@ def read_index(path: Path) -> AdapterTable:
     share = 100 * resolved / len(records) if records else None
     note = "in percent, rounded to one decimal; instances without a result count as failures in the index"
     figures = [ReportedFigure(model, "accuracy", score, share, benchmark, note)]
-    raw = raw_values(_instances)
-    return table_from_records(
-        path,
-        INDEX_FORMAT,
-        (*COLUMNS, "suite", "cost_usd"),
-        records,
-        raw,
-        files=[path, *as_given(path, files)],
-        figures=figures,
-        notes=notes,
-    )
+    columns, read = (*COLUMNS, "suite", "cost_usd"), [path, *as_given(path, files)]
+    table = table_from_records(path, INDEX_FORMAT, columns, records, raw_values(_instances), files=read)
+    return table.stating(figures, notes=notes)
 
 
 def _recognizes_index(head: Head) -> bool:

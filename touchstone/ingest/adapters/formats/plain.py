@@ -84,7 +84,7 @@ from touchstone.vocabulary import FAIL_WORDS, FALSE_WORDS, PASS_WORDS, TRUE_WORD
 _OID = "oid"
 _MODEL_COLUMNS = (NAME_COLUMN, "model", "model_name", "model_name_or_path")
 # Records with the same keys in the same order share their column names.
-_MAX_SHAPES = 10_000
+_MAX_SHAPES, _MANY_PATHS = 10_000, 5_000
 _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
 _OUTCOMES = {*TRUE_WORDS, *FALSE_WORDS, *PASS_WORDS, *FAIL_WORDS}
 # The names of columns with an outcome or the state of a run, and the words that can only be an outcome.
@@ -231,8 +231,8 @@ def _keys_by_id(head: Head) -> list[str]:
         records.setdefault(path[0], set()).update(path[1:2])
     shapes = Counter(map(frozenset, records.values()))
     others = sum(count for keys, count in shapes.items() if not _states_outcome(head, keys))
-    # The last one that was looked at may not be whole.
-    is_whole = head.text.rstrip().endswith("}")
+    # Of a large file the last one that was looked at may not be whole.
+    is_whole = head.text.rstrip().endswith("}") and len(head.key_paths) < _MANY_PATHS
     names = sorted(set().union(*shapes)) if len(records) > 1 and others <= (not is_whole) else []
     return [head.options.problem_key, *names] if names else []
 
