@@ -366,6 +366,19 @@ def test_outcomes_in_words_under_the_name_of_a_state(tmp_path: Path, kind: str, 
     assert table.notes[-1] == f"the words of '{column}' are read as outcomes"
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        [{"task_id": "a", "status": "failed"}, {"task_id": "b", "status": "done", "resolved": True}],
+        {"task_id": "x", "status": "passed", "runs": [{"task_id": "a"}, {"task_id": "b", "resolved": True}]},
+    ],
+)
+def test_a_state_beside_an_outcome_is_none(tmp_path: Path, document: object) -> None:
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(document))
+    assert read_adapted(path).frame.select("oid", "passed").rows() == [("a", None), ("b", "true")]
+
+
 def test_records_by_their_problem(tmp_path: Path) -> None:
     path = tmp_path / "gpt.json"
     path.write_text(json.dumps({"a": {"resolved": True, "cost": 1.5}, "b": {"resolved": False, "log": ["x"]}}))

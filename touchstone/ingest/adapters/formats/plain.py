@@ -219,9 +219,9 @@ def _recognizes_parquet(head: Head) -> bool:
         return True
 
 
-def _recognizes_json(head: Head) -> bool:
+def _is_usual_json(head: Head) -> bool:
     is_table = bool(keys := _keys(head)) and _is_table(head, keys)
-    return is_table or bool(_lists_of_attempts(head)) or bool(_keys_by_id(head)) or _has_outcomes(head)
+    return is_table or bool(_lists_of_attempts(head)) or bool(_keys_by_id(head))
 
 
 def _keys_by_id(head: Head) -> list[str]:
@@ -319,7 +319,7 @@ def _with_state(head: Head) -> tuple[Head, str | None]:
     """The head with its column for a state read as the outcome, and that column, if the first row says so."""
     row = _first_row(head)
     found = [name for name in row if letters(name) in _STATES]
-    if has_attempts(row) or len(found) != 1 or row[found[0]] not in _NO_STATES:
+    if _is_usual_json(head) or has_attempts(row) or len(found) != 1 or row[found[0]] not in _NO_STATES:
         return head, None
     return Head(head.path, replace(head.options, columns={**head.options.columns, found[0]: "passed"})), found[0]
 
@@ -353,7 +353,9 @@ def _word(column: str) -> pl.Expr:
 
 CSV = Adapter("csv", "a CSV table of attempts", _recognizes_csv, read_csv)
 PARQUET = Adapter("parquet", "a Parquet table of attempts", _recognizes_parquet, read_parquet)
-JSON_LINES = Adapter("jsonl", "a JSON table of attempts", _recognizes_json, read_json)
+JSON_LINES = Adapter(
+    "jsonl", "a JSON table of attempts", lambda head: _is_usual_json(head) or _has_outcomes(head), read_json
+)
 
 
 def _renames(options: ReadOptions) -> dict[str, str]:
