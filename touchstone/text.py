@@ -69,11 +69,11 @@ def json_number(value: float) -> float | str | None:
 def files_by_note(notes: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Each note once, after the first of the files that it is about and the number of the others.
 
-    >>> list(files_by_note([("a", "empty"), ("b", "damaged"), ("c", "empty")]))
+    >>> list(files_by_note([("a", "empty"), ("b", "damaged"), ("c", "empty"), ("b", "damaged")]))
     [('a and 1 other file', 'empty'), ('b', 'damaged')]
     """
     files: dict[str, list[str]] = {}
-    for file, note in notes:
+    for file, note in dict.fromkeys(notes):
         files.setdefault(note, []).append(file)
     for note, named in files.items():
         yield named[0] + (f" and {counted(len(named) - 1, 'other file')}" if len(named) > 1 else ""), note

@@ -160,8 +160,8 @@ PROBLEM_VERDICTS = {
 # pandas writes a column of booleans with gaps as 1.0 and 0.0.
 TRUE_WORDS = ("true", "1", "yes", "t", "y", "1.0")
 FALSE_WORDS = ("false", "0", "no", "f", "n", "0.0")
-PASS_WORDS = ("pass", "passed")
-FAIL_WORDS = ("fail", "failed")
+PASS_WORDS = ("pass", "passed", "resolved", "solved", "success", "correct")
+FAIL_WORDS = ("fail", "failed", "unresolved", "unsolved", "failure", "incorrect")
 
 # How a test command reports.
 CommandReport = Literal["exit_code", "json", "pytest", "junit", "tap", "go", "cargo", "jest"]

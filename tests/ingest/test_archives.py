@@ -281,6 +281,9 @@ def test_problems_in_an_archive_are_those_of_a_run(touchstone: Command, tmp_path
     assert sources.rows() == [("runs.zip/day/problems.csv", 3)]
     assert store.inputs("problems")["problems"] == hashlib.sha256(PROBLEMS).hexdigest()
     assert NO_PROBLEMS_FILE not in touchstone("pass-at-k", place).stderr
+    config = tmp_path / RESULTS_FOLDER / "evaluation_config.json"
+    unknown = touchstone("validate", "--config", config, "--problem", "d", "--fix", place)
+    assert unknown.stderr.endswith("problems.csv: there is no problem 'd'\n")
     place.write_bytes(archive_of({"day/problems.csv": PROBLEMS[:-9], "day/m_fixes.csv": FIXES}, ".zip"))
     assert "up to date" not in touchstone("run", place, dagster=False).stdout
     assert store.scan("problems").collect().height == 2

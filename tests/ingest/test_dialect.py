@@ -41,6 +41,7 @@ def renamed(text: str, header: str) -> str:
         ("m.tsv", FIXES.replace(",", "\t"), "the cells are separated by tabs"),
         ("m_fixes.csv", FIXES.encode("cp1252"), "not UTF-8, so read as Windows-1252"),
         ("m_fixes.csv", FIXES.replace("true", "pass").replace("false", "FAIL"), "plausible_fix: pass is read as true"),
+        ("m_fixes.csv", FIXES.replace("true", "RESOLVED").replace("false", "unresolved"), "pass is read as true, fail"),
         ("m_fixes.csv", FIXES.replace("0.25", "25%"), "weighted_score: 91% is read as 0.91"),
         ("m_fixes.csv", without_numbers(FIXES), "no iteration_id, so the rows of each problem"),
     ],

@@ -66,7 +66,9 @@ def test_the_problem_key_is_a_required_column(folder: Folder) -> None:
     put(folder, "claude.csv", ROW.replace("oid", "case"))
     assert "claude" in found(folder, problem_key="case", problems_csv="elsewhere.csv").sources
     status, reason = why(found(folder), "claude.csv")
-    assert (status, reason) == ("unknown", "missing column oid (found: case, iteration_id, plausible_fix)")
+    found_columns = "missing column oid (found: case, iteration_id, plausible_fix)"
+    others = "; task_id or problem_id or instance_id or case_id will do, if there is only one of them"
+    assert (status, reason) == ("unknown", found_columns + others)
 
 
 @pytest.mark.parametrize(
@@ -268,3 +270,13 @@ def test_every_table_with_attempts_is_recognised_as_an_export() -> None:
     validated = {"validator_noise", "outcomes", "rulings", "validated_fixes"}
     assert per_attempt == {"attempts", *validated, "attempt_scores", "audit_flags"}
     assert all("model" in TABLES[name].dtypes for name in per_attempt)
+
+
+def test_a_file_that_was_read_for_another_is_no_unknown_one(folder: Folder) -> None:
+    put(folder, "gpt/instance_results/swe-bench.json", '{"a": {"cost": 1, "resolved": true}}')
+    put(folder, "gpt/metadata.json", '{"model": "GPT"}')
+    put(folder, "gpt/notes.json", '{"model": "GPT"}')
+    discovery = found(folder, inputs=["gpt"])
+    assert list(discovery.sources) == ["GPT"]
+    assert why(discovery, "gpt/metadata.json") == ("ignored", "read for the results of another file")
+    assert why(discovery, "gpt/notes.json")[0] == "unknown"

@@ -4,7 +4,7 @@ Validating a fix that has no outcome belongs in `validation`.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,11 +18,10 @@ from touchstone.ingest.csv_rows import (
     LINE,
     SCRATCH_FORMAT,
     TextTable,
-    found_columns,
     open_table,
-    require_columns,
     unused_column_name,
 )
+from touchstone.ingest.dialect import require_fixes_columns
 from touchstone.ingest.fix_columns import (
     AMOUNT_COLUMNS,
     CLASS_COLUMN,
@@ -31,14 +30,12 @@ from touchstone.ingest.fix_columns import (
     DATE_COLUMNS,
     FIX_COLUMNS,
     IMPLIED_OUTCOME_COLUMNS,
-    LAST_OUTCOME_COLUMN,
     NATIVE_COLUMNS,
     OUTCOME_COLUMNS,
     SCORE_COLUMNS,
     SHARE_COLUMN,
     TIME_COLUMNS,
     TOKEN_COLUMNS,
-    has_attempts,
     outcome_columns,
 )
 from touchstone.ingest.quarantine import Refusal, quarantine_frame
@@ -82,18 +79,6 @@ def open_fixes(path: Path, key: str = "oid", renames: Mapping[str, str] | None =
 def fixes_columns(key: str = "oid") -> set[str]:
     """The columns of a fixes file that mean something."""
     return {*NATIVE_COLUMNS, key} - ({"oid"} if key != "oid" else set())
-
-
-def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") -> None:
-    """Require the problem, and an outcome or a fix; raises `InputFileError`."""
-    require_columns(path, columns, key)
-    if not has_attempts(columns):
-        outcomes = " or ".join((*OUTCOME_COLUMNS, LAST_OUTCOME_COLUMN, CLASS_COLUMN))
-        raise InputFileError(
-            f"{path}: no outcome and no fix; it needs a column {outcomes}, "
-            f"the columns {', '.join(IMPLIED_OUTCOME_COLUMNS)}, or a fix in {' or '.join(FIX_COLUMNS)} "
-            f"{found_columns(columns)}"
-        )
 
 
 def rules_for(table: InputTable, key: str = "oid") -> list[cells.Rule]:

@@ -67,7 +67,7 @@ def identifier(column: str, default: str | None = None) -> Rule:
 
 
 def boolean(column: str) -> Rule:
-    """true/false, 1/0, 1.0/0.0, yes/no, t/f, y/n in any case, and pass/fail, passed/failed with a note."""
+    """true/false, 1/0, 1.0/0.0, yes/no, t/f, y/n in any case, and words such as passed and unresolved with a note."""
     word = _trimmed(column).str.to_lowercase()
     yes, no = (*TRUE_WORDS, *PASS_WORDS), (*FALSE_WORDS, *FAIL_WORDS)
     value = pl.when(word.is_in(yes)).then(True).when(word.is_in(no)).then(False)
@@ -77,7 +77,7 @@ def boolean(column: str) -> Rule:
 
     refused = word.is_not_null() & ~word.is_in((*yes, *no))
     assumed = word.is_in((*PASS_WORDS, *FAIL_WORDS))
-    assumption = f"{column}: pass is read as true, fail as false"
+    assumption = f"{column}: pass is read as true, fail as false, and such words likewise"
     return Rule(column, value, refused, "bad_boolean", explain, assumed, assumption)
 
 

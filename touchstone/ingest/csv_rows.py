@@ -29,6 +29,7 @@ from touchstone.ingest.dialect import (
     UTF_16,
     dialect_notes,
     encoding_of,
+    found_columns,
     is_utf_16,
     separator_of,
     usual_names,
@@ -42,7 +43,6 @@ ROW_ERROR = "__broken"
 ROW_ERROR_KIND = "__kind"
 MAX_RAW_LENGTH = 2000
 # How many columns a message lists.
-_NAMED_COLUMNS = 30
 _CHUNK = 1 << 20
 _BATCH_ROWS = 20_000
 _BATCH_LENGTH = 64 << 20
@@ -242,11 +242,6 @@ def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
     if missing:
         noun = "column" if len(missing) == 1 else "columns"
         raise InputFileError(f"{path}: missing {noun} {', '.join(missing)} {found_columns(columns)}")
-
-
-def found_columns(columns: Sequence[str]) -> str:
-    """The columns of a file, for an error message."""
-    return f"(found: {', '.join(columns[:_NAMED_COLUMNS])}{', …' if len(columns) > _NAMED_COLUMNS else ''})"
 
 
 def plain_rows(table: TextTable) -> pl.LazyFrame:

@@ -11,7 +11,15 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.compressed import STILL_WRITTEN, data_suffix, open_input
-from touchstone.ingest.fix_columns import has_attempts, has_outcomes
+from touchstone.ingest.fix_columns import (
+    CLASS_COLUMN,
+    FIX_COLUMNS,
+    IMPLIED_OUTCOME_COLUMNS,
+    LAST_OUTCOME_COLUMN,
+    OUTCOME_COLUMNS,
+    has_attempts,
+    has_outcomes,
+)
 
 UTF8 = "utf-8-sig"
 WINDOWS = "cp1252"
@@ -24,8 +32,10 @@ ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id")
 _VERDICT_NAMES = ("resolved", "is_resolved", "solved", "is_solved", "is_correct")
 # Beside a fix, or one of those, this may mean that the model answered.
 _SUCCESS_NAMES = ("success",)
+OUTCOME_NAMES = (*_VERDICT_NAMES, *_SUCCESS_NAMES)
 
 _CHUNK = 1 << 20
+_NAMED_COLUMNS = 30
 _UTF8_CHARACTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 # Unused in Windows-1252, or never in a text.
 _NO_WINDOWS_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
@@ -99,13 +109,13 @@ def usual_names(columns: Sequence[str], known: Collection[str]) -> dict[str, str
     {'Is Resolved': 'passed'}
     """
     others = [name for name in columns if name not in known]
-    names = _matches(others, {_letters(name): name for name in known if name not in columns})
+    names = _matches(others, {letters(name): name for name in known if name not in columns})
     if "oid" in known and "oid" not in (*columns, *names.values()):
-        names |= _matches(others, dict.fromkeys(map(_letters, ID_NAMES), "oid"))
+        names |= _matches(others, dict.fromkeys(map(letters, ID_NAMES), "oid"))
     if "passed" in known and not has_outcomes((*columns, *names.values())):
-        verdicts = dict.fromkeys(map(_letters, _VERDICT_NAMES), "passed")
+        verdicts = dict.fromkeys(map(letters, _VERDICT_NAMES), "passed")
         names |= _matches(others, verdicts)
-        if not any(_letters(name) in verdicts for name in others) and not has_attempts((*columns, *names.values())):
+        if not any(letters(name) in verdicts for name in others) and not has_attempts((*columns, *names.values())):
             names |= _matches(others, dict.fromkeys(_SUCCESS_NAMES, "passed"))
     return names
 
@@ -116,14 +126,35 @@ def usual_notes(names: Mapping[str, str]) -> tuple[str, ...]:
     return (f"columns are read by their meaning: {read_as}",) if read_as else ()
 
 
+def found_columns(columns: Sequence[str]) -> str:
+    """The columns of a file, for an error message."""
+    return f"(found: {', '.join(columns[:_NAMED_COLUMNS])}{', …' if len(columns) > _NAMED_COLUMNS else ''})"
+
+
+def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") -> None:
+    """Require the problem, and an outcome or a fix; raises `InputFileError`."""
+    if key not in columns:
+        others = f"; {' or '.join(ID_NAMES)} will do, if there is only one of them" if key == "oid" else ""
+        raise InputFileError(f"{path}: missing column {key} {found_columns(columns)}{others}")
+    if not has_attempts(columns):
+        outcomes = " or ".join((*OUTCOME_COLUMNS, LAST_OUTCOME_COLUMN, CLASS_COLUMN))
+        raise InputFileError(
+            f"{path}: no outcome and no fix; it needs a column {outcomes}, "
+            f"the columns {', '.join(IMPLIED_OUTCOME_COLUMNS)}, or a fix in {' or '.join(FIX_COLUMNS)} "
+            f"{found_columns(columns)}; {' or '.join(OUTCOME_NAMES)} will do for an outcome, and so will a column per "
+            "model, if beside the id there are only outcomes"
+        )
+
+
 def _matches(columns: Sequence[str], wanted: dict[str, str]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for column in columns:
-        ours = wanted.get(_letters(column))
+        ours = wanted.get(letters(column))
         if ours is not None:
             found.setdefault(ours, []).append(column)
     return {theirs[0]: ours for ours, theirs in found.items() if len(theirs) == 1}
 
 
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
+    """A name without the marks between its words, in lower case."""
     return re.sub(r"[\W_]+", "", name.casefold())

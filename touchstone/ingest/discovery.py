@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from touchstone.config import EvaluationConfig, first_problems_csv
+from touchstone.config import EvaluationConfig, find_problems_csv, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError, reason_of
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, adapter_of, detect_format, read_as, why_unknown
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
@@ -21,9 +21,10 @@ from touchstone.ingest.adapters.formats.plain import exported_table, why_not_pla
 from touchstone.ingest.adapters.formats.swebench import PREDICTIONS_FORMAT, SUBMISSION_FORMAT
 from touchstone.ingest.adapters.table import encodable
 from touchstone.ingest.archives import is_archive, unpack
-from touchstone.ingest.attempts import fixes_columns, require_fixes_columns
+from touchstone.ingest.attempts import fixes_columns
 from touchstone.ingest.compressed import CSV_SUFFIXES, damage_of, data_suffix, open_input
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, read_header, readable
+from touchstone.ingest.dialect import require_fixes_columns
 from touchstone.ingest.fix_columns import has_attempts, has_outcomes
 from touchstone.ingest.input_paths import files_below, input_paths, label_of
 from touchstone.ingest.parallel_reading import FileToRead, read_ahead
@@ -91,6 +92,7 @@ def discover(config: EvaluationConfig) -> Discovery:
     tables = _read_ahead(classified, config)
     for path in _with_bar(looked_at, "reading files"):
         _add_file(path, classified[path], tables, config, found)
+    _mark_files_read_beside(config, found)
     for path in [path for path in found.adapter_tables if path.is_dir()]:
         _report_files_beside(path, set(paths), config, found)
     for model, sources in found.sources.items():
@@ -131,6 +133,13 @@ def _with_members(path: Path, config: EvaluationConfig, found: Discovery) -> Ite
     links = (f"{label}/{encodable(name)}" for name in unpacked.links)
     found.not_evaluated.extend(NotEvaluated(link, "ignored", "a link, which is not unpacked") for link in links)
     return files_below(unpacked.folder)
+
+
+def require_problems_csv(config: EvaluationConfig) -> Path:
+    """The problems file that `discover` finds, also in an archive; an error if there is none."""
+    archives = (path for path in input_paths(config) if _is_archive(path))
+    members = (member for path in archives for member in _with_members(path, config, Discovery()))
+    return first_problems_csv(config) or _problems_in_archive(members, config) or find_problems_csv(config)
 
 
 def _problems_in_archive(paths: Iterable[Path], config: EvaluationConfig) -> Path | None:
@@ -271,6 +280,14 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
         reason = f"its folder is read as {title} only; name the file as well, or move it to another folder"
         label = label_of(path, config.fixes_dir)
         found.not_evaluated.append(NotEvaluated(label, status, reason, format=seen.format or NATIVE))
+
+
+def _mark_files_read_beside(config: EvaluationConfig, found: Discovery) -> None:
+    """A file of an unknown kind may have been read for another one, such as one that names the model."""
+    beside = {label_of(file, config.fixes_dir) for table in found.adapter_tables.values() for file in table.files}
+    for place, each in enumerate(found.not_evaluated):
+        if each.status == "unknown" and each.format is None and each.file in beside:
+            found.not_evaluated[place] = replace(each, status="ignored", reason="read for the results of another file")
 
 
 def read_options(config: EvaluationConfig) -> ReadOptions:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from touchstone.config import EvaluationConfig, find_problems_csv
+from touchstone.config import EvaluationConfig
 from touchstone.config.validation import ValidationSettings
+from touchstone.ingest.discovery import require_problems_csv
 from touchstone.ingest.input_paths import fetch_inputs
 from touchstone.ingest.problems import read_problems
 from touchstone.validation.environments import find_environment
@@ -222,7 +223,7 @@ def problem_rows(config: EvaluationConfig) -> dict[str, dict[str, Any]]:
     """The columns of the problems file that control validation, by oid, for commands that need no run."""
     fetch_inputs(config)
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
-        path = find_problems_csv(config)
+        path = require_problems_csv(config)
         problems = read_problems(path, Path(scratch) / "problems.parquet", config.problem_key, config.columns).problems
         present = [name for name in VALIDATION_COLUMNS if name in problems.collect_schema()]
         rows = problems.select("oid", *present).sort("oid").collect()

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from touchstone.config import EvaluationConfig, find_problems_csv
+from touchstone.config import EvaluationConfig
 from touchstone.errors import TouchstoneError
+from touchstone.ingest.discovery import require_problems_csv
 from touchstone.regular_files import read_bytes
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, choose_fix
 from touchstone.validation.judging.verdicts import Verdict, only_judged
@@ -82,7 +83,7 @@ def validate_files(
     settings = config.validation
     rows = problem_rows(config)
     if oid not in rows:
-        raise TouchstoneError(f"{find_problems_csv(config)}: there is no problem '{oid}'")
+        raise TouchstoneError(f"{require_problems_csv(config)}: there is no problem '{oid}'")
     cache_dir = settings.cache_dir or config.output_dir / "cache"
     with (
         tempfile.TemporaryDirectory(prefix="touchstone-") as scratch,

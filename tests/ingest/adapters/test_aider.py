@@ -59,6 +59,16 @@ def test_what_the_last_try_says(tmp_path: Path, result: object, passed: str | No
     assert read(tmp_path).frame["passed", "__kind"].row(0) == (passed, kind)
 
 
+def test_an_exercise_that_was_only_set_up_is_no_failure_here(tmp_path: Path) -> None:
+    for name, outcomes in (("forth", []), ("bowling", [True])):
+        (tmp_path / name).mkdir()
+        result = {"model": "m", "tests_outcomes": outcomes}
+        (tmp_path / name / ".aider.results.json").write_text(json.dumps(result))
+    (figure,) = read(tmp_path).figures
+    assert figure.recomputed == 50
+    assert figure.note == "counts 1 without an outcome as failed; Touchstone leaves them out"
+
+
 def test_a_leaderboard_has_no_attempts() -> None:
     with pytest.raises(InputFileError, match="pass rates of runs, without attempts"):
         read_adapted(MADE / "aider-leaderboard" / "polyglot_leaderboard.yml")

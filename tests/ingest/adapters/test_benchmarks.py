@@ -233,10 +233,11 @@ def test_a_greedy_run_of_nemo_skills_and_the_metrics_of_all_benchmarks(tmp_path:
     assert figures(table) == {("gsm8k", "symbolic_correct"): (0.25, 0.25)}
 
 
-def test_candidates_of_repairbench_without_verdicts(tmp_path: Path) -> None:
-    bug = {"identifier": "Chart-1", "buggy_code": "a", "fixed_code": "b", "generation": ["c"]}
+@pytest.mark.parametrize(("kind", "more"), [("candidates", {"generation": ["c"]}), ("samples", {"prompt": "fix"})])
+def test_bugs_and_candidates_of_repairbench_without_verdicts(tmp_path: Path, kind: str, more: dict[str, Any]) -> None:
+    bug = {"identifier": "Chart-1", "buggy_code": "a", "fixed_code": "b"} | more
     with pytest.raises(InputFileError, match=r"without verdicts; RepairBench's evaluate_patches\.py"):
-        written(tmp_path / "candidates_defects4j_instruct_x.jsonl", [bug])
+        written(tmp_path / f"{kind}_defects4j_instruct_x.jsonl", [bug])
 
 
 def test_instances_that_swe_bench_pro_could_not_run_are_undecided_attempts(tmp_path: Path) -> None:

@@ -175,6 +175,13 @@ def test_disabled_tests_that_are_not_listed_are_named(tmp_path: Path) -> None:
     assert counts(table)["tests"] == (31, None)
 
 
+def test_skipped_tests_that_only_the_outermost_element_counts(tmp_path: Path) -> None:
+    """As mocha-junit-reporter does for Cypress, which also gives the number of failures below zero."""
+    suite = f'<testsuite name="s" tests="5" failures="0">{case()}</testsuite>'
+    table = document(tmp_path, f'<testsuites tests="5" failures="-3" skipped="4">{suite}</testsuites>')
+    assert counts(table) == {"tests": (5, None), "failures": (0, 0), "skipped": (4, None)}
+
+
 def test_an_error_of_a_suite_is_a_failed_problem(tmp_path: Path) -> None:
     table = read(tmp_path, "<testsuite name='CartTest'><error message='the VM crashed'/></testsuite>", case())
     assert verdicts(table) == {"s/CartTest": "false", "c.t": "true"}

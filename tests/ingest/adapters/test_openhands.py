@@ -125,3 +125,14 @@ def test_other_benchmarks_of_the_index_do_not_share_problems_with_swe_bench(tmp_
     table = read_adapted(index(tmp_path, "swt-bench"))
     assert table.frame["oid"][0] == "swt-bench/astropy__astropy-1"
     assert table.frame["llm_name"][0] == "claude-x"
+
+
+def test_the_accuracy_of_a_benchmark_whose_score_leaves_instances_out(tmp_path: Path) -> None:
+    path = index(
+        tmp_path, "swe-bench-multimodal", {"a": {"cost": 1, "resolved": True}, "b": {"cost": 1, "resolved": False}}
+    )
+    entry = {"benchmark": "swe-bench-multimodal", "score": 100.0, "metric": "solveable_accuracy"}
+    scores = [entry | {"component_scores": {"solveable_accuracy": 100.0, "combined_accuracy": 50.0}}]
+    (path.parents[1] / "scores.json").write_text(json.dumps(scores))
+    (figure,) = read_adapted(path).figures
+    assert (figure.reported, figure.recomputed) == (50, 50)

@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from touchstone.config import load_config
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, parquet_files, read_adapted
+from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.formats.plain import has_several_models, why_not_plain
 from touchstone.tables import TABLES
 
+OTHER_IDS = "; task_id or problem_id or instance_id or case_id will do, if there is only one of them"
 ROWS: list[dict[str, Any]] = [
     {"oid": "a", "iteration_id": 1, "passed": True, "weighted_score": 0.1, "tags": {"x": [1, 2]}},
     {"oid": "b", "iteration_id": 2, "passed": False, "weighted_score": None, "tags": None},
@@ -156,7 +159,7 @@ def test_the_problem_key_of_the_configuration(tmp_path: Path, kind: str) -> None
 def test_a_table_without_attempts_is_not_recognised_and_says_what_is_missing(tmp_path: Path, kind: str) -> None:
     path = write(tmp_path, [{"iteration_id": 1, "passed": True}], kind)
     assert detect_format(path) is None
-    assert why_not_plain(path, ReadOptions()) == "missing column oid (found: iteration_id, passed)"
+    assert why_not_plain(path, ReadOptions()) == f"missing column oid (found: iteration_id, passed){OTHER_IDS}"
 
 
 def test_an_exported_table_is_not_read_back(tmp_path: Path) -> None:
@@ -294,3 +297,119 @@ def test_elements_of_a_list_that_are_no_records_are_refused(tmp_path: Path) -> N
     table = read_adapted(path)
     assert table.frame["__kind"].to_list() == [None, "ragged", None, "ragged"]
     assert table.raw({2, 4}) == {2: "3", 4: "[4]"}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
+@pytest.mark.parametrize(("yes", "no", "none"), [(1, 0, None), (True, False, None), ("PASS", "failed", "")])
+def test_a_column_of_outcomes_per_model(tmp_path: Path, kind: str, yes: Any, no: Any, none: Any) -> None:
+    found = [("a", yes, no), ("b", no, none), ("a", yes, no)]
+    path = write_foreign(
+        tmp_path, [{"instance_id": oid, "gpt-4o": one, "z/claude": two} for oid, one, two in found], kind
+    )
+    table = read_adapted(path)
+    assert table.models() == ["gpt-4o", "z/claude"]
+    assert table.notes[-1] == "every column but the id is read as the outcomes of a model: gpt-4o, z/claude"
+    config = {"fixes_dir": tmp_path, "output_dir": tmp_path / "out"}
+    keys = ["oid", "iteration_id", "passed"]
+    assert attempts_of(config, "gpt-4o").select(keys).rows() == [("a", "1", True), ("a", "2", True), ("b", "1", False)]
+    assert attempts_of(config, "z/claude").select(keys).rows() == [
+        ("a", "1", False),
+        ("a", "2", False),
+        ("b", "1", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("instance_id,gpt,claude,difficulty", "a,1,0,easy"),
+        ("task_id,gpt", "a,1"),
+        ("oid,compiled,linted", "a,1,1"),
+        ("task_id,resolved,solved", "a,1,0"),
+        ("task_id,gpt,claude", "a,0.5,1"),
+        ("name,gpt,claude", "a,0,1"),
+        ("task_id,status", "a,success"),
+        ("task_id,status", "a,completed"),
+        ("task_id,status,result", "a,resolved,passed"),
+    ],
+)
+def test_columns_that_may_be_something_else_are_not_outcomes(tmp_path: Path, header: str, row: str) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(f"{header}\n{row}\n")
+    assert detect_format(path) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("oid,gpt,claude\na,1,0\nb,0,0.5\n", "row 3: 'claude' has '0.5', but beside the id there must be nothing but"),
+        ("oid,gpt,claude\na,1,0\nb,0\n", "row 3: "),
+        ("oid,status\na,failed\nb,completed\n", "'status' (completed, failed) may be the state of a run; if it is"),
+        ("oid,status\na,failed\nb,failed\n", "'status' (failed) may be the state of a run; if it is the outcome, call"),
+    ],
+)
+def test_later_rows_may_show_that_a_column_is_something_else(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(text)
+    with pytest.raises(NotEvaluatedError, match=re.escape(f"runs.csv: {reason}")):
+        read_adapted(path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
+@pytest.mark.parametrize(
+    ("column", "yes", "no"), [("status", "resolved", "unresolved"), ("Outcome", "PASSED", "FAILED")]
+)
+def test_outcomes_in_words_under_the_name_of_a_state(tmp_path: Path, kind: str, column: str, yes: str, no: str) -> None:
+    rows = [{"instance_id": "a", column: yes, "note": "x"}, {"instance_id": "b", column: no, "note": "y"}]
+    table = read_adapted(write_foreign(tmp_path, rows, kind))
+    assert table.frame.select("llm_name", "oid", "passed").rows() == [("runs", "a", yes), ("runs", "b", no)]
+    assert table.notes[-1] == f"the words of '{column}' are read as outcomes"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [{"task_id": "a", "status": "failed"}, {"task_id": "b", "status": "done", "resolved": True}],
+        {"task_id": "x", "status": "passed", "runs": [{"task_id": "a"}, {"task_id": "b", "resolved": True}]},
+    ],
+)
+def test_a_state_beside_an_outcome_is_none(tmp_path: Path, document: object) -> None:
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(document))
+    assert read_adapted(path).frame.select("oid", "passed").rows() == [("a", None), ("b", "true")]
+
+
+def test_records_by_their_problem(tmp_path: Path) -> None:
+    path = tmp_path / "gpt.json"
+    path.write_text(json.dumps({"a": {"resolved": True, "cost": 1.5}, "b": {"resolved": False, "log": ["x"]}}))
+    table = read_adapted(path)
+    assert table.frame.select("llm_name", "oid", "passed", "cost").rows() == [
+        ("gpt", "a", "true", "1.5"),
+        ("gpt", "b", "false", None),
+    ]
+    assert table.raw({2}) == {2: '{"oid": "b", "resolved": false, "log": ["x"]}'}
+
+
+@pytest.mark.parametrize("keys", [1, 9])
+def test_many_records_by_their_problem(tmp_path: Path, keys: int) -> None:
+    """More of them than are looked at, or a longer text."""
+    path = tmp_path / "gpt.json"
+    record = {f"key {place}": "x" * (50 * keys) for place in range(keys)}
+    path.write_text(json.dumps({f"p{place}": record | {"resolved": place % 2 == 0} for place in range(3000)}))
+    assert detect_format(path) == "jsonl"
+    assert read_adapted(path).frame["passed"].value_counts().sort("passed")["count"].to_list() == [1500, 1500]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"a": {"resolved": True}},
+        {"a": {"resolved": True}, "total": 1},
+        {"a": {"resolved": True}, "summary": {"count": 1}},
+        {"a": [{"resolved": True}], "b": [{"resolved": True}]},
+    ],
+)
+def test_objects_that_are_not_all_records_are_not_read(tmp_path: Path, document: object) -> None:
+    path = tmp_path / "gpt.json"
+    path.write_text(json.dumps(document))
+    assert detect_format(path) is None

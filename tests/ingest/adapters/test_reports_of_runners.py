@@ -120,9 +120,57 @@ def test_events_that_end_early(tmp_path: Path) -> None:
     assert "1 package has no result: the file was cut off" in table.notes
 
 
+@pytest.mark.parametrize(
+    "above", ["go: downloading gopkg.in/yaml.v3 v3.0.0", "# acme.com/old\n./a.go:3:2: undefined: z"]
+)
+def test_what_go_writes_above_the_events(tmp_path: Path, above: str) -> None:
+    table = go(tmp_path, above, event("pass", "TestAdd"), event("pass"))
+    assert table.frame.select("__line", "passed").rows() == [(above.count("\n") + 2, "true")]
+
+
 def test_a_benchmark_is_not_a_test(tmp_path: Path) -> None:
     table = go(tmp_path, event("bench", "BenchmarkAdd"), event("pass", "TestAdd"), event("pass"))
     assert verdicts(table) == {f"{PACKAGE}.TestAdd": "true"}
+
+
+def test_mochawesome(tmp_path: Path) -> None:
+    """A tree of suites; a hook that failed is a problem, and the tests after it were not run."""
+    states = {"pass": False, "fail": False, "pending": False, "isHook": False}
+    tests = [
+        {"fullTitle": f"Cart {each}", "duration": 20} | states | {each: True}
+        for each in ("pass", "fail", "pending", "skipped")
+    ]
+    tests[1]["err"] = {"message": "1 != 2"}
+    hooks = [{"fullTitle": f"{each} hook", **states, "isHook": True, each: True} for each in ("pass", "fail")]
+    inner = {"fullFile": "/app/cart.spec.js", "tests": tests, "suites": [], "beforeHooks": hooks, "afterHooks": []}
+    stats = {"tests": 3, "passes": 1, "failures": 2, "pending": 1, "skipped": 1}
+    root = {"fullFile": "", "tests": [], "suites": [{"tests": [], "suites": [inner]}]}
+    table = read(tmp_path, {"stats": stats, "results": [root], "meta": {"mochawesome": {"version": "7.1.3"}}})
+    assert table.format == "mocha"
+    assert verdicts(table) == {
+        "fail hook": "false",
+        "Cart pass": "true",
+        "Cart fail": "false",
+        "Cart pending": None,
+        "Cart skipped": None,
+    }
+    assert table.frame["error"].to_list() == [None, None, "1 != 2", None, None]
+    assert counts(table) == {name: (stats[name], stats[name]) for name in ("tests", "passes", "failures", "pending")}
+
+
+@pytest.mark.parametrize(
+    ("full", "own", "oid"),
+    [
+        ("User is valid", "is valid", "spec/user_spec.rb::User is valid"),
+        ("User ", "example at ./spec/user_spec.rb:9", "User example at ./spec/user_spec.rb:9"),
+        ("User ", "should respond to #name", "spec/user_spec.rb::User should respond to #name"),
+    ],
+)
+def test_examples_of_rspec_without_a_text_have_their_description(tmp_path: Path, full: str, own: str, oid: str) -> None:
+    """`it { … }` that fails before its matcher is known, and any such in RSpec 2, which also has other times."""
+    example = {"description": own, "full_description": full, "status": "failed", "file_path": "./spec/user_spec.rb"}
+    table = read(tmp_path, {"examples": [example | {"duration": 0.5}], "summary_line": "1 example, 1 failure"})
+    assert table.frame.select("oid", "duration_seconds").rows() == [(oid, "0.5")]
 
 
 def trx(*results: str, counters: str = "", definitions: str = "") -> str:
@@ -144,6 +192,13 @@ def trx(*results: str, counters: str = "", definitions: str = "") -> str:
 def test_outcomes_of_trx(tmp_path: Path, attributes: str, passed: str | None, outcome: str) -> None:
     table = read(tmp_path, trx(f'<UnitTestResult testName="a" {attributes}/>'), "m.trx")
     assert table.frame.select("passed", "outcome").rows() == [(passed, outcome)]
+
+
+def test_a_test_that_only_starts_like_its_class(tmp_path: Path) -> None:
+    method = '<TestMethod className="Cart" name="CartAdds"/>'
+    definitions = f'<TestDefinitions><UnitTest id="a">{method}</UnitTest></TestDefinitions>'
+    result = '<UnitTestResult testId="a" testName="CartAdds" outcome="Passed"/>'
+    assert verdicts(read(tmp_path, trx(result, definitions=definitions), "m.trx")) == {"Cart.CartAdds": "true"}
 
 
 @pytest.mark.parametrize("total", ["2", "1"])

@@ -96,6 +96,30 @@ def test_the_logs_of_a_submission_belong_to_its_folder(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.parametrize("level", ["", "logs"])
+def test_the_results_of_a_submission_decide_its_logs_without_reports(tmp_path: Path, level: str) -> None:
+    """As in Multi-SWE-bench's experiments: reports were not published, and an empty patch left no log."""
+    submission = tmp_path / "20240825_fixer"
+    for oid in ("google__gson-1", "google__gson-2"):
+        (submission / "logs" / oid).mkdir(parents=True)
+        (submission / "logs" / oid / "run_instance.log").write_text("INFO - Grading answer\n")
+    (submission / "results").mkdir()
+    lists = {
+        "resolved": ["google__gson-1"],
+        "unresolved_ids": ["google__gson-2"],
+        "empty_patch_ids": ["google__gson-3"],
+    }
+    counts = {"total_instances": 3, "submitted_instances": 3, "resolved_instances": 1}
+    (submission / "results" / "results.json").write_text(json.dumps(counts | lists))
+    table = read(submission / level)
+    assert table.frame.select("llm_name", "oid", "passed").rows() == [
+        ("20240825_fixer", "google__gson-1", "true"),
+        ("20240825_fixer", "google__gson-2", "false"),
+        ("20240825_fixer", "google__gson-3", "false"),
+    ]
+    assert [(each.reported, each.recomputed) for each in table.figures] == [(1, 1), (1 / 3, 1 / 3)]
+
+
 @pytest.mark.parametrize(
     ("log", "test_output", "status", "passed"),
     [

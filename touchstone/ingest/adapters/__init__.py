@@ -64,7 +64,7 @@ _IN_ORDER = (
     ("unread", "GIT_LFS", {"other"}),
     ("junit", "ADAPTER", {"other"}),
     ("dotnet", "TRX NUNIT", {"other"}),
-    ("go_test", "ADAPTER", {"json"}),
+    ("go_test", "ADAPTER", {"json", "other"}),
     ("json_reports", "CTRF JEST MOCHA RSPEC", {"json"}),
     ("every_eval_ever", "ADAPTER AGGREGATES", {"json"}),
     ("helm", "ADAPTER", {"json", "folder"}),

@@ -14,7 +14,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.json_stream import Each, Keep, Shape, TooLargePartError, skim
+from touchstone.ingest.adapters.json_stream import Each, Keep, Members, Shape, TooLargePartError, skim
 from touchstone.ingest.adapters.table import (
     Cells,
     RawReader,
@@ -240,6 +240,15 @@ def list_elements(path: Path, shape: Shape | None = None) -> Iterator[tuple[int,
     """The elements of the list that a JSON file is, or that the shape leads to, each with its place from 1."""
     parts = skim_document(path, Each(Keep()) if shape is None else shape)
     return enumerate((part for name, part in parts if name is not None), start=1)
+
+
+def members_by_id(path: Path, name: str) -> Iterator[tuple[int, object]]:
+    """The members of the object that a JSON file is, each an object with its key under this name."""
+    members = (part for key, part in skim_document(path, Members(Keep()), [""]) if key is not None)
+    for place, member in enumerate(members, start=1):
+        assert isinstance(member, tuple)
+        key, value = member
+        yield place, {name: key} | value if isinstance(value, dict) else value
 
 
 class OverlongLine(str):

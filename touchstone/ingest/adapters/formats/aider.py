@@ -156,7 +156,9 @@ def _figures(records: list[Record]) -> Iterator[ReportedFigure]:
     for (model, run), results in runs.items():
         solved = [int(cells["tries"] or 0) for cells in results if cells["passed"] == "true"]
         last = max(int(cells["tries"] or 0) for cells in results)
+        waiting = sum(not cells["passed"] for cells in results)
         for number in range(1, last + 1):
             rate = 100 * sum(tries <= number for tries in solved) / len(results)
-            note = None if number == last else f"by try {number}; Touchstone counts what any try solved"
+            note = f"counts {waiting:,} without an outcome as failed; Touchstone leaves them out" if waiting else None
+            note = note if number == last else f"by try {number}; Touchstone counts what any try solved"
             yield ReportedFigure(model, f"{run} pass_rate_{number}", None, rate, note=note)

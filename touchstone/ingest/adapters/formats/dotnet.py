@@ -69,7 +69,7 @@ class _Trx(XmlReport):
 
     def _start_result(self, attributes: dict[str, str]) -> None:
         classname, name = self._classes.get(attributes.get("testId", ""), ""), attributes.get("testName", "")
-        full = f"{classname}.{name}" if classname and name and not name.startswith((classname, "[")) else name
+        full = f"{classname}.{name}" if classname and name and not name.startswith((f"{classname}.", "[")) else name
         case = Case(0, full, "passed", classname=classname)
         case.judge(attributes.get("outcome", "Error"), _TRX)
         if span := _SPAN.fullmatch(attributes.get("duration", "")):

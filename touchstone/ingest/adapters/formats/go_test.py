@@ -21,6 +21,7 @@ _RESULTS: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "ski
 _ACTIONS = {*_RESULTS, "start", "run", "output", "pause", "cont", "bench", "build-output", "build-fail", "attr"}
 # Before Go 1.24, a failed build is not an event.
 _NOT_BUILT = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
+_EVENT = re.compile(r'^\{(?=.*"(?:Package|ImportPath)":).*"Action": ?"([a-z-]+)"', re.MULTILINE)
 _NO_RESULT = "run"
 _HEADINGS = ("=== ", "--- ")
 
@@ -109,8 +110,9 @@ def read_go_test(path: Path, options: ReadOptions) -> AdapterTable:
 
 
 def _recognizes(head: Head) -> bool:
-    event = head.first_record
-    return event.get("Action") in tuple(_ACTIONS) and not {"Package", "ImportPath"}.isdisjoint(event)
+    # Above the events may be what `go` writes to the terminal: downloads, and errors of builds.
+    first = _EVENT.search(head.text)
+    return first is not None and first[1] in _ACTIONS
 
 
 _MARKS = "[].Action, [].Package | [].ImportPath (an event per line)"

@@ -1,4 +1,4 @@
-"""Adapters for test results in JSON: CTRF, jest and vitest, mocha, and RSpec.
+"""Adapters for test results in JSON: CTRF, jest and vitest, mocha and mochawesome, and RSpec.
 
 What failed by the tool's own figures is a failure. Tests that it counts as skipped, pending, todo or other are
 undecided. A file that cannot be run, an error outside of RSpec's examples and a failed hook of mocha are failed
@@ -105,6 +105,24 @@ def _mocha_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
             case.message = _text(inside(test, "err"), "message")
             case.flaky = case.outcome == "passed" and (number_of(test.get("currentRetry")) or 0) > 0
             yield entry, case
+        elif status == "results":
+            for each in _mochawesome_tests(entry):
+                kinds = {"isHook": _HOOK, "pass": "passes", "fail": "failures", "pending": "pending"}
+                word = next((word for kind, word in kinds.items() if each.get(kind) is True), "skipped")
+                case = _case(each, _text(each, "fullTitle"), word, file=_text(each, "file"))
+                case.message = _text(inside(each, "err"), "message")
+                yield each, case
+
+
+def _mochawesome_tests(suite: object) -> Iterator[_Object]:
+    """The tests of a suite and of those inside it, and the hooks that failed, each with its file."""
+    waiting = [suite]
+    while waiting:
+        found = inside(waiting.pop())
+        for key in ("beforeHooks", "tests", "afterHooks"):
+            tests = ({"file": found.get("fullFile")} | inside(each) for each in list_of(found.get(key)))
+            yield from (test for test in tests if key == "tests" or test.get("fail") is True)
+        waiting += reversed(list_of(found.get("suites")))
 
 
 def _rspec_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
@@ -112,8 +130,11 @@ def _rspec_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
         if key is not None:
             test = inside(entry)
             file = _text(test, "file_path").removeprefix("./")
-            case = _case(test, _text(test, "full_description"), _text(test, "status"), file=file)
-            case.seconds = _text(test, "run_time")
+            name, own = _text(test, "full_description"), _text(test, "description")
+            # An example without a text, `it { … }`, has one only in its description, if at all.
+            name = name if name.rstrip().endswith(own) else f"{name.rstrip()} {own}"
+            case = _case(test, name, _text(test, "status"), file=file)
+            case.seconds = _text(test, "run_time") or _text(test, "duration")
             case.message = _text(inside(test, "exception"), "message") or _text(test, "pending_message")
             yield entry, case
         elif number_of(inside(entry, "summary").get("errors_outside_of_examples_count")):
@@ -200,8 +221,8 @@ JEST = _Format(
 MOCHA = _Format(
     "mocha",
     "mocha results",
-    "stats.passes, stats.failures, stats.pending, tests[]",
-    {"stats": Keep()} | dict.fromkeys(("tests", *_MOCHA), Each(Keep())),
+    "stats.passes, stats.failures, stats.pending, tests[] | results[].suites",
+    {"stats": Keep()} | dict.fromkeys(("tests", *_MOCHA, "results"), Each(Keep())),
     _mocha_cases,
     "stats",
     {

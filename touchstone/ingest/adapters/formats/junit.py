@@ -60,8 +60,9 @@ class _Document(XmlReport):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.apart: set[int] = set()
-        # The sums over the outermost suites of the counts that each of them states.
+        # The sums over the outermost suites of the counts that each of them states, and what is stated around them.
         self._sums: dict[str, int | None] = {}
+        self._around: dict[str, int] = {}
         self._suites: list[_Suite] = []
         self._opened = 0
         self._case: Case | None = None
@@ -74,6 +75,10 @@ class _Document(XmlReport):
             self._suites.append(_Suite(self._opened, names, _file_of(attributes), attributes.get("tests")))
             if len(self._suites) == 1:
                 self._add_counts(attributes)
+        elif tag == "testsuites":
+            # mocha-junit-reporter counts the tests that it does not list only here.
+            counts = {name: _COUNT.fullmatch(attributes.get(name, "")) for name in _NOT_JUDGED}
+            self._around = {name: int(count[0]) for name, count in counts.items() if count}
         elif tag == "testcase":
             self._start_case(attributes)
         elif tag in ("failure", "error"):
@@ -100,6 +105,8 @@ class _Document(XmlReport):
                 self.apart.add(suite.number)
             if self._suites:
                 self._suites[-1].cases += suite.cases
+        elif tag == "testsuites":
+            self._sums |= {name: count for name, count in self._around.items() if self._sums.get(name) is None}
 
     def _start_case(self, attributes: dict[str, str]) -> None:
         if self._case is not None:  # one result would hide the other

@@ -80,17 +80,8 @@ from touchstone.ingest.csv_rows import ROW_ERROR_KIND
 from touchstone.text import counted
 
 FORMAT = "openhands"
-_COLUMNS = (
-    *COLUMNS,
-    "suite",
-    "cost_usd",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "agent",
-    "model_patch",
-)
+_TOKENS = words("input_tokens output_tokens cache_read_tokens cache_write_tokens")
+_COLUMNS = (*COLUMNS, "suite", "cost_usd", *_TOKENS, "agent", "model_patch")
 _EVALUATED = ".swebench_eval.jsonl"
 # Errors of the provider, the network and the sandbox; the agent's own end otherwise, in a loop or at a limit.
 _INFRASTRUCTURE = re.compile(
@@ -101,7 +92,7 @@ _INFRASTRUCTURE = re.compile(
 _OWN_END = re.compile(r"ContextWindowExceed|ContentPolicyViolation", re.IGNORECASE)
 
 INDEX_FORMAT = "openhands-index"
-_SWEBENCH = "swe-bench"
+_SWEBENCH, _INSTANCES = "swe-bench", "instance_results"
 
 
 def read_openhands(path: Path) -> AdapterTable:
@@ -287,22 +278,15 @@ def read_index(path: Path) -> AdapterTable:
     share = 100 * resolved / len(records) if records else None
     note = "in percent, rounded to one decimal; instances without a result count as failures in the index"
     figures = [ReportedFigure(model, "accuracy", score, share, benchmark, note)]
-    raw = raw_values(_instances)
-    return table_from_records(
-        path,
-        INDEX_FORMAT,
-        (*COLUMNS, "suite", "cost_usd"),
-        records,
-        raw,
-        files=[path, *as_given(path, files)],
-        figures=figures,
-        notes=notes,
-    )
+    columns, read = (*COLUMNS, "suite", "cost_usd"), [path, *as_given(path, files)]
+    table = table_from_records(path, INDEX_FORMAT, columns, records, raw_values(_instances), files=read)
+    return table.stating(figures, notes=notes)
 
 
 def _recognizes_index(head: Head) -> bool:
     paths = head.key_paths
-    return any(len(path) == 2 and path[1] == "resolved" and (path[0], "cost") in paths for path in paths)
+    is_index = any(len(path) == 2 and path[1] == "resolved" and (path[0], "cost") in paths for path in paths)
+    return is_index and head.path.absolute().parent.name == _INSTANCES
 
 
 INDEX = Adapter(
@@ -319,18 +303,18 @@ def _instances(path: Path) -> Iterator[tuple[int, tuple[str, object]]]:
 
 def _index_entry(path: Path, benchmark: str) -> tuple[str, float | None, list[str], list[Path]]:
     """The model and the score of the benchmark, in the files above `instance_results`."""
-    folder = path.absolute().parent
-    folder = folder.parent if folder.name == "instance_results" else folder
+    folder = path.absolute().parent.parent
     model, score, files = None, None, []
     metadata, scores = (beside(folder / name, name) for name in ("metadata.json", "scores.json"))
     if is_file(metadata):
         model = scalar_of(inside(bounded_document(metadata)).get("model"))
         files.append(metadata)
     if is_file(scores):
-        entries = objects_of(bounded_document(scores))
-        # Other metrics leave out instances that nobody can solve.
-        stated = [each for each in entries if each.get("benchmark") == benchmark and each.get("metric") == "accuracy"]
-        score = number_of(stated[0].get("score")) if stated else None
+        entries = [each for each in objects_of(bounded_document(scores)) if each.get("benchmark") == benchmark]
+        # Other metrics leave out instances that nobody can solve, and have the accuracy beside them.
+        stated = [each.get("score") for each in entries if each.get("metric") == "accuracy"]
+        stated += [inside(each, "component_scores").get("combined_accuracy") for each in entries]
+        score = next((number for each in stated if (number := number_of(each)) is not None), None)
         files.append(scores)
     if model is not None and model.strip():
         return model, score, [], files

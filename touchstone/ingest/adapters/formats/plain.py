@@ -1,29 +1,39 @@
 """Plain tables with the columns of the native fixes CSV: JSON (lines or a list), Parquet, CSVs of several models.
 
-The list may be in an object, under any key, if it is the only such list there; the object may name the model.
+The list may be in an object, under any key, if it is the only such list there; the object may name the model. An
+object of such records may have their problems as keys.
 
 Values become the text cells that a CSV would have: numbers of JSON as they were written and those of Parquet in their
 shortest form, booleans as words, nested values as JSON; empty texts and NaN are null. The model is the file's name, as
 for a CSV, unless there is a column `llm_name` or `model`: then the file may have several. A CSV with one model in it is
 read as a fixes CSV, and one that is named like a fixes CSV keeps its `llm_name` as data. Columns are renamed first, as
 `columns` of the configuration says.
+
+A table may also have nothing but the id and a column of outcomes for each model, or the outcome in a column that could
+be the state of a run (`status`), if all its words are outcomes (`resolved`). The first row decides what is tried.
 """
 
+import csv
+import io
+import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
 
 from touchstone.errors import InputFileError, reason_of
-from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, NotEvaluatedError, ReadOptions
 from touchstone.ingest.adapters.json_files import (
     LINES_SUFFIXES,
     inside,
     line_records,
     list_elements,
+    members_by_id,
     object_records,
     raw_lines,
     raw_values,
@@ -57,30 +67,44 @@ from touchstone.ingest.csv_rows import (
     read_rows,
     rename_columns,
 )
-from touchstone.ingest.dialect import usual_names, usual_notes
+from touchstone.ingest.dialect import (
+    OUTCOME_NAMES,
+    letters,
+    require_fixes_columns,
+    separator_of,
+    usual_names,
+    usual_notes,
+)
+from touchstone.ingest.fix_columns import NATIVE_COLUMNS, has_attempts, has_outcomes
 from touchstone.ingest.limits import MAX_KEYS, TOO_LARGE, limits, too_long
 from touchstone.ingest.sources import is_named_fixes, model_of
 from touchstone.ingest.unchanged import mark_of
+from touchstone.vocabulary import FAIL_WORDS, FALSE_WORDS, PASS_WORDS, TRUE_WORDS
 
 _OID = "oid"
 _MODEL_COLUMNS = (NAME_COLUMN, "model", "model_name", "model_name_or_path")
 # Records with the same keys in the same order share their column names.
-_MAX_SHAPES = 10_000
+_MAX_SHAPES, _MANY_PATHS = 10_000, 5_000
 _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
+_OUTCOMES = {*TRUE_WORDS, *FALSE_WORDS, *PASS_WORDS, *FAIL_WORDS}
+# The names of columns with an outcome or the state of a run, and the words that can only be an outcome.
+_STATES = ("status", "result", "outcome", "verdict")
+_NO_STATES = {"pass", "passed", "fail", "failed", "resolved", "unresolved", "solved", "unsolved"}
 
 
 def read_json(path: Path, options: ReadOptions | None = None) -> AdapterTable:
-    """Read a record per line, or a list of them, into rows of text cells."""
-    head = Head(path, options)
-    lists = _lists_of_attempts(head)
-    renames, notes = _named(head.options, next(iter(lists.values()), []) or _keys(head))
-    elements = partial(list_elements, shape={key: Each(Keep()) for key in lists} or None)
-    by_line = not lists and not head.text.startswith("[")
+    """Read a record per line, or a list or an object of them, into rows of text cells."""
+    head, state = _with_state(Head(path, options))
+    lists, by_id = _lists_of_attempts(head), _keys_by_id(head)
+    renames, notes = _named(head.options, by_id or next(iter(lists.values()), []) or _keys(head))
+    in_list = partial(list_elements, shape={key: Each(Keep()) for key in lists} or None)
+    elements = partial(members_by_id, name=head.options.problem_key) if by_id else in_list
+    by_line = not lists and not by_id and not head.text.startswith("[")
     make = partial(line_records, path, "record") if by_line else partial(object_records, elements(path), "record")
     kept, raw = _json_rows(path, renames, make), raw_lines if by_line else raw_values(elements)
     model = _model_around(path, lists) if lists else None
     table = _table(path, "jsonl", kept.rows(), kept.columns[len(_OWN) :], raw, model)
-    return replace(table, kept=kept, notes=notes)
+    return _require_outcomes(replace(table, kept=kept, notes=(*notes, *table.notes)), state)
 
 
 def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -93,7 +117,8 @@ def read_parquet(path: Path, options: ReadOptions | None = None) -> AdapterTable
 
 def read_csv(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a CSV of several models into rows of text cells."""
-    opened = _open_csv(path, options or ReadOptions())
+    head, state = _with_state(Head(path, options))
+    opened = _open_csv(path, head.options)
     folder = tempfile.TemporaryDirectory(prefix="touchstone-rows-", ignore_cleanup_errors=True)
     rows = Path(folder.name, "rows.parquet")
     read_rows(opened, lambda found: found.sink_parquet(rows, **SCRATCH_FORMAT))
@@ -102,18 +127,11 @@ def read_csv(path: Path, options: ReadOptions | None = None) -> AdapterTable:
         return raw_rows(opened, lines)
 
     table = _table(path, "csv", pl.scan_parquet(rows, glob=False), opened.columns, raw)
-    return replace(table, kept=folder, notes=opened.notes)
+    return _require_outcomes(replace(table, kept=folder, notes=(*opened.notes, *table.notes)), state)
 
 
 def _open_csv(path: Path, options: ReadOptions) -> TextTable:
-    return open_table(path, _renames(options), _csv_columns())
-
-
-def _csv_columns() -> set[str]:
-    """The columns that mean something, however they are spelled."""
-    from touchstone.ingest.attempts import fixes_columns
-
-    return fixes_columns() | {"model"}
+    return open_table(path, _renames(options), NATIVE_COLUMNS)
 
 
 def read_problem_table(path: Path, renames: Mapping[str, str]) -> AdapterTable | None:
@@ -166,7 +184,7 @@ def why_not_plain(path: Path, options: ReadOptions) -> str:
         if table is not None:
             return f"an export of the table {table}, which is never read back"
         if names:
-            _require(path, rename_columns(names, _named(options, names)[0]))
+            require_fixes_columns(path, rename_columns(names, _named(options, names)[0]))
     except InputFileError as error:
         return reason_of(error, path)
     return ""
@@ -185,7 +203,7 @@ def _is_table(head: Head, names: Sequence[str]) -> bool:
     if exported_table(names) is not None:
         return False
     try:
-        _require(head.path, rename_columns(names, _named(head.options, names)[0]))
+        require_fixes_columns(head.path, rename_columns(names, _named(head.options, names)[0]))
     except InputFileError:
         return False
     return True
@@ -201,8 +219,27 @@ def _recognizes_parquet(head: Head) -> bool:
         return True
 
 
-def _recognizes_json(head: Head) -> bool:
-    return (bool(keys := _keys(head)) and _is_table(head, keys)) or bool(_lists_of_attempts(head))
+def _is_usual_json(head: Head) -> bool:
+    is_table = bool(keys := _keys(head)) and _is_table(head, keys)
+    return is_table or bool(_lists_of_attempts(head)) or bool(_keys_by_id(head))
+
+
+def _keys_by_id(head: Head) -> list[str]:
+    """The keys of the records that an object has by problem, after the one for the problem; none if it has others."""
+    records: dict[str, set[str]] = {}
+    for path in head.key_paths:
+        records.setdefault(path[0], set()).update(path[1:2])
+    shapes = Counter(map(frozenset, records.values()))
+    others = sum(count for keys, count in shapes.items() if not _states_outcome(head, keys))
+    # Of a large file the last one that was looked at may not be whole.
+    is_whole = head.text.rstrip().endswith("}") and len(head.key_paths) < _MANY_PATHS
+    names = sorted(set().union(*shapes)) if len(records) > 1 and others <= (not is_whole) else []
+    return [head.options.problem_key, *names] if names else []
+
+
+def _states_outcome(head: Head, keys: Iterable[str]) -> bool:
+    names = [head.options.problem_key, *sorted(keys)]
+    return _is_table(head, names) and has_outcomes(rename_columns(names, _named(head.options, names)[0]))
 
 
 def _lists_of_attempts(head: Head) -> dict[str, list[str]]:
@@ -227,13 +264,18 @@ def _keys(head: Head) -> list[str]:
     return list(head.first_record) or sorted(path[1] for path in head.key_paths if len(path) == 2 and path[0] == LIST)
 
 
+def _recognizes_csv(head: Head) -> bool:
+    is_csv = not head.is_folder and data_suffix(head.path) in CSV_SUFFIXES
+    return is_csv and (has_several_models(head.path, head.options) or _has_outcomes(head))
+
+
 def has_several_models(path: Path, options: ReadOptions | None = None) -> bool:
     """Whether a CSV has attempts of several models. Only a file with a column of models is read to the end."""
     head = Head(path, options)
     if head.is_folder or data_suffix(path) not in CSV_SUFFIXES:
         return False
     try:
-        columns = read_header(path, _renames(head.options), _csv_columns())
+        columns = read_header(path, _renames(head.options), NATIVE_COLUMNS)
         named = [name for name in _MODEL_COLUMNS if name != NAME_COLUMN or not is_named_fixes(path)]
         column = next((name for name in named if name in columns), None)
         if column is None or not _is_table(head, columns):
@@ -245,21 +287,75 @@ def has_several_models(path: Path, options: ReadOptions | None = None) -> bool:
         return False
 
 
-CSV = Adapter(
-    "csv",
-    "a CSV table of attempts of several models",
-    lambda head: has_several_models(head.path, head.options),
-    read_csv,
-)
+def _first_row(head: Head) -> dict[str, str]:
+    """The words of the first row of a table, by the names that its columns have here; empty if it has none."""
+    try:
+        if head.text[:1] in ("{", "["):
+            first, _ = json.JSONDecoder().raw_decode(head.text, head.text.index("{"))
+            row = {name: text_of(value) or "" for name, value in first.items()}
+        else:
+            mark = separator_of(head.path, head.text.partition("\n")[0])
+            names, cells = islice(csv.reader(io.StringIO(head.text, newline=""), delimiter=mark), 2)
+            row = dict(zip(map(str.strip, names), cells, strict=True))
+    except (ValueError, RecursionError, csv.Error):
+        return {}
+    columns = rename_columns(list(row), _named(head.options, list(row))[0])
+    return {name: cell.strip().lower() for name, cell in zip(columns, row.values(), strict=True)}
+
+
+def _has_outcomes(head: Head) -> bool:
+    """Whether a table has an outcome under the name of a state, or nothing but the outcomes of several models."""
+    row = _first_row(head)
+    if _OID not in row or has_attempts(row) or exported_table(row) is not None:
+        return False
+    models = [name for name in row if name != _OID]
+    known = {letters(name) for name in (*NATIVE_COLUMNS, *_MODEL_COLUMNS, *OUTCOME_NAMES, *_STATES)}
+    has_models = len(models) > 1 and known.isdisjoint(map(letters, models))
+    is_wide = has_models and all(row[name] in ("", *_OUTCOMES) for name in models)
+    return is_wide or _with_state(head)[1] is not None
+
+
+def _with_state(head: Head) -> tuple[Head, str | None]:
+    """The head with its column for a state read as the outcome, and that column, if the first row says so."""
+    row = _first_row(head)
+    found = [name for name in row if letters(name) in _STATES]
+    if _is_usual_json(head) or has_attempts(row) or len(found) != 1 or row[found[0]] not in _NO_STATES:
+        return head, None
+    return Head(head.path, replace(head.options, columns={**head.options.columns, found[0]: "passed"})), found[0]
+
+
+def _require_outcomes(table: AdapterTable, state: str | None) -> AdapterTable:
+    """The table, if all words of the column for a state are outcomes."""
+    if state is None:
+        return table
+    with table.reading():
+        words = set(table.rows.select(_word("passed").drop_nulls().unique()).collect(engine="streaming")["passed"])
+    if not words <= _NO_STATES or words <= {"fail", "failed"}:
+        reason = f"'{state}' ({', '.join(sorted(words)[:5])}) may be the state of a run"
+        raise NotEvaluatedError(f"{table.path}: {reason}; if it is the outcome, call it passed", "unknown")
+    return replace(table, notes=(*table.notes, f"the words of '{state}' are read as outcomes"))
+
+
+def _rows_by_model(path: Path, rows: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
+    """A row for each cell of a table that has nothing but outcomes beside the id."""
+    cells = rows.unpivot(models, index=[*_OWN, _OID], variable_name=NAME_COLUMN, value_name="passed")
+    others = cells.filter(pl.col(ROW_ERROR).is_not_null() | ~_word("passed").is_in(_OUTCOMES)).head(1).collect()
+    for line, _, error, _, name, cell in others.iter_rows():
+        reason = error or f"'{name}' has {cell!r}, but beside the id there must be nothing but outcomes of models"
+        raise NotEvaluatedError(f"{path}: row {line}: {reason}", "unknown")
+    return cells
+
+
+def _word(column: str) -> pl.Expr:
+    word = pl.col(column).str.strip_chars().str.to_lowercase()
+    return pl.when(word != "").then(word).alias(column)
+
+
+CSV = Adapter("csv", "a CSV table of attempts", _recognizes_csv, read_csv)
 PARQUET = Adapter("parquet", "a Parquet table of attempts", _recognizes_parquet, read_parquet)
-JSON_LINES = Adapter("jsonl", "a JSON table of attempts", _recognizes_json, read_json)
-
-
-def _require(path: Path, columns: Sequence[str]) -> None:
-    # Not at the top: `fixes` imports the tables of adapters.
-    from touchstone.ingest.attempts import require_fixes_columns
-
-    require_fixes_columns(path, columns, _OID)
+JSON_LINES = Adapter(
+    "jsonl", "a JSON table of attempts", lambda head: _is_usual_json(head) or _has_outcomes(head), read_json
+)
 
 
 def _renames(options: ReadOptions) -> dict[str, str]:
@@ -274,7 +370,7 @@ def _renames(options: ReadOptions) -> dict[str, str]:
 def _named(options: ReadOptions, columns: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """The renamed columns, with those of these columns that other tools call otherwise, and a note on them."""
     renames = _renames(options)
-    usual = usual_names(rename_columns(columns, renames), _csv_columns())
+    usual = usual_names(rename_columns(columns, renames), NATIVE_COLUMNS)
     return renames | usual, usual_notes(usual)
 
 
@@ -298,7 +394,11 @@ def _table(
     """Complete rows of cells with their model; raises if a column is missing that every attempt needs."""
     if len(names) > MAX_KEYS:
         raise InputFileError(f"{path}: {len(names):,} columns; at most {MAX_KEYS:,} are read")
-    _require(path, names)
+    models = [name for name in names if name != _OID]
+    is_wide = _OID in names and not has_attempts(names) and len(models) > 1
+    if is_wide:
+        rows, names = _rows_by_model(path, rows, models), (_OID, NAME_COLUMN, "passed")
+    require_fixes_columns(path, names)
     column = next((name for name in _MODEL_COLUMNS if name in names), None)
     if column is None:
         name = uncompressed_name(path).removesuffix(".json")
@@ -311,4 +411,6 @@ def _table(
             pl.col(column).alias(NAME_COLUMN),
         )
     columns = tuple(dict.fromkeys((*(name for name in names if name != column), NAME_COLUMN)))
-    return adapter_table(path, kind, columns, rows, raw_reader)
+    shown = ", ".join(models[:5]) + (", …" if len(models) > 5 else "")
+    notes = (f"every column but the id is read as the outcomes of a model: {shown}",) if is_wide else ()
+    return replace(adapter_table(path, kind, columns, rows, raw_reader), notes=notes)

@@ -3,7 +3,8 @@
 Each candidate is an attempt. As in RepairBench, it is plausible, and so passes, if `test` is true; one that could not
 be evaluated (null) is not. A bug for which there was no prompt has no candidates. The model is the folder, or the one
 above that of the benchmark (`results/<model>/<benchmark>/`). `statistics_*.json` beside the file states the figures,
-over the candidates of all bugs together. `candidates_*.jsonl` are the same bugs before they were evaluated.
+over the candidates of all bugs together. `candidates_*.jsonl` are the same bugs before they were evaluated, and
+`samples_*.jsonl` before there were candidates.
 """
 
 from dataclasses import replace
@@ -64,13 +65,13 @@ ADAPTER = replace(mapped_adapter(_EVALUATION), read=read_repairbench)
 CANDIDATES = not_evaluated(
     "repairbench-candidates",
     "RepairBench candidates",
-    lambda head: {"identifier", "generation", "buggy_code"}.issubset(head.first_record),
-    "candidates without verdicts; RepairBench's evaluate_patches.py writes evaluation_*.jsonl with them",
+    lambda head: {"identifier", "buggy_code", "fixed_code"}.issubset(head.first_record),
+    "bugs or candidates without verdicts; RepairBench's evaluate_patches.py writes evaluation_*.jsonl with them",
 )
 FIGURES = not_evaluated(
     "repairbench-figures",
     "RepairBench figures",
-    lambda head: head.has_keys("num_bugs", "num_plausible_patches"),
+    lambda head: head.has_keys("num_bugs", "num_plausible_patches") or head.has_keys("prompt_cost", "completion_cost"),
     "figures of RepairBench; the attempts are in evaluation_*.jsonl",
     "ignored",
 )

@@ -44,6 +44,7 @@ from touchstone.ingest.adapters.json_files import (
     line_records,
     list_elements,
     list_of,
+    members_by_id,
     number_of,
     object_records,
     raw_lines,
@@ -55,7 +56,7 @@ from touchstone.ingest.adapters.json_files import (
     text_of,
     unmapped_cells,
 )
-from touchstone.ingest.adapters.json_stream import Keep, Members, Shape
+from touchstone.ingest.adapters.json_stream import Keep, Shape
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -515,14 +516,7 @@ def _is_json_lines(head: Head) -> bool:
 
 def _elements(path: Path) -> Iterator[tuple[int, object]]:
     """The predictions of a list, or of an object in which the key is the instance."""
-    if Head(path).text.startswith("["):
-        yield from list_elements(path)
-        return
-    members = (part for name, part in skim_document(path, Members(Keep()), [""]) if name is not None)
-    for place, member in enumerate(members, start=1):
-        assert isinstance(member, tuple)
-        key, value = member
-        yield place, {_ID: key} | value if isinstance(value, dict) else value
+    return list_elements(path) if Head(path).text.startswith("[") else members_by_id(path, _ID)
 
 
 def _fill(left_out: dict[str, None], cells: Cells, prediction: Mapping[str, object]) -> None:

@@ -3,8 +3,9 @@
 Any folder from `logs` (or the one that holds it) down to one instance is read as one source, and so is a single
 `report.json` in its place: model and run are only in the names of the folders. Several runs of a model are several
 attempts, `<run>:1` each. In a submission the instances are directly in `<submission>/logs`, which is then the model.
-Run reports beside `logs` add the attempts that left no logs, such as empty patches. mini-swe-agent and SWE-bench-Live
-write reports without the instance around them; the folder's name has to be an instance, or the `instance_id`.
+Run reports beside `logs`, or in `results` there, add the attempts that left no logs, such as empty patches.
+mini-swe-agent and SWE-bench-Live write reports without the instance around them; the folder's name has to be an
+instance, or the `instance_id`.
 
 Multi-SWE-bench writes `<org>/<repo>/evals/pr-<n>/report.json` into any folder, which is the model, or into
 `<submission>/logs`. There `valid` is not the verdict: the fix must also pass the tests of the data set, which only the
@@ -107,6 +108,8 @@ def read_instances(path: Path) -> AdapterTable:
     multi = {base for each in instances if (base := _submission(each.folder))}
     above = {instance.folder.parent for instance in instances} if logs.depth else set()
     places = {folder} if logs.root != folder and logs.depth == 3 else above
+    submissions = {each.parent for each in above if each.name == RUNS.parent.name}
+    places |= {results for each in submissions if is_folder(results := each / _RESULTS)}
     if multi:
         # The logs of making the data set are beside those of evaluating fixes.
         instances = [each for each in instances if _submission(each.folder)]

@@ -73,13 +73,7 @@ def _recognizes(head: Head) -> bool:
     return head.name == _RESULTS and head.text.rstrip() == "{}" and is_file(beside(head.path, _ERRORS))
 
 
-ADAPTER = Adapter(
-    "swebench-pro",
-    "SWE-bench Pro results",
-    _recognizes,
-    lambda path, _: read_results(path),
-    marks="(an object with true or false by instance, called eval_results.json or with ids that start with instance_)",
-)
+ADAPTER = Adapter("swebench-pro", "SWE-bench Pro results", _recognizes, lambda path, _: read_results(path))
 
 
 def _refuse_errors(path: Path) -> AdapterTable:
