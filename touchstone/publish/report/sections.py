@@ -174,7 +174,7 @@ SECTIONS = (
     Section(
         "audit",
         "What would a hostile reader attack?",
-        "The answers to the questions that a figure has to survive; `touchstone audit` prints the same.",
+        "The answers to the questions that a figure has to survive; the command touchstone audit prints the same.",
         (audit_table,),
     ),
 )
