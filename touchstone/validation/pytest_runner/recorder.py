@@ -270,9 +270,12 @@ class Recorder:
         os.environ["PYTEST_CURRENT_TEST"] = os.environ.get("PYTEST_CURRENT_TEST", "").partition("[")[0]
         yield
         self._result.ended = True
+        self._doubt_failed()
+        raise AssertionError("the end of a control")
+
+    def _doubt_failed(self) -> None:
         for missed in self._result.failed:
             self.doubt(f"the assertion in {self._places[missed]} failed, and something of the fix caught it", "")
-        raise AssertionError("the end of a control")
 
     def assertion(self, place: int) -> "_Assertion":
         """Around an assertion."""
@@ -286,9 +289,12 @@ class Recorder:
         if self.lenient and issubclass(error, AssertionError):
             return True
         called = (self.is_fix(frame.f_code.co_filename) for frame, _ in traceback.walk_stack(None))
-        # Hypothesis goes on with another example.
-        if any(self._managers) or any(called) or error.__module__.startswith("hypothesis"):
+        # Hypothesis goes on with another example, and may not come to the end of the test again.
+        is_rejected = error.__module__.startswith("hypothesis")
+        if any(self._managers) or any(called) or is_rejected:
             self._result.failed.add(place)
+        if is_rejected:
+            self._doubt_failed()
         return False
 
     def enter(self, value: Any) -> Any:
