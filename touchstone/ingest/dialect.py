@@ -141,8 +141,8 @@ def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") 
         raise InputFileError(
             f"{path}: no outcome and no fix; it needs a column {outcomes}, "
             f"the columns {', '.join(IMPLIED_OUTCOME_COLUMNS)}, or a fix in {' or '.join(FIX_COLUMNS)} "
-            f"{found_columns(columns)}; {' or '.join(OUTCOME_NAMES)} will do for an outcome, and so will a column per "
-            "model, if beside the id there are only outcomes"
+            f"{found_columns(columns)}; {' or '.join(OUTCOME_NAMES)} will do for an outcome; a table with a "
+            "column per model needs a row for each of them instead: oid, model, passed"
         )
 
 

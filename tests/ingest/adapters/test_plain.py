@@ -299,26 +299,6 @@ def test_elements_of_a_list_that_are_no_records_are_refused(tmp_path: Path) -> N
     assert table.raw({2, 4}) == {2: "3", 4: "[4]"}
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
-@pytest.mark.parametrize(("yes", "no", "none"), [(1, 0, None), (True, False, None), ("PASS", "failed", "")])
-def test_a_column_of_outcomes_per_model(tmp_path: Path, kind: str, yes: Any, no: Any, none: Any) -> None:
-    found = [("a", yes, no), ("b", no, none), ("a", yes, no)]
-    path = write_foreign(
-        tmp_path, [{"instance_id": oid, "gpt-4o": one, "z/claude": two} for oid, one, two in found], kind
-    )
-    table = read_adapted(path)
-    assert table.models() == ["gpt-4o", "z/claude"]
-    assert table.notes[-1] == "every column but the id is read as the outcomes of a model: gpt-4o, z/claude"
-    config = {"fixes_dir": tmp_path, "output_dir": tmp_path / "out"}
-    keys = ["oid", "iteration_id", "passed"]
-    assert attempts_of(config, "gpt-4o").select(keys).rows() == [("a", "1", True), ("a", "2", True), ("b", "1", False)]
-    assert attempts_of(config, "z/claude").select(keys).rows() == [
-        ("a", "1", False),
-        ("a", "2", False),
-        ("b", "1", None),
-    ]
-
-
 @pytest.mark.parametrize(
     ("header", "row"),
     [
@@ -326,7 +306,8 @@ def test_a_column_of_outcomes_per_model(tmp_path: Path, kind: str, yes: Any, no:
         ("task_id,gpt", "a,1"),
         ("oid,compiled,linted", "a,1,1"),
         ("task_id,resolved,solved", "a,1,0"),
-        ("task_id,gpt,claude", "a,0.5,1"),
+        ("task_id,gpt,claude", "a,1,0"),
+        ("task_id,base,plus", "a,1,0"),
         ("name,gpt,claude", "a,0,1"),
         ("task_id,status", "a,success"),
         ("task_id,status", "a,completed"),
@@ -342,8 +323,6 @@ def test_columns_that_may_be_something_else_are_not_outcomes(tmp_path: Path, hea
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("oid,gpt,claude\na,1,0\nb,0,0.5\n", "row 3: 'claude' has '0.5', but beside the id there must be nothing but"),
-        ("oid,gpt,claude\na,1,0\nb,0\n", "row 3: "),
         ("oid,status\na,failed\nb,completed\n", "'status' (completed, failed) may be the state of a run; if it is"),
         ("oid,status\na,failed\nb,failed\n", "'status' (failed) may be the state of a run; if it is the outcome, call"),
     ],

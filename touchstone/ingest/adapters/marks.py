@@ -55,7 +55,7 @@ _KNOWN = {
     "lm-eval-results": "results, configs, versions",
     "promptfoo": "results.results[] | [].latencyMs, results.version | [].namedScores",
     "promptfoo-table": "(a CSV with the columns Status, Score, Named Scores and Grader Reason)",
-    "csv": "(a CSV with a problem, an outcome or a fix, and a column of models; or with a column per model)",
+    "csv": "(a CSV with a problem, an outcome or a fix, and a column of models)",
     "parquet": "(a Parquet file with a problem and an outcome or a fix)",
     "jsonl": "[].oid | [].instance_id | [].task_id, [].passed | [].resolved | [].success (or a fix; or in an object)",
     "forgetest": "results[]",

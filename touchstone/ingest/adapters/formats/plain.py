@@ -9,8 +9,8 @@ for a CSV, unless there is a column `llm_name` or `model`: then the file may hav
 read as a fixes CSV, and one that is named like a fixes CSV keeps its `llm_name` as data. Columns are renamed first, as
 `columns` of the configuration says.
 
-A table may also have nothing but the id and a column of outcomes for each model, or the outcome in a column that could
-be the state of a run (`status`), if all its words are outcomes (`resolved`). The first row decides what is tried.
+A table may also have the outcome in a column that could be the state of a run (`status`), if all its words are outcomes
+(`resolved`). The first row decides what is tried. Several columns of outcomes may be models or criteria: none is read.
 """
 
 import csv
@@ -67,26 +67,17 @@ from touchstone.ingest.csv_rows import (
     read_rows,
     rename_columns,
 )
-from touchstone.ingest.dialect import (
-    OUTCOME_NAMES,
-    letters,
-    require_fixes_columns,
-    separator_of,
-    usual_names,
-    usual_notes,
-)
+from touchstone.ingest.dialect import letters, require_fixes_columns, separator_of, usual_names, usual_notes
 from touchstone.ingest.fix_columns import NATIVE_COLUMNS, has_attempts, has_outcomes
 from touchstone.ingest.limits import MAX_KEYS, TOO_LARGE, limits, too_long
 from touchstone.ingest.sources import is_named_fixes, model_of
 from touchstone.ingest.unchanged import mark_of
-from touchstone.vocabulary import FAIL_WORDS, FALSE_WORDS, PASS_WORDS, TRUE_WORDS
 
 _OID = "oid"
 _MODEL_COLUMNS = (NAME_COLUMN, "model", "model_name", "model_name_or_path")
 # Records with the same keys in the same order share their column names.
 _MAX_SHAPES, _MANY_PATHS = 10_000, 5_000
 _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
-_OUTCOMES = {*TRUE_WORDS, *FALSE_WORDS, *PASS_WORDS, *FAIL_WORDS}
 # The names of columns with an outcome or the state of a run, and the words that can only be an outcome.
 _STATES = ("status", "result", "outcome", "verdict")
 _NO_STATES = {"pass", "passed", "fail", "failed", "resolved", "unresolved", "solved", "unsolved"}
@@ -266,7 +257,7 @@ def _keys(head: Head) -> list[str]:
 
 def _recognizes_csv(head: Head) -> bool:
     is_csv = not head.is_folder and data_suffix(head.path) in CSV_SUFFIXES
-    return is_csv and (has_several_models(head.path, head.options) or _has_outcomes(head))
+    return is_csv and (has_several_models(head.path, head.options) or _states_outcome_in_words(head))
 
 
 def has_several_models(path: Path, options: ReadOptions | None = None) -> bool:
@@ -303,16 +294,9 @@ def _first_row(head: Head) -> dict[str, str]:
     return {name: cell.strip().lower() for name, cell in zip(columns, row.values(), strict=True)}
 
 
-def _has_outcomes(head: Head) -> bool:
-    """Whether a table has an outcome under the name of a state, or nothing but the outcomes of several models."""
+def _states_outcome_in_words(head: Head) -> bool:
     row = _first_row(head)
-    if _OID not in row or has_attempts(row) or exported_table(row) is not None:
-        return False
-    models = [name for name in row if name != _OID]
-    known = {letters(name) for name in (*NATIVE_COLUMNS, *_MODEL_COLUMNS, *OUTCOME_NAMES, *_STATES)}
-    has_models = len(models) > 1 and known.isdisjoint(map(letters, models))
-    is_wide = has_models and all(row[name] in ("", *_OUTCOMES) for name in models)
-    return is_wide or _with_state(head)[1] is not None
+    return _OID in row and exported_table(row) is None and _with_state(head)[1] is not None
 
 
 def _with_state(head: Head) -> tuple[Head, str | None]:
@@ -336,16 +320,6 @@ def _require_outcomes(table: AdapterTable, state: str | None) -> AdapterTable:
     return replace(table, notes=(*table.notes, f"the words of '{state}' are read as outcomes"))
 
 
-def _rows_by_model(path: Path, rows: pl.LazyFrame, models: Sequence[str]) -> pl.LazyFrame:
-    """A row for each cell of a table that has nothing but outcomes beside the id."""
-    cells = rows.unpivot(models, index=[*_OWN, _OID], variable_name=NAME_COLUMN, value_name="passed")
-    others = cells.filter(pl.col(ROW_ERROR).is_not_null() | ~_word("passed").is_in(_OUTCOMES)).head(1).collect()
-    for line, _, error, _, name, cell in others.iter_rows():
-        reason = error or f"'{name}' has {cell!r}, but beside the id there must be nothing but outcomes of models"
-        raise NotEvaluatedError(f"{path}: row {line}: {reason}", "unknown")
-    return cells
-
-
 def _word(column: str) -> pl.Expr:
     word = pl.col(column).str.strip_chars().str.to_lowercase()
     return pl.when(word != "").then(word).alias(column)
@@ -354,7 +328,7 @@ def _word(column: str) -> pl.Expr:
 CSV = Adapter("csv", "a CSV table of attempts", _recognizes_csv, read_csv)
 PARQUET = Adapter("parquet", "a Parquet table of attempts", _recognizes_parquet, read_parquet)
 JSON_LINES = Adapter(
-    "jsonl", "a JSON table of attempts", lambda head: _is_usual_json(head) or _has_outcomes(head), read_json
+    "jsonl", "a JSON table of attempts", lambda head: _is_usual_json(head) or _states_outcome_in_words(head), read_json
 )
 
 
@@ -394,10 +368,6 @@ def _table(
     """Complete rows of cells with their model; raises if a column is missing that every attempt needs."""
     if len(names) > MAX_KEYS:
         raise InputFileError(f"{path}: {len(names):,} columns; at most {MAX_KEYS:,} are read")
-    models = [name for name in names if name != _OID]
-    is_wide = _OID in names and not has_attempts(names) and len(models) > 1
-    if is_wide:
-        rows, names = _rows_by_model(path, rows, models), (_OID, NAME_COLUMN, "passed")
     require_fixes_columns(path, names)
     column = next((name for name in _MODEL_COLUMNS if name in names), None)
     if column is None:
@@ -411,6 +381,4 @@ def _table(
             pl.col(column).alias(NAME_COLUMN),
         )
     columns = tuple(dict.fromkeys((*(name for name in names if name != column), NAME_COLUMN)))
-    shown = ", ".join(models[:5]) + (", …" if len(models) > 5 else "")
-    notes = (f"every column but the id is read as the outcomes of a model: {shown}",) if is_wide else ()
-    return replace(adapter_table(path, kind, columns, rows, raw_reader), notes=notes)
+    return adapter_table(path, kind, columns, rows, raw_reader)
