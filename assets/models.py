@@ -8,8 +8,7 @@ depends on nothing and has a group of its own: Dagster's command line refuses a 
 
 import dagster as dg
 
-from assets.figures import rounded
-from assets.metadata import DATA_VERSION
+from assets.metadata import DATA_VERSION, rounded
 from touchstone.evaluation import Evaluation
 from touchstone.storage.store import digest
 from touchstone.text import visible
@@ -37,9 +36,8 @@ def register_models(instance: dg.DagsterInstance, evaluation: Evaluation) -> Non
 
 def published_models(evaluation: Evaluation, instance: dg.DagsterInstance) -> list[dg.AssetMaterialization]:
     """A materialization per changed model: the row counts of its files, and pass@k per tier as numbers to plot."""
-    import polars as pl
-
-    files = evaluation.store.scan("sources").group_by("model").agg(pl.col("rows", "accepted", "quarantined").sum())
+    sources = evaluation.store.scan("sources").select("model", "rows", "accepted", "quarantined")
+    files = sources.group_by("model").sum()
     counts = {row.pop("model"): row for row in files.collect().to_dicts()}
     figures = evaluation.store.scan("pass_at_k").select("model", "tier", "k", "pass_at_k").collect()
     shown: dict[str, dict[str, float]] = {model: counts[model] for model in figures["model"].unique().sort()}

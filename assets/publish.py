@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from assets.figures import leaderboard_table
+from assets.metadata import leaderboard_table
 from assets.models import published_models
 from touchstone.errors import shown
 from touchstone.evaluation import Evaluation

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.figures import rounded
-from assets.metadata import DATA_VERSION, table_metadata, table_result
+from assets.metadata import DATA_VERSION, rounded, table_metadata, table_result
 from assets.models import register_models
 from assets.publish import FILES, PUBLISH, PUBLISHED_IN_ORDER, failed_checks
 from assets.retries import retry_if_lost

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import python_problems
 
+from touchstone.config import WorkerSettings
 from touchstone.config.validation import ValidationSettings
-from touchstone.config.workers import WorkerSettings
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Target, Targets
 from touchstone.workers.cluster import local_cluster

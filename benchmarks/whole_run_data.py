@@ -72,8 +72,8 @@ def pairs_alone(config: Path, results: Path) -> str:
 
 def steps(config: Path) -> str:
     """How many steps the Dagster job has."""
+    from pipelines.automation import EVALUATE
     from pipelines.definitions import build_defs
-    from pipelines.jobs import EVALUATE
     from pipelines.resources import EvaluationResource
 
     defs = build_defs(EvaluationResource(config_file=str(config), output_dir=None))

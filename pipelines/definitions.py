@@ -13,8 +13,7 @@ import dagster as dg
 
 from assets.models import models, register_models
 from assets.stages import stages
-from pipelines.automation import fixes_folder, nightly
-from pipelines.jobs import evaluate
+from pipelines.automation import evaluate, fixes_folder, nightly
 from pipelines.resources import EvaluationResource
 from pipelines.retention import retention_job, retention_schedule
 from touchstone.config import PublishSettings, load_config

@@ -1,24 +1,30 @@
 """Running the evaluation in this process and starting the Dagster UI, for the command line."""
 
+import ctypes
 import fcntl
 import json
 import logging
 import os
 import re
+import signal
 import socket
+import subprocess
 import sys
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import NoReturn, Self
 
 import dagster as dg
 
 from assets.stages import STAGES, CheckFailed
+from pipelines.automation import EVALUATE
 from pipelines.definitions import CONFIG_VARIABLE, OUTPUT_VARIABLE, build_defs
-from pipelines.jobs import EVALUATE
 from pipelines.resources import prepared
 from pipelines.retention import remove_expired
-from pipelines.services import Services
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError, explain
 from touchstone.evaluation import Evaluation, RunOutcome
@@ -41,6 +47,10 @@ command.load()()
 _DEFAULT_CONFIG = Path("evaluation_config.json")
 LOGGER = "progress"
 _STEP_ENDS = (dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED)
+_LOOK_EVERY_SECONDS = 0.2
+_PATIENCE_SECONDS = 60
+_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PR_SET_PDEATHSIG = 1
 
 
 def dagster_home(config_file: Path, output_dir: Path | None = None) -> Path:
@@ -241,3 +251,57 @@ def _claim(home: Path, url: str) -> int:
     os.ftruncate(claim, 0)
     os.write(claim, f"{url} (process {os.getpid()})".encode())
     return claim
+
+
+class Services:
+    """Services by name. `kept_open` is a descriptor that stays open until the last of them has ended."""
+
+    def __init__(self, kept_open: int) -> None:
+        self._kept_open = kept_open
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        self._handlers = {number: signal.signal(number, _interrupt) for number in _STOP}
+        return self
+
+    def start(self, name: str, *command: str) -> None:
+        """Start a service in a session of its own: Ctrl-C in a terminal must reach this process only."""
+        self._running[name] = subprocess.Popen(
+            command, start_new_session=True, pass_fds=[self._kept_open], preexec_fn=_end_with_parent
+        )
+
+    def watch(self) -> None:
+        """Wait a moment; an error if a service has ended."""
+        time.sleep(_LOOK_EVERY_SECONDS)
+        for name, process in self._running.items():
+            if process.poll() is not None:
+                raise TouchstoneError(f"Dagster's {name} ended with exit code {process.returncode}; see above why")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        """End all services with what they started. Ctrl-C is the usual end."""
+        for number in _STOP:
+            signal.signal(number, signal.SIG_IGN)
+        for process in self._running.values():
+            _signal_group(process, signal.SIGTERM)
+        for process in self._running.values():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE_SECONDS)
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        return kind is KeyboardInterrupt
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _signal_group(process: "subprocess.Popen[bytes]", number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end a service where this process is killed: the daemon would go on to start runs."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,20 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
     """Make no cases of a function whose marker is deselected: each worker would make them for nothing."""
     marks = getattr(obj, "pytestmark", None) if callable(obj) else None
-    names = [mark.name for mark in marks if isinstance(mark, pytest.Mark)] if isinstance(marks, list) else []
-    return [] if any(f"not {name}" in collector.config.option.markexpr for name in names) else None
+    return [] if isinstance(marks, list) and _is_deselected(marks, collector.config) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
+    """Nor make cases of parameters whose marker is deselected. One stays if all are: without any, pytest would fail."""
+    yield
+    wanted = [call for call in metafunc._calls if not _is_deselected(call.marks, metafunc.config)]
+    metafunc._calls = wanted or metafunc._calls[:1]
+
+
+def _is_deselected(marks: Iterable[object], config: pytest.Config) -> bool:
+    names = [mark.name for mark in marks if isinstance(mark, pytest.Mark)]
+    return any(f"not {name}" in config.option.markexpr for name in names)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

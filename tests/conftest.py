@@ -9,9 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -26,8 +25,6 @@ from tests import collecting
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from touchstone.config import PublishSettings
-    from touchstone.storage.store import Store
 
 # The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
 # `make test-nightly` tries many more.
@@ -292,58 +289,6 @@ def answer_here(tables_dir: Path, sql: str, _: object, answer: IO[bytes]) -> Non
         raise
     except Exception as error:
         raise TouchstoneError(query._explained(str(error), sql)) from error
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _packages_are_read_once() -> Iterator[None]:
-    """The tests' own packages stay as they are, and looking at all of them takes every validation half a second."""
-    from touchstone.publish import up_to_date
-    from touchstone.validation.files import file_identity
-
-    own, read, stats = Path(sysconfig.get_path("purelib")), file_identity._hash_of_packages, up_to_date._stats
-    read_once = functools.cache(read)
-
-    def stats_but_of_own(paths: Iterable[Path]) -> Iterator[tuple[str, os.stat_result | None]]:
-        for path in paths:
-            yield from [(str(path), path.stat())] if path == own else stats([path])
-
-    with (
-        patch.object(file_identity, "_hash_of_packages", lambda path: read_once(path) if path == own else read(path)),
-        patch.object(up_to_date, "_stats", stats_but_of_own),
-    ):
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _large_programs_are_read_once() -> Iterator[None]:
-    """Terraform has a hundred megabytes, and each validation asks for its hash."""
-    from touchstone.validation.files import file_identity
-
-    read = file_identity._file_identity
-    read_once = functools.cache(lambda path, size, changed: read(path))
-
-    def identity(path: Path) -> str:
-        found = path.stat() if path.is_file() else None
-        large = found is not None and 10_000_000 < found.st_size <= file_identity._MAX_BYTES_READ
-        return read_once(path, found.st_size, found.st_mtime_ns) if found is not None and large else read(path)
-
-    with patch.object(file_identity, "_file_identity", identity):
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _reports_are_drawn_where_asked_for() -> Iterator[None]:
-    """Where the configuration names `report`; to draw one takes as long as the rest of a small run."""
-    from touchstone.publish.report import stage
-
-    def write(store: "Store", settings: "PublishSettings", tables: str) -> Path | None:
-        asked = "report" in settings.model_fields_set
-        with nullcontext() if asked else patch.object(stage, "report_html", lambda *_: "not drawn: a test's run\n"):
-            return write_report(store, settings, tables)
-
-    write_report = stage.write_report
-    with patch.object(stage, "write_report", write):
-        yield
 
 
 def command_environment(tmp_path: Path) -> dict[str, str]:

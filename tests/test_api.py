@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import touchstone
-from tests.conftest import PROJECT, Folder
+from tests.conftest import PROJECT, WITH_WAREHOUSE, Folder, nightly_but
 from touchstone.errors import TouchstoneError
 from touchstone.tables import TABLES
 
@@ -40,14 +40,14 @@ def test_dir_shows_the_api() -> None:
     assert dir(touchstone) == sorted(touchstone.__all__)
 
 
-@pytest.mark.parametrize("kind", ["text", "folder", "files", "dict"])
+@pytest.mark.parametrize("kind", nightly_but(["folder", "dict"], ["text", "folder", "files", "dict"]))
 def test_evaluate_takes_what_people_have(folder: Folder, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.root)
     sources: dict[str, object] = {
         "text": str(folder.config),
         "folder": folder.root / "fixes",
         "files": [folder.root / "fixes" / "m_fixes.csv", "fixes/problems.csv"],
-        "dict": {"fixes_dir": Path("fixes"), "output_dir": "elsewhere", "k_values": [1]},
+        "dict": {"fixes_dir": Path("fixes"), "output_dir": "elsewhere", "k_values": [1], "publish": WITH_WAREHOUSE},
     }
     results = touchstone.evaluate(sources[kind])  # type: ignore[arg-type]
     places = {"text": "out", "dict": "elsewhere"}
@@ -111,6 +111,7 @@ def test_the_package_compare_stays_a_package() -> None:
         touchstone.nothing  # noqa: B018
 
 
+@pytest.mark.services
 def test_the_examples_in_the_documentation(
     sample_results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits, IntervalSettings
-from touchstone.config.price_file import Price
-from touchstone.config.scoring import Scoring
+from touchstone.config.scoring import Price, Scoring
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks
 from touchstone.metrics.attempts import cost_at, price_name

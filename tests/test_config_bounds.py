@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from touchstone.config import EvaluationConfig, load_config
-from touchstone.config.price_file import Price
+from touchstone.config.scoring import Price
 from touchstone.errors import TouchstoneError
 
 PATHS = {"fixes_dir": "f", "output_dir": "o"}

@@ -7,11 +7,10 @@ import pytest
 
 from tests.ingest.adapters.formats import SAMPLES
 from touchstone.config import EvaluationConfig
-from touchstone.downloads import downloaded, snapshot_of
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.discovery import discover
 from touchstone.ingest.implied_config import implied_config
-from touchstone.locations import input_location, output_location
+from touchstone.locations import downloaded, input_location, output_location, snapshot_of
 
 DATA_SET = "https://huggingface.co/datasets/acme/evals"
 

@@ -14,8 +14,7 @@ import polars as pl
 import pytest
 
 from tests.conftest import Command, Folder, made_once
-from touchstone.api import load_results
-from touchstone.evaluation import Evaluation, run
+from touchstone.evaluation import Evaluation, load_results, run
 
 HOSTILE = {
     "html": "<b onclick=x>bold</b>",

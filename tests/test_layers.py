@@ -6,10 +6,9 @@ from touchstone.storage.code_version import imports_of
 # From the top down; a layer imports only those after it. Everything else is shared and stands at the bottom.
 LAYERS = [
     {"cli"},
-    {"api", "adapters"},
+    {"adapters"},
     {"evaluation"},
     {"publish"},
-    {"table_functions"},
     {"audit"},
     {"trends"},
     {"comparison"},

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.errors import TouchstoneError
-from touchstone.names import PROBLEMS_PART, check_model_name, check_name, file_key, name_of_key
+from touchstone.storage.files import PROBLEMS_PART, check_model_name, check_name, file_key, name_of_key
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/b", "a\\b", "x\n", "", "-rf", "x" * 101])

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from touchstone.config import EvaluationConfig, load_config
-from touchstone.config.workers import WorkerSettings
+from touchstone.config import EvaluationConfig, WorkerSettings, load_config
 from touchstone.errors import TouchstoneError
 
 DASK = {"kind": "dask", "address": "tcp://10.0.0.1:8786"}

@@ -18,7 +18,7 @@ __version__ = VERSION
 __all__ = ["Results", "__version__", "compare", "evaluate", "load_results", "pass_at_k"]
 
 if TYPE_CHECKING:
-    from touchstone.api import Results, compare, evaluate, load_results, pass_at_k
+    from touchstone.evaluation import Results, compare, evaluate, load_results, pass_at_k
 
 
 def __dir__() -> list[str]:
@@ -29,4 +29,4 @@ def __getattr__(name: str) -> Any:
     """Import a name of the API when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'touchstone' has no attribute '{name}'")
-    return getattr(import_module("touchstone.api"), name)
+    return getattr(import_module("touchstone.evaluation"), name)

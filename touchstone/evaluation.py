@@ -1,4 +1,4 @@
-"""One evaluation: a configuration at work on its output folder.
+"""One evaluation: a configuration at work on its output folder; and the public Python API.
 
 It brings the tables declared in `tables` up to date, each by its stage or function, and runs the checks declared in
 `checks`. The Dagster assets call `materialize` table by table; `run` does all of it without Dagster.
@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -19,15 +19,15 @@ from pydantic import BaseModel
 from touchstone.checks import CHECKS, Check, CheckOutcome, CheckResult
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.errors import TouchstoneError
+from touchstone.locations import is_working_copy, output_location
 from touchstone.progress import report_stage, report_step, report_warning
 from touchstone.storage import model_rows
 from touchstone.storage.batches import batches, first_and_last
-from touchstone.storage.check_results import check_if_stale, keep_result
 from touchstone.storage.code_version import module_code_version, table_code_version
-from touchstone.storage.files import replacing
+from touchstone.storage.files import parquet_files, refuse_links_out, replacing
 from touchstone.storage.output_folders import open_store
 from touchstone.storage.run_log import RunLog
-from touchstone.storage.store import Part, Store, digest
+from touchstone.storage.store import Part, Store, check_if_stale, digest, keep_result
 from touchstone.tables import TABLES, Table
 from touchstone.text import near
 
@@ -35,18 +35,17 @@ if TYPE_CHECKING:
     import polars as pl
 
     from touchstone.audit.passes import PassAudit
+    from touchstone.comparison.compare import ComparisonResult
     from touchstone.comparison.gate import Gate
     from touchstone.ingest.inputs import Inputs
     from touchstone.ingest.stage import IngestStage
     from touchstone.publish.stage import PublishStage
     from touchstone.publish.up_to_date import RunRecorder
+    from touchstone.storage.published_objects import PathFilter
     from touchstone.validation.stage import ValidationStage
 
 
-# Tables whose parts are written while another table is made.
-_WRITTEN_WITH_ANOTHER = (
-    "quarantine", "sources", "reported_figures", "source_settings", "rulings", "problem_files", "validated_fixes",
-)  # fmt: skip
+PathLike = str | Path
 
 
 @dataclass
@@ -150,58 +149,30 @@ class Evaluation:
 
     # What makes tables and checks
 
-    def _write_by_stage(self, table: str) -> "Part | dict[str, Part]":
+    def _write_by_stage(self, table: Table) -> "Part | dict[str, Part]":
         """Have a stage write one of the tables that are declared with `step`."""
-        if table in _WRITTEN_WITH_ANOTHER:
-            return self.store.all_parts(table)
-        write: Mapping[str, Callable[[], Part | dict[str, Part]]] = {
-            "problems": lambda: self.ingest.problems(),
-            "problem_slices": lambda: self.ingest.problem_slices(),
-            "attempts": lambda: self.ingest.attempts(),
-            "validator_noise": lambda: self.validation.validator_noise(),
-            "baselines": lambda: self.validation.baselines(),
-            "outcomes": lambda: self.validation.outcomes(),
-            "mutants": lambda: self._write_mutants(),
-            "history": lambda: self.publish.history(),
-            "failure_modes": lambda: self.publish.failure_modes(),
-            "trends": lambda: self.publish.trends(),
-            "change_points": lambda: self.publish.change_points(),
-            "problem_history": lambda: self.publish.problem_history(),
-            "run_log": lambda: self.publish.run_log(),
-        }
-        return write[table]()
+        if table.written_with and table.name != "run_log":
+            return self.store.all_parts(table.name)
+        if table.name == "mutants":
+            from touchstone.audit.strength import write_mutants
 
-    def _write_mutants(self) -> Part:
-        from touchstone.audit.strength import write_mutants
-
-        return write_mutants(self.validation)
+            return write_mutants(self.validation)
+        write: Callable[[], Part | dict[str, Part]] = getattr(getattr(self, table.group), table.name)
+        return write()
 
     @cached_property
     def functions(self) -> "Mapping[str, Callable[..., pl.LazyFrame]]":
         """The functions of all other tables by name."""
-        from touchstone.publish.settings import settings
-        from touchstone.table_functions import TABLE_FUNCTIONS
-
         return {
-            **TABLE_FUNCTIONS,
-            "settings": settings,
+            **{name: function for name, table in TABLES.items() if (function := table.function) is not None},
             "audit_flags": self.pass_audit.audit_flags,
-            "baseline_verdicts": self.gate.baseline_verdicts,
-            "sequential_verdicts": self.gate.sequential_verdicts,
-            "comparability": self.gate.comparability,
-            "failure_changes": self.gate.failure_changes,
-            "regressions": self.gate.regressions,
-            "regression_counts": self.gate.regression_counts,
-            "gate_results": self.gate.gate_results,
+            **{name: getattr(self.gate, name) for name, table in TABLES.items() if table.against_baseline},
         }
 
     @cached_property
     def check_functions(self) -> "Mapping[str, Callable[..., CheckResult]]":
         """The functions of the checks by name."""
-        from touchstone.table_functions import CHECK_FUNCTIONS
-
-        gate = self.gate
-        return {**CHECK_FUNCTIONS, "holds_against_baseline": gate.holds_against_baseline, "gates_hold": gate.gates_hold}
+        return {each.name: getattr(self.gate, each.name) if each.against_baseline else each.function for each in CHECKS}
 
     # Tables and checks
 
@@ -229,7 +200,7 @@ class Evaluation:
         table = TABLES[name]
         if table.step:
             self.store.require(*() if table.written_with or name == "history" else table.reads)
-            made = self._write_by_stage(name)
+            made = self._write_by_stage(table)
             return made if isinstance(made, dict) else {name: made}
         if table.per_model:
             return self._materialize_models(table)
@@ -438,3 +409,166 @@ def checks_due_after(table: str) -> list[Check]:
     """The checks for which a table is the last made of those that they are about or read."""
     order = list(TABLES)
     return [check for check in CHECKS if max((check.table, *check.reads), key=order.index) == table]
+
+
+# The public Python API. Import it from `touchstone`, not from here
+
+
+def pass_at_k(n: int, c: int, k: int) -> float | None:
+    """The unbiased estimate of pass@k from c passes among n attempts; None if there are fewer than k attempts.
+
+    >>> import touchstone
+    >>> touchstone.pass_at_k(n=20, c=3, k=5)
+    0.6008771929824561
+    >>> touchstone.pass_at_k(n=2, c=1, k=5) is None
+    True
+    """
+    from touchstone.metrics.pass_at_k import pass_at_k_of
+
+    return pass_at_k_of(n, c, k)
+
+
+@dataclass(frozen=True, repr=False)
+class Results(Mapping[str, "pl.DataFrame"]):
+    """The published tables of an evaluation by name, read when they are asked for. Printed, it is the leaderboard.
+
+    `checks` are those of the run that `evaluate` made; empty for results that were loaded.
+    """
+
+    folder: Path
+    checks: Sequence[CheckOutcome] = ()
+    # Downloads published files, for results in object storage.
+    fetch: "Callable[[PathFilter], Path] | None" = field(default=None, repr=False, compare=False)
+
+    def __getitem__(self, table: str) -> "pl.DataFrame":
+        return self.scan(table).collect()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(path.name for path in self._tables.iterdir() if path.is_dir()))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def scan(self, table: str) -> "pl.LazyFrame":
+        """A table as a lazy frame, for those that are large."""
+        import polars as pl
+
+        if self.fetch is not None:
+            self.fetch(lambda path: path.startswith(f"tables/{table}/"))
+        files = parquet_files(self._tables / table)
+        if not files:
+            raise KeyError(table)
+        return pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed with an error."""
+        return all(check.passed or not check.error for check in self.checks)
+
+    @property
+    def _tables(self) -> Path:
+        return self.folder / "tables"
+
+    def __repr__(self) -> str:
+        from touchstone.publish.result_tables import leaderboard_of
+        from touchstone.publish.table_columns import plain_text
+
+        return f"{plain_text(leaderboard_of(self['pass_at_k']))}\nin {self.folder}: {len(self)} tables"
+
+
+def evaluate(
+    config: PathLike | Sequence[PathLike] | Mapping[str, object],
+    *,
+    output_dir: PathLike | None = None,
+    only: Sequence[str] = (),
+) -> Results:
+    """Run a whole evaluation in this process: ingest, validate, score, publish. Unchanged input is not read again.
+
+    `config` is a configuration file, its content as a dict (with paths relative to the current folder), a folder with
+    results, or files: what `touchstone run` takes. The results of bare files go to `touchstone-results` beside them.
+
+    Does what `touchstone run` does, without Dagster and so without a run in its UI. Raises `TouchstoneError` for wrong
+    input, or if a gate stops the run.
+
+    >>> import tempfile, touchstone
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "m_fixes.csv").write_text("oid,iteration_id,passed\\na,1,true\\na,2,false\\n")
+    ...     results = touchstone.evaluate(folder)
+    ...     results.passed, results["pass_at_k"]["pass_at_k"].to_list()
+    (True, [0.5, 1.0])
+    """
+    outcome = run(evaluation := _evaluation(config, Path(output_dir) if output_dir is not None else None, only))
+    if outcome.failures:
+        raise TouchstoneError("; ".join(outcome.failures))
+    if outcome.stopped:
+        failed = [f"{check.name}: {check.message}" for check in outcome.checks if check.error and not check.passed]
+        raise TouchstoneError(f"nothing was published: {'; '.join(failed)}")
+    return replace(load_results(evaluation.config.output_dir), checks=outcome.checks)
+
+
+def _evaluation(
+    config: PathLike | Sequence[PathLike] | Mapping[str, object], output_dir: Path | None, only: Sequence[str]
+) -> Evaluation:
+    from touchstone.ingest.implied_config import config_with_results, is_config_file, removed_on_error, with_fitting_k
+    from touchstone.ingest.recognized import most_attempts, recognized_sources
+
+    if isinstance(config, Mapping):
+        return Evaluation.load(config, output_dir, only)
+    paths = [Path(config)] if isinstance(config, str | Path) else [Path(path) for path in config]
+    if len(paths) == 1 and (is_config_file(paths[0]) or not paths[0].exists()):
+        return Evaluation.load(paths[0], output_dir, only)
+    place, is_new = config_with_results(paths, output_dir)
+    if not is_new:
+        return Evaluation.load(place, only=only)
+    with removed_on_error(place):
+        evaluation = Evaluation.load(place, only=only)
+        found = recognized_sources(evaluation.inputs.discovery, evaluation.config)
+    evaluation.config = with_fitting_k(place, most_attempts(found, evaluation.inputs.discovery))
+    return evaluation
+
+
+def load_results(folder: PathLike) -> Results:
+    """The published tables in an output folder, local or in object storage, or those of a snapshot.
+
+    >>> import touchstone
+    >>> touchstone.load_results("nowhere")
+    Traceback (most recent call last):
+    touchstone.errors.TouchstoneError: nowhere: no results here (no folder 'tables'); run `touchstone run` first
+    """
+    place = output_location(folder)
+    if is_working_copy(place):
+        from touchstone.storage.remote_store import View
+
+        view = View(place)
+        return Results(view.folder, fetch=view.fetch)
+    found = Results(place)
+    refuse_links_out(place, "tables")
+    if not (found.folder / "tables").is_dir():
+        raise TouchstoneError(f"{folder}: no results here (no folder 'tables'); run `touchstone run` first")
+    return found
+
+
+def compare(baseline: PathLike, current: PathLike, *, config: PathLike | None = None) -> "ComparisonResult":
+    """Compare two evaluations, each an output folder, a snapshot's folder or a fixes file.
+
+    `.verdicts` has the verdict per model and tier, `.report.cases` what became of every case as a Polars frame.
+
+    >>> import tempfile, touchstone
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     old, new = (Path(folder) / name / "m_fixes.csv" for name in ("old", "new"))
+    ...     for file, outcomes in ((old, ("true", "false")), (new, ("false", "false"))):
+    ...         file.parent.mkdir()
+    ...         _ = (file.parent / "problems.csv").write_text("oid,filename\\na,a.tf\\nb,b.tf\\n")
+    ...         _ = file.write_text("oid,iteration_id,plausible_fix\\na,1,%s\\nb,1,%s\\n" % outcomes)
+    ...     touchstone.compare(old, new).report.counts["regression"]
+    1
+    """
+    from touchstone.comparison.compare import CompareOptions, configured_options
+    from touchstone.comparison.compare import compare as compare_evaluations
+    from touchstone.comparison.pairs import ComparisonSettings, comparison_settings
+
+    options, settings = CompareOptions(), ComparisonSettings()
+    if config is not None:
+        loaded = load_config(Path(config))
+        options, settings = configured_options(loaded), comparison_settings(loaded)
+    return compare_evaluations(str(baseline), str(current), options, settings)

@@ -1,4 +1,4 @@
-"""Where things are: paths and addresses that a user may write, the user's own folders, and the project's files.
+"""Where things are, and opening them: paths and addresses that a user may write, own folders, the project's files.
 
 Inputs in object storage are mirrored, and results are worked on and read, in folders below the user's cache folder. The
 name of such a folder tells its address, so all other modules work with local paths, and messages show the address:
@@ -18,7 +18,6 @@ import re
 import stat
 from pathlib import Path
 
-from touchstone.downloads import downloaded
 from touchstone.errors import SCHEMES, UNPACKED, WORKING_COPY, TouchstoneError, objects_root, shown
 
 # What decides which server a bucket name belongs to.
@@ -37,6 +36,13 @@ SAMPLE_NAME = "evaluation_config.json"
 
 _PACKAGED = Path(__file__).with_name("project")
 _CHECKOUT = Path(__file__).parents[1]
+# `Path` turns the two slashes into one.
+_PLACE = r"(?:/(?:tree|blob|resolve)/(?P<revision>[^/?#]+)(?:/(?P<below>[^?#]*))?)?/?(?:[?#].*)?"
+_HUGGING_FACE = re.compile(
+    r"https?:/+(?:huggingface|hf)\.co/(?:(?P<kind>dataset|space)s/)?(?P<name>[\w.-]+(?:/[\w.-]+)?)" + _PLACE
+)
+_GITHUB = re.compile(r"https?:/+github\.com/(?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?" + _PLACE)
+_CACHED = re.compile(r"(?:dataset|model|space)s--.+")
 
 
 def address(text: str | Path) -> str | None:
@@ -214,3 +220,62 @@ def commented_config() -> Path:
 def queries_page() -> Path:
     """The page of example queries, `docs/queries.md`."""
     return _PACKAGED / "queries.md" if is_installed() else _CHECKOUT / "docs" / "queries.md"
+
+
+# Web addresses that people paste: what is on this disk of them (Hugging Face's cache, clones from GitHub)
+
+
+def downloaded(text: str | Path) -> Path | None:
+    """The local path of a data set or repository on the web; None for any other text.
+
+    >>> downloaded("logs/run.eval")
+    """
+    for pattern, find in ((_HUGGING_FACE, _in_hub_cache), (_GITHUB, _in_clone)):
+        if address := pattern.fullmatch(str(text)):
+            from urllib.parse import unquote
+
+            folder, below = find(address), unquote(address["below"] or "")
+            if folder is None or not (folder / below).exists():
+                raise TouchstoneError(f"{address[0]}: not on this disk; run `{_command(address)}` first")
+            return folder / below
+    return None
+
+
+def in_hub_cache(path: Path) -> bool:
+    """Whether a path is in a folder of Hugging Face's cache, which is not for results."""
+    return any(_CACHED.fullmatch(part) for part in path.parts)
+
+
+def snapshot_of(folder: Path, revision: str = "main") -> Path | None:
+    """The files of a revision in a folder of Hugging Face's cache; without a `main`, the newest ones are that."""
+    snapshots, ref = folder / "snapshots", folder / "refs" / revision
+    if not _CACHED.fullmatch(folder.name) or not snapshots.is_dir():
+        return None
+    wanted = snapshots / (ref.read_text().strip() if ref.is_file() else revision)
+    newest = sorted(snapshots.iterdir(), key=lambda each: each.stat().st_mtime) if revision == "main" else []
+    return wanted if wanted.is_dir() else next(reversed(newest), None)
+
+
+def _in_hub_cache(address: re.Match[str]) -> Path | None:
+    home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface"))
+    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
+    name = f"{address['kind'] or 'model'}s/{address['name']}".replace("/", "--")
+    return snapshot_of(cache / name, address["revision"] or "main")
+
+
+def _in_clone(address: re.Match[str]) -> Path | None:
+    """A clone or an unpacked download in the current folder, of the branch that the address names."""
+    name, revision = address["name"].rpartition("/")[2], address["revision"]
+    head, settings = Path(name, ".git", "HEAD"), Path(name, ".git", "config")
+    if settings.is_file() and address["name"] in settings.read_text() and (revision or "") in head.read_text():
+        return Path(name)
+    branches = [revision] if revision else ["main", "master"]
+    return next((place for branch in branches if (place := Path(f"{name}-{branch}")).is_dir()), None)
+
+
+def _command(address: re.Match[str]) -> str:
+    revision = address["revision"]
+    if address.re is _GITHUB:
+        return f"git clone --depth 1 {f'--branch {revision} ' if revision else ''}https://github.com/{address['name']}"
+    of_revision = f" --revision {revision}" if revision not in (None, "main") else ""
+    return f"hf download {address['name']} --repo-type {address.groupdict()['kind'] or 'model'}{of_revision}"

@@ -116,15 +116,17 @@ def some_of(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that does not exist: the nearest one, else the first ones there are.
+def near(name: str, known: Iterable[str], what: str = "") -> str:
+    """A hint for a name that does not exist: the nearest one, else the first ones there are; all after `what`.
 
     >>> near("atals", ["atlas", "cedar"]), near("x", ["atlas", "cedar"])
     ("did you mean 'atlas'?", 'there are: atlas, cedar')
     """
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean '{close[0]}'?" if close else f"there are: {some_of(names, 10)}"
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"{what}: {', '.join(names)}" if what else f"there are: {some_of(names, 10)}"
 
 
 def visible(text: str) -> str:
@@ -167,6 +169,17 @@ def markdown_text(text: str) -> str:
     ('a\\|b \\`c\\` pass@1 @&#8203;me', 'pass_at_k \\_x\\_', 'http:&#8203;//a.b www&#8203;.c.d')
     """
     return _AUTOLINK.sub(rf"\g<0>{_NO_LINK}", _MARKDOWN_SPECIAL.sub(r"\\\g<0>", visible(text)))
+
+
+def markdown_lines(titles: Sequence[str], numeric: Sequence[bool], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table in Markdown, in which all text is inert; numeric columns are right-aligned.
+
+    >>> list(markdown_lines(["model", "n"], [False, True], [["a|b", "3"]]))
+    ['| model | n |', '| --- | ---: |', '| a\\\\|b | 3 |']
+    """
+    rules = ["---:" if is_number else "---" for is_number in numeric]
+    for line in (map(markdown_text, titles), rules, *(map(markdown_text, row) for row in rows)):
+        yield f"| {' | '.join(line)} |"
 
 
 def markdown_paragraph(line: str) -> str:

@@ -141,6 +141,20 @@ Dimension = Literal[
 ]
 DIMENSIONS: tuple[str, ...] = get_args(Dimension)
 REQUIRED_DIMENSIONS: tuple[Dimension, ...] = ("problems", "scorer", "validator")
+# Columns of the problems that say what a model was asked, and by which tests it is judged.
+ASKED = ("asked_sha", "summary", "prompt", "problem_statement", "question", "instruction")
+JUDGED_BY = (
+    "tests",
+    "expected_tests",
+    "test_command",
+    "test_patch",
+    "fail_to_pass",
+    "pass_to_pass",
+    "FAIL_TO_PASS",
+    "PASS_TO_PASS",
+    "judge_files",
+    "files_sha",
+)
 # The digest of what a model was asked, if files of one run ask it differently.
 ASKED_DIFFERENTLY = "several"
 COMPARED = ("baseline", "models")

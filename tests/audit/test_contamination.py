@@ -9,8 +9,7 @@ from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
 from tests.validation.test_noise import FAST, RIGHT, WRONG, make_problems, table
 from touchstone.audit.contamination import contamination, overlap, reference_overlap
-from touchstone.config import IntervalSettings
-from touchstone.config.slices import SliceSettings
+from touchstone.config import IntervalSettings, SliceSettings
 from touchstone.ingest.slice_values import problem_slices
 from touchstone.tables import TABLES
 
@@ -116,6 +115,7 @@ def test_what_was_elsewhere_in_the_file_is_not_new() -> None:
     assert (row["overlap_failed"], row["overlap_passed"], row["difference"]) == (0.0, None, None)
 
 
+@pytest.mark.services
 def test_through_a_run(tmp_path_factory: pytest.TempPathFactory, touchstone: Command) -> None:
     """Dates in the problems file, fixes that copy the reference, and the tables in SQL."""
     tests = "from calc import add\n\n\ndef test_add():\n    assert add(2, 1) == 3\n"

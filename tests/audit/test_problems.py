@@ -14,10 +14,10 @@ from hypothesis.extra import numpy as arrays
 from polars.testing import assert_frame_equal
 
 from tests.publish.report.results import reported
-from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.audit.problems import audited_leaderboard, problem_audit
 from touchstone.comparison.pairs import ComparisonSettings, model_comparison
 from touchstone.inference.arrays import Floats, Integers
+from touchstone.publish.audit import problem_sentences
 from touchstone.publish.report.sections import sections
 from touchstone.tables import TABLES, conform, violations
 

@@ -20,7 +20,7 @@ from touchstone.ingest.rulings import Ruling, append_rulings, attempt_sha, read_
 from touchstone.publish.report import report_markdown
 from touchstone.publish.up_to_date import dependencies
 from touchstone.tables import TABLES
-from touchstone.validation.ruled_outcomes import apply_rulings
+from touchstone.validation.recorded import apply_rulings
 from touchstone.vocabulary import RULINGS
 
 MODELS = ("atlas", "cedar", "fir")

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from tests.conftest import Folder
+from tests.pipelines.test_retrying import table as csv_text
 from tests.pipelines.test_run import evaluate
-from tests.validation.test_noise import FAST, _csv, table
+from tests.validation.test_noise import FAST, table
 from touchstone.audit import strength
 from touchstone.config import IntervalSettings
 from touchstone.evaluation import RunOutcome
@@ -54,8 +55,8 @@ def make(root: Path, most: int) -> tuple[Folder, RunOutcome]:
         problems.append((oid, "grade.py", oid, *reference))
         attempts.append((oid, 1, RIGHT))
     columns = ("oid", "filename", "working_directory", "reference_fix", "reference_patch", "test_command")
-    folder.problems(_csv(columns, problems))
-    folder.fixes("m", _csv(("oid", "iteration_id", "fixed_file"), attempts))
+    folder.problems(csv_text(columns, *problems))
+    folder.fixes("m", csv_text(("oid", "iteration_id", "fixed_file"), *attempts))
     return configured(folder, most)
 
 

@@ -18,7 +18,7 @@ from tests.ingest.adapters.formats import FILES, SAMPLES, Sample, changed_values
 from touchstone.config.audit import own_rules
 from touchstone.ingest.adapters import AdapterTable, read_adapted
 from touchstone.ingest.adapters.steps import Step, call_lines, event_steps, message_steps, shell_lines, typed_lines
-from touchstone.ingest.adapters.zip_archive import ZipArchive
+from touchstone.ingest.archives import ZipArchive
 from touchstone.ingest.transcripts import read_transcript_flags, transcript_flags
 from touchstone.regular_files import open_regular
 

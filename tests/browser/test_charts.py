@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import serious_violations
 from tests.publish.charts.tables import HOSTILE, model_comparison, names, pass_at_k, problem_statistics
-from touchstone.publish.charts import draw
+from touchstone.publish.charts import spec
 from touchstone.publish.charts.rendering import html
 
 pytestmark = pytest.mark.browser
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture
 def leaderboard(page: Page, tmp_path: Path) -> Page:
     file = tmp_path / "chart.html"
-    file.write_text(html(draw("leaderboard", pass_at_k([HOSTILE, "plain"]))))
+    file.write_text(html(spec("leaderboard", pass_at_k([HOSTILE, "plain"]))))
     page.goto(file.as_uri())
     expect(page.locator("#chart svg.marks").first).to_be_visible()
     return page
@@ -50,7 +50,7 @@ def test_a_page_has_no_serious_accessibility_violation(leaderboard: Page) -> Non
 )
 def test_large_charts_are_drawn(page: Page, tmp_path: Path, name: str, table: object) -> None:
     file = tmp_path / "chart.html"
-    file.write_text(html(draw(name, table)))  # type: ignore[arg-type]
+    file.write_text(html(spec(name, table)))  # type: ignore[arg-type]
     page.goto(file.as_uri())
     expect(page.locator("#chart canvas, #chart svg.marks").first).to_be_visible()
     assert serious_violations(page) == []

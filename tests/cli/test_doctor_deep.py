@@ -8,8 +8,7 @@ import pytest
 
 from tests.conftest import Command
 from touchstone.cli import doctor_deep
-from touchstone.cli.doctor_deep import Proof, verdict
-from touchstone.cli.known_answers import cases
+from touchstone.cli.doctor_deep import Proof, cases, verdict
 
 BROKEN_ESTIMATOR = """\
 import touchstone.metrics.pass_at_k as metric

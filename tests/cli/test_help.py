@@ -13,8 +13,7 @@ import pytest
 from typer.main import get_command
 
 from tests.conftest import Command
-from touchstone.cli.help_text import EXAMPLES, PANELS
-from touchstone.cli.main import app
+from touchstone.cli.main import EXAMPLES, PANELS, app
 
 
 def leaves(command: Any, *names: str) -> Iterator[tuple[str, Any]]:

@@ -77,7 +77,7 @@ def test_a_command_loads_only_what_it_needs(finished: Folder, line: str, needed:
 
 def test_charts_of_a_run_are_drawn_without_altair_and_without_javascript() -> None:
     program = "from tests.publish.charts.tables import pass_at_k; from touchstone.publish.charts import spec\n"
-    program += "from touchstone.publish.inline_charts import inline_chart\n"
+    program += "from touchstone.publish.previews import inline_chart\n"
     program += "assert spec('leaderboard', pass_at_k(['m'])) and inline_chart('pass_at_k', pass_at_k(['m']).lazy())\n"
     program += "assert 'vl_convert' not in sys.modules"
     assert "altair" not in loaded_by(program)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from tests.ingest.adapters.inspect_files import SPEC, header, scored, write_json
-from touchstone.cli.input_tables import price_matches, quarantine_table, show_recognized
+from touchstone.cli.run_tables import price_matches, quarantine_table, show_recognized
 from touchstone.cli.terminal_tables import FittedTable
 from touchstone.config import EvaluationConfig
 from touchstone.ingest.discovery import discover

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from tests.conftest import PROJECT, Command, Folder
-from touchstone.cli.json_output import RUN_TABLES, plain
+from touchstone.cli.console import plain
+from touchstone.cli.run import RUN_TABLES
 
 LOGS = PROJECT / "tests" / "ingest" / "adapters" / "files" / "inspect"
 

@@ -1,6 +1,7 @@
 """`touchstone compare A B` and `touchstone pass-at-k PATH…` on files of other tools, without a configuration."""
 
 import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -153,6 +154,7 @@ def test_predictions_are_not_judged(touchstone: Command, predictions: tuple[Path
     )
 
 
+@pytest.mark.services
 def test_a_run_on_predictions_has_no_figure(touchstone: Command, predictions: tuple[Path, Path]) -> None:
     done = touchstone("run", predictions[0], "--output-dir", predictions[0].parent / "out")
     assert "│ acme/a │ T0   │      - │      0.000 to 1.000 │      0/20 │" in done.stdout
@@ -230,3 +232,14 @@ def test_tasks_that_differ_in_their_dashes_get_a_hint(touchstone: Command, tmp_p
         "'fix_it/a' (baseline) and 'fix-it/a' (current) differ only in dashes and underscores, so they are not compared"
     )
     assert f"note: {hint}; 1 such pair\n" in compared.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "pass-at-k"])
+def test_a_file_that_is_cut_off_says_so_and_asks_for_nothing_else(
+    tmp_path: Path, touchstone: Command, command: str
+) -> None:
+    report = FILES / "swebench" / "acme__fixer-large.run-2026-05.json"
+    (tmp_path / report.name).write_bytes(report.read_bytes()[:-100])
+    done = touchstone(command, tmp_path / report.name)
+    assert done.returncode == 2
+    assert re.fullmatch(rf"error: \S+{report.name}: broken JSON at line .*\n", done.stderr), done.stderr

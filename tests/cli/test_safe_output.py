@@ -12,7 +12,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from tests.conftest import Command
-from touchstone.cli.safe_output import SafeStream
+from touchstone.cli.safe_streams import SafeStream
 from touchstone.cli.terminal_tables import FittedTable, SafeConsole, names
 from touchstone.text import markdown_paragraph, markdown_text, without_commands
 

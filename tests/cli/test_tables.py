@@ -1,4 +1,4 @@
-"""What the commands show on terminals of several widths and in a pipe, from real tables."""
+"""What the commands show on terminals of several widths and in a pipe, from real tables, and how a run ends."""
 
 import math
 import re
@@ -8,11 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Command, nightly_but
-from tests.publish.report.results import Row, reported
-from touchstone.cli.run_tables import validators_line
+from tests.conftest import Command, Folder, nightly_but
+from tests.publish.report.results import Row, figure, pair, reported
+from touchstone.checks import CheckOutcome
+from touchstone.cli.run_tables import conclusion, validators_line
 from touchstone.comparison.pairs import ComparisonSettings, compare_counts
 from touchstone.publish import result_tables
+from touchstone.publish.result_tables import tiers
 from touchstone.vocabulary import STATIC_AGREEMENT
 
 MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]
@@ -70,8 +72,8 @@ def test_on_a_terminal_names_and_figures_are_whole(results: Path, touchstone: Co
     hidden = told[1].split(", ") if told else []
     body = seen.split("┩\n")[1].split("└")[0]
     figures = {"difference": "0.11533", "ci_low": "-0.17033", "ci_high": "-0.059333", "p_adjusted": "1.0729e-06"}
-    for column, figure in figures.items():
-        assert (column in hidden) != (figure in body)
+    for column, shown in figures.items():
+        assert (column in hidden) != (shown in body)
         assert (column in hidden) != (column in without_spaces(header) or column in header)
     assert "difference" not in hidden or columns == 40
     if columns >= 80:
@@ -163,3 +165,49 @@ def test_the_run_names_the_validators_and_the_static_checker_as_such() -> None:
     )
     assert "static:" not in validators_line(outcomes.filter(pl.col("validator") != "hcl"))
     assert validators_line(outcomes.filter(pl.col("sandbox").is_null())) == ""
+
+
+@pytest.mark.parametrize(
+    ("rates", "sentence"),
+    [
+        ({"x": 0.5}, "x is the only model: pass@1 0.500 (95% CI 0.400 to 0.600, 40 problems)"),
+        ({"x": None}, "No model has a pass@1: no problem has 1 decided attempt"),
+        (
+            {"x": 0.8, "y": 0.5},
+            "x is best: pass@1 0.800 (95% CI 0.700 to 0.900, 40 problems); "
+            "it is better than y (pass@1 paired by problem)",
+        ),
+    ],
+)
+def test_the_sentence_of_the_report_what_was_refused_and_what_failed(
+    tmp_path: Path, rates: dict[str, float | None], sentence: str
+) -> None:
+    figures = [figure(model, rate) for model, rate in rates.items()]
+    pairs = [pair("y", "x", "better", pairs=1)]
+    run = reported(tmp_path, pass_at_k=figures, model_comparison=pairs, quarantine=[{"reason": "r"}] * 2)
+    assert conclusion(run, []) == f"{sentence}; 2 rows were refused"
+    checks = [CheckOutcome("a.good", True, True, ""), CheckOutcome("b.bad", False, True, "")]
+    assert conclusion(run, checks).endswith("; 2 rows were refused; 1 of 2 checks passed (failed: b.bad)")
+
+
+def test_what_says_nothing_is_not_shown(touchstone: Command, folder: Folder) -> None:
+    """Recorded outcomes only: no grade, no cost, one suite, and folders beside the files."""
+    (folder.root / "fixes" / "clones").mkdir()
+    shown = touchstone("run", "--config", folder.config).stdout
+    for words in ("tiers:", "suites:", "not read", "parts", "default", "0 of 0"):
+        assert words not in shown
+
+
+def test_a_run_that_fails_at_once_counts_no_checks(touchstone: Command, folder: Folder) -> None:
+    folder.problems("x,y\n1,2\n")
+    done = touchstone("run", "--config", folder.config)
+    assert done.returncode and "checks" not in done.stdout + done.stderr
+
+
+def test_columns_without_figures_are_left_out(tmp_path: Path) -> None:
+    row = {"model": "m", "tier": "T0", "attempts": 4, "pass_rate": 0.5, "cost_of_pass": 0.25}
+    shown = tiers(reported(tmp_path / "one", tiers=[row], cross_tier=[]))
+    assert [column.header for column in shown.columns] == ["model", "tier", "passed attempts", "cost of pass"]
+    two = [row | {"tier": tier, "composite_median": 0.5} for tier in ("T0", "T1")]
+    shown = tiers(reported(tmp_path / "two", tiers=two, cross_tier=[]))
+    assert any("uplift: change of the composite from T0" in note for note in shown.notes)

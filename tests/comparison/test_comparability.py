@@ -101,8 +101,19 @@ def test_a_problem_that_asks_otherwise_is_different(tmp_path: Path) -> None:
         folder.fixes("m", "oid,iteration_id,plausible_fix\na,1,true\nb,1,true\n")
         folder.configure()
         assert evaluate(folder).exit_code == 0
-    row = agreements(tmp_path / "old" / "out", tmp_path / "new" / "out")["problems"]
-    assert (row.agreement, row.value_b) == ("different", "2 problems, 1 asked differently")
+    for part in ("out", "fixes"):
+        row = agreements(tmp_path / "old" / part, tmp_path / "new" / part)["problems"]
+        assert (row.agreement, row.value_b) == ("different", "2 problems, 1 asked differently"), part
+
+
+@pytest.mark.parametrize("column", ["test_command", "fail_to_pass", "FAIL_TO_PASS"])
+def test_a_problem_that_is_judged_by_other_tests_has_another_validator(tmp_path: Path, column: str) -> None:
+    for side in ("old", "new"):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "problems.csv").write_text(f"oid,filename,{column}\na,a.py,{side}\nb,b.py,same\n")
+        (tmp_path / side / "m_fixes.csv").write_text("oid,iteration_id,plausible_fix\na,1,true\nb,1,true\n")
+    row = agreements(tmp_path / "old", tmp_path / "new")["validator"]
+    assert (row.agreement, row.value_b) == ("different", "other tests or files of 1 problem")
 
 
 STATED = st.dictionaries(
@@ -171,6 +182,20 @@ def test_the_gate_of_a_run_fails_on_another_task_version(tmp_path: Path) -> None
     page = (folder.output / "tables" / "comparability").resolve()
     rows = pl.read_parquet(page / "*.parquet").filter(pl.col("kind") == "baseline", pl.col("agreement") == "different")
     assert rows["dimension"].to_list() == ["problems", "task_version"]
+
+
+def test_columns_of_fixes_files_state_settings(tmp_path: Path) -> None:
+    texts = {
+        "old": "oid,iteration_id,passed,temperature,task_version\na,1,true,0.2,1\nb,1,false,0.2,1\n",
+        "new": "oid;iteration_id;passed;temperature;task_version\na;1;true;;2\nb;1;false;;2\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "problems.csv").write_text("oid,filename\na,a.py\nb,b.py\n")
+        (tmp_path / name / "m_fixes.csv").write_text(text)
+    rows = agreements(tmp_path / "old", tmp_path / "new")
+    assert (rows["task_version"].agreement, rows["problems"].agreement) == ("different", "different")
+    assert (rows["generation"].agreement, rows["generation"].value_a) == ("unknown", "temperature 0.2")
 
 
 @pytest.mark.nightly

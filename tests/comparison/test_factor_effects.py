@@ -12,7 +12,7 @@ from touchstone.comparison.factor_effects import difference_of_differences, fact
 from touchstone.comparison.pairs import ComparisonSettings, compare_pairs
 from touchstone.config import IntervalSettings
 from touchstone.inference.quantiles import t_critical
-from touchstone.metrics.factors import factors
+from touchstone.metrics.slices import factors
 from touchstone.publish.dashboard.pages import dashboard
 
 Results = dict[tuple[str, str], list[int]]

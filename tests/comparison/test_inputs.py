@@ -12,7 +12,7 @@ from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.regressions import case_scores, regressions
 from touchstone.config.scoring import CodeWeights, Scoring
 from touchstone.errors import TouchstoneError
-from touchstone.names import file_key
+from touchstone.storage.files import file_key
 from touchstone.tables import TABLES, conform
 
 SCYLLA = """experiment,agent_model,tier,subtest,run_number,impl_rate,passed
@@ -171,13 +171,13 @@ def test_two_files_of_one_model_compare(tmp_path: Path) -> None:
     [
         ("r.json", "{", "broken JSON at line 1"),
         ("r.json", "[]", "not in a known format"),
-        ("r.json", '{"results": []}', "the file holds no results"),
+        ("r.json", '{"eval_set": {}, "results": []}', "the file holds no results"),
         ("r.jsonl", "", "the file is empty"),
         ("r.csv", "x,y\n1,2\n", "missing column oid"),
         ("r.txt", "hello", "r.txt: not a data file"),
         ("bad...name.csv", "oid,iteration_id,passed\na,1,1\n", "model name 'bad...name' is not allowed"),
         ("m_fixes.csv", "oid,iteration_id,passed\nz,1,1\n", "there is no usable attempt; m_fixes.csv, line 2: the oid"),
-        ("r.json", '{"results": [{"case_id": "a"}]}', "no row names a usable model (line 1: the model is missing)"),
+        ("r.json", '{"results": [{"case_id": "a", "compilation": {}}]}', "no row names a usable model (line 1: the"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, name: str, content: str, message: str) -> None:

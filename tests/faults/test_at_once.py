@@ -7,8 +7,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from pipelines.automation import EVALUATE
 from pipelines.definitions import build_defs
-from pipelines.jobs import EVALUATE
 from pipelines.resources import EvaluationResource
 from tests.faults.conftest import Changed
 from tests.faults.harness import run, seen, snapshot_ids

@@ -23,14 +23,14 @@ from touchstone.ingest.adapters import AdapterTable, ReadOptions, read_adapted
 from touchstone.ingest.adapters.formats.failproof import read_failproof
 from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.attempts import open_fixes, read_attempts
+from touchstone.ingest.cells import InputTable
 from touchstone.ingest.problems import read_problems
-from touchstone.ingest.typed_rows import InputTable
 from touchstone.publish.query import require_select
+from touchstone.validation import libtest
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, apply_fix
 from touchstone.validation.hcl import check_module
 from touchstone.validation.protocol import Problem, Tree
-from touchstone.validation.test_reports import FORMATS, libtest, named_as_expected
-from touchstone.validation.test_reports.results import ReportFormatError
+from touchstone.validation.test_reports import FORMATS, ReportFormatError, named_as_expected
 
 CORPUS = Path(__file__).parent / "corpus"
 _EXAMPLES = Path(__file__).parents[1] / "ingest" / "adapters" / "files"

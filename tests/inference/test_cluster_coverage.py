@@ -8,6 +8,7 @@ quick suite has cells that failed with the classic factor G / (G - 1) and G - 1 
 Fieller's interval for skewed costs.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -26,7 +27,10 @@ QUICK_RUNS, NIGHTLY_RUNS = 400, 4000
 LOWEST, HIGHEST, HIGHEST_UNCORRELATED, ERRORS = 0.93, 0.97, 0.975, 3
 
 CORRELATIONS = [0.0, 0.3, 1.0]
-UNEQUAL = [pytest.param("one big", marks=pytest.mark.nightly), "SWE-bench-like"]
+
+
+def runs_of(request: pytest.FixtureRequest) -> int:
+    return NIGHTLY_RUNS if request.node.get_closest_marker("nightly") else QUICK_RUNS
 
 
 def coverage(found: Iterable[Interval], truth: float) -> tuple[float, int]:
@@ -68,41 +72,6 @@ def costs(population: Population, runs: int, log_standard_deviation: float) -> I
         yield cost_of_pass_interval(cost, sizes, passes, sizes, SETTINGS)
 
 
-@pytest.mark.parametrize("name", UNEQUAL)
-def test_means_over_unequal_clusters(name: str) -> None:
-    population = Population(SIZES[name], correlation=0.3)
-    assert_covered(means(population, QUICK_RUNS), population.true_mean)
-
-
-@pytest.mark.parametrize("name", UNEQUAL)
-def test_differences_over_unequal_clusters(name: str) -> None:
-    population = Population(SIZES[name], correlation=0.3)
-    assert_covered(differences(population, QUICK_RUNS), population.true_difference)
-
-
-@pytest.mark.parametrize("name", UNEQUAL)
-def test_medians_over_unequal_clusters(name: str) -> None:
-    population = Population(SIZES[name], correlation=0.3)
-    assert_covered(medians(population, QUICK_RUNS), population.true_median)
-
-
-@pytest.mark.parametrize("name", UNEQUAL)
-def test_costs_over_unequal_clusters(name: str) -> None:
-    population = Population(SIZES[name], correlation=0.3)
-    assert_covered(costs(population, QUICK_RUNS, 0.5), population.true_cost_of_pass(0.5))
-
-
-@pytest.mark.parametrize(
-    ("problems", "log_standard_deviation"), nightly_but([(15, 2.0)], [(30, 1.5), (100, 1.5), (15, 2.0)])
-)
-def test_skewed_costs(problems: int, log_standard_deviation: float) -> None:
-    """Fieller's interval covers 82%, 87% and 67% here."""
-    population = Population(np.ones(problems, dtype=np.int64), correlation=0.0)
-    assert_covered(
-        costs(population, QUICK_RUNS, log_standard_deviation), population.true_cost_of_pass(log_standard_deviation)
-    )
-
-
 def test_one_cluster_with_most_of_the_problems_makes_the_interval_wide() -> None:
     """Four of five problems in one cluster: the classic formula covers 16% to 36% and is 0.1 wide."""
     population = Population(np.array([200] + [1] * 50), correlation=0.3)
@@ -118,32 +87,38 @@ FIGURES = {
 }
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("correlation", CORRELATIONS)
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize(
+    ("name", "correlation"), nightly_but([("SWE-bench-like", 0.3)], itertools.product(SIZES, CORRELATIONS))
+)
 @pytest.mark.parametrize("figure", FIGURES)
-def test_coverage(figure: str, name: str, correlation: float) -> None:
+def test_coverage(figure: str, name: str, correlation: float, request: pytest.FixtureRequest) -> None:
     population = Population(SIZES[name], correlation)
     intervals, truth = FIGURES[figure]
     highest = HIGHEST if correlation else HIGHEST_UNCORRELATED
-    assert_covered(intervals(population, NIGHTLY_RUNS), getattr(population, truth), highest)
+    assert_covered(intervals(population, runs_of(request)), getattr(population, truth), highest)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("log_standard_deviation", [0.5, 1.0, 1.5])
-@pytest.mark.parametrize("correlation", CORRELATIONS)
-@pytest.mark.parametrize("name", SIZES)
-def test_coverage_of_costs(name: str, correlation: float, log_standard_deviation: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "correlation", "log_standard_deviation"),
+    nightly_but([("SWE-bench-like", 0.3, 0.5)], itertools.product(SIZES, CORRELATIONS, [0.5, 1.0, 1.5])),
+)
+def test_coverage_of_costs(
+    name: str, correlation: float, log_standard_deviation: float, request: pytest.FixtureRequest
+) -> None:
     population = Population(SIZES[name], correlation)
-    found = costs(population, NIGHTLY_RUNS // 2, log_standard_deviation)
+    found = costs(population, runs_of(request) // 2, log_standard_deviation)
     highest = HIGHEST if correlation else HIGHEST_UNCORRELATED
     assert_covered(found, population.true_cost_of_pass(log_standard_deviation), highest)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("log_standard_deviation", [0.5, 1.0, 1.5, 2.0])
-@pytest.mark.parametrize("problems", [10, 15, 30, 100])
-def test_coverage_of_costs_without_clusters(problems: int, log_standard_deviation: float) -> None:
+@pytest.mark.parametrize(
+    ("problems", "log_standard_deviation"),
+    nightly_but([(15, 2.0)], itertools.product([10, 15, 30, 100], [0.5, 1.0, 1.5, 2.0])),
+)
+def test_coverage_of_costs_without_clusters(
+    problems: int, log_standard_deviation: float, request: pytest.FixtureRequest
+) -> None:
+    """Fieller's interval covers 82% of skewed costs with 30 problems, 87% with 100, 67% with 15."""
     population = Population(np.ones(problems, dtype=np.int64), correlation=0.0)
-    found = costs(population, NIGHTLY_RUNS // 2, log_standard_deviation)
+    found = costs(population, runs_of(request) // 2, log_standard_deviation)
     assert_covered(found, population.true_cost_of_pass(log_standard_deviation))

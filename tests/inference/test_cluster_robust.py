@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from touchstone.inference.cluster_robust import cluster_robust_se, degrees_of_freedom
+from touchstone.inference.uncertainty import cluster_robust_se, degrees_of_freedom
 
 SWE_BENCH_VERIFIED = np.array([231, 75, 44, 34, 32, 22, 22, 19, 10, 8, 2, 1])
 

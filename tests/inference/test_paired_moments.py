@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.inference.scalar_intervals import difference_interval, difference_units
 from touchstone.inference import paired_moments
-from touchstone.inference.cluster_robust import cluster_robust_se
 from touchstone.inference.paired_intervals import difference_intervals
 from touchstone.inference.paired_moments import (
     OutcomeMatrix,
@@ -20,6 +19,7 @@ from touchstone.inference.paired_moments import (
     pair_chunks,
     pair_moments,
 )
+from touchstone.inference.uncertainty import cluster_robust_se
 
 Cell = tuple[int, int]
 # Attempts and passes; 0 attempts is nothing decided. 97 and 89 have no small common denominator with others.

@@ -14,23 +14,17 @@ from numpy.typing import NDArray
 from scipy import special
 
 from tests.conftest import nightly_but
+from tests.inference.test_cluster_coverage import HIGHEST, assert_covered
 from touchstone.config import IntervalSettings
 from touchstone.inference.medians import Sample, median_interval, uplift_intervals
 from touchstone.inference.ratios import cost_of_pass_interval
-from touchstone.inference.uncertainty import Interval, unit_interval
+from touchstone.inference.uncertainty import unit_interval
 from touchstone.metrics.suites import overall_interval
 
 Floats = NDArray[np.float64]
 
 RUNS, UPLIFT_RUNS = 1000, 500
-LOWEST, HIGHEST, ERRORS = 0.93, 0.97, 3
 SETTINGS = IntervalSettings(replicates=300)
-
-
-def assert_covered(found: list[Interval], truth: float, highest: float = HIGHEST) -> None:
-    held = np.mean([each.low <= truth <= each.high for each in found])  # type: ignore[operator]
-    slack = ERRORS * np.sqrt(0.95 * 0.05 / len(found))
-    assert LOWEST - slack <= held <= highest + slack
 
 
 @pytest.mark.nightly

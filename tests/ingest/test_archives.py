@@ -17,8 +17,7 @@ from tests.conftest import Command, Folder, nightly_but
 from tests.ingest.adapters.formats import SAMPLES
 from tests.ingest.adapters.test_every_format import golden, snapshot
 from tests.ingest.test_compressed import packed
-from touchstone.config import EvaluationConfig, load_config
-from touchstone.config.input_limits import InputLimits
+from touchstone.config import EvaluationConfig, InputLimits, load_config
 from touchstone.errors import UNPACKED, TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest import archives, limits

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from touchstone.ingest import cells
-from touchstone.vocabulary import MAX_AMOUNT, MAX_COUNT, MAX_ID_LENGTH
+from touchstone.vocabulary import MAX_AMOUNT, MAX_COUNT
 
 
 def read(rule: cells.Rule, *texts: str | None) -> list[object]:
@@ -12,24 +12,6 @@ def read(rule: cells.Rule, *texts: str | None) -> list[object]:
     column = pl.Series(rule.column, texts, pl.String)
     table = pl.DataFrame(column).select(value=rule.value, refused=rule.refused)
     return ["refused" if refused else value for value, refused in table.iter_rows()]
-
-
-def test_identifiers_are_taken_as_they_are() -> None:
-    rule = cells.identifier("oid")
-    assert read(rule, "a", " a ", "x" * MAX_ID_LENGTH) == ["a", " a ", "x" * MAX_ID_LENGTH]
-    assert read(rule, None, "x" * (MAX_ID_LENGTH + 1)) == ["refused", "refused"]
-    assert rule.explain("") == "the oid is missing"
-    assert f"at most {MAX_ID_LENGTH}" in rule.explain("x" * (MAX_ID_LENGTH + 1))
-    assert read(cells.identifier("tier", "T0"), None, "T1") == ["T0", "T1"]
-
-
-def test_booleans() -> None:
-    rule = cells.boolean("passed")
-    assert read(rule, "true", "YES", " 1 ", "1.0", "t", "Y") == [True] * 6
-    assert read(rule, "false", "No", "0", "0.0", "F", "n") == [False] * 6
-    assert read(rule, None, "", "  ") == [None] * 3
-    assert read(rule, "maybe", "2", "-1") == ["refused"] * 3
-    assert "'maybe' is not a boolean" in rule.explain("maybe")
 
 
 @pytest.mark.parametrize("rule", [cells.score("x"), cells.amount("x"), cells.count("x")])
@@ -58,17 +40,3 @@ def test_moments_are_seconds_since_1970_in_utc_unless_an_offset_says_otherwise()
         90, 90, 90, 90.5,
     ]  # fmt: skip
     assert read(rule, None, "yesterday", "nan", "1970-13-01T00:00:00") == [None, "refused", "refused", "refused"]
-
-
-def test_two_columns_must_not_contradict_each_other() -> None:
-    table = pl.DataFrame({"a": ["true", "true", None, "0"], "b": ["1", "no", "true", "false"], "c": ["pass"] * 4})
-    assert table.select(cells.contradiction("a", "b").refused).to_series().to_list() == [False, True, False, False]
-    stated = cells.outcome_class("c", ["a", "b"])
-    assert table.select(stated.refused).to_series().to_list() == [False, False, False, True]
-    assert read(cells.outcome_class("c"), " Pass ", "Odd", None) == ["pass", "odd", None]
-
-
-def test_the_first_rule_that_refuses_a_row_is_the_one_that_is_told() -> None:
-    table = pl.DataFrame({"oid": ["a", None, "b"], "passed": ["1", "maybe", "maybe"]})
-    rules = [cells.identifier("oid"), cells.boolean("passed")]
-    assert table.select(cells.first_refusal(rules)).rows() == [(0, None), (1, None), (2, "maybe")]

@@ -37,14 +37,6 @@ def keys(parts: list[IngestedAttempts]) -> list[tuple[str, str, bool | None]]:
     return pl.concat([each.attempts.select("oid", "iteration_id", "passed") for each in parts]).collect().rows()
 
 
-def test_files_about_different_attempts_are_left_as_they_are() -> None:
-    found = combine(
-        "m", sources(NATIVE, "inspect"), [part(("a", "1", True, None, None)), part(("a", "2", True, "r", "u"))]
-    )
-    assert found.conflict is None and found.notes == [None, None]
-    assert keys(found.parts) == [("a", "1", True), ("a", "2", True)]
-
-
 @pytest.mark.parametrize(
     ("temperatures", "tiers"),
     [
@@ -71,73 +63,76 @@ def test_files_of_several_temperatures_are_tiers(temperatures: tuple[str | None,
         assert [each.attempts.collect()["tier"][0] for each in found.parts] == tiers
 
 
-def test_predictions_beside_the_report_on_them_count_once() -> None:
-    fixes = part(("a", "1", None, None, None), ("b", "1", None, None, None), ("empty", "1", False, None, None))
-    report = part(("a", "1", True, "r", None), ("empty", "1", False, "r", None), ("b", "1", None, "r", None))
-    found = combine("m", sources("predictions", "swebench"), [fixes, report])
-    assert sorted(keys(found.parts)) == [("a", "1", True), ("b", "1", None), ("empty", "1", False)]
-    assert found.notes == ["3 attempts not counted again: another file has them too", None]
-    assert (found.parts[0].rows, found.parts[0].accepted) == (0, 0)
+def attempts(text: str) -> IngestedAttempts:
+    """Attempts from words such as `a1+/run/sample`: the problem, its iteration, the outcome, the run and the sample."""
+    rows = [(*each.split("/"), "", "")[:3] for each in text.split()]
+    outcomes = {"+": True, "-": False, "?": None}
+    return part(*((key[0], key[1], outcomes[key[2]], run or None, sample or None) for key, run, sample in rows))
 
 
-def test_the_same_fixes_in_two_files_count_once() -> None:
-    first = part(("a", "1", None, None, "x"), ("b", "1", False, None, None))
-    second = part(("a", "1", None, None, "x"), ("b", "1", False, None, None), ("c", "1", None, None, "y"))
-    found = combine("m", sources("predictions", "predictions"), [first, second])
-    assert sorted(keys(found.parts)) == [("a", "1", None), ("b", "1", False), ("c", "1", None)]
-    other = combine("m", sources("predictions", "predictions"), [first, part(("a", "1", None, None, "another"))])
-    assert other.conflict is not None
+ONCE = "1 attempt not counted again"
+COMBINED = {
+    "different attempts are left as they are": ((NATIVE, "inspect"), ("a1+", "a2+/r/u"), "a1+ a2+", (None, None)),
+    "predictions beside the report on them count once": (
+        ("predictions", "swebench"),
+        ("a1? b1? e1-", "a1+/r e1-/r b1?/r"),
+        "a1+ b1? e1-",
+        ("3 attempts not counted again: another file has them too", None),
+    ),
+    "an empty prediction is no verdict of its own": (
+        ("swebench-predictions", "swebench-logs"),
+        ("a1? b1- c1-", "a1+/r b1-/r"),
+        "a1+ b1- c1-",
+        (f"{ONCE}: another file has them too",) * 2,
+    ),
+    "the same fixes in two files count once": (
+        ("predictions", "predictions"),
+        ("a1?//x b1-", "a1?//x b1- c1?//y"),
+        "a1? b1- c1?",
+        (None, f"{ONCE}: copied from another log; {ONCE}: the same fix is in another file"),
+    ),
+    "a sample that was copied counts once": (
+        ("inspect", "inspect"),
+        ("a1+/r1/u1 b1+/r1/u2", "a1+/r2/u1 c1-/r2/u3"),
+        "a1+ b1+ c1-",
+        (None, f"{ONCE}: copied from another log"),
+    ),
+    "another run adds attempts": (
+        ("inspect", "inspect"),
+        ("a1+/r1/u1", "a1-/r2/u2"),
+        "a1+ ar2:1-",
+        (None, "another run, so its attempts are further ones (numbered <run>:1, …)"),
+    ),
+}
 
 
-def test_two_files_that_contradict_each_other_are_refused() -> None:
-    found = combine(
-        "m", sources("predictions", "swebench"), [part(("a", "1", value, "r", None)) for value in (True, False)]
-    )
-    assert found.conflict is not None
-
-
-def test_an_empty_prediction_is_no_verdict_of_its_own() -> None:
-    predictions = part(("a", "1", None, None, None), ("b", "1", False, None, None), ("c", "1", False, None, None))
-    logs = part(("a", "1", True, "r", None), ("b", "1", False, "r", None))
-    found = combine("m", sources("swebench-predictions", "swebench-logs"), [predictions, logs])
-    assert found.conflict is None
-    assert sorted(keys(found.parts)) == [("a", "1", True), ("b", "1", False), ("c", "1", False)]
-
-
-def test_a_sample_that_was_copied_counts_once() -> None:
-    first = part(("a", "1", True, "r1", "u1"), ("b", "1", True, "r1", "u2"))
-    second = part(("a", "1", True, "r2", "u1"), ("c", "1", False, "r2", "u3"))
-    found = combine("m", sources("inspect", "inspect"), [first, second])
-    assert keys(found.parts) == [("a", "1", True), ("b", "1", True), ("c", "1", False)]
-    assert found.notes == [None, "1 attempt not counted again: copied from another log"]
-
-
-def test_another_run_adds_attempts() -> None:
-    found = combine(
-        "m", sources("inspect", "inspect"), [part(("a", "1", True, "r1", "u1")), part(("a", "1", False, "r2", "u2"))]
-    )
-    assert keys(found.parts) == [("a", "1", True), ("a", "r2:1", False)]
-    assert found.conflict is None and "another run" in (found.notes[1] or "")
+@pytest.mark.parametrize(("formats", "texts", "expected", "notes"), COMBINED.values(), ids=COMBINED)
+def test_attempts_that_are_combined(
+    formats: tuple[str, ...], texts: tuple[str, ...], expected: str, notes: tuple[str | None, ...]
+) -> None:
+    given = list(map(attempts, texts))
+    found = combine("m", sources(*formats), given)
+    words = {True: "+", False: "-", None: "?"}
+    assert sorted(f"{oid}{number}{words[passed]}" for oid, number, passed in keys(found.parts)) == expected.split()
+    assert found.conflict is None and found.notes == list(notes)
+    assert sum(each.accepted for each in found.parts) == len(expected.split())
 
 
 @pytest.mark.parametrize(
-    ("formats", "runs"),
+    ("formats", "texts"),
     [
-        (("inspect", "inspect"), ("r", "r")),
-        (("inspect", "inspect"), ("r", None)),
-        ((NATIVE, NATIVE), ("r1", "r2")),
-        ((NATIVE, "inspect"), ("r1", "r2")),
+        (("inspect", "inspect"), ("a1+/r", "a1+/r")),
+        (("inspect", "inspect"), ("a1+/r", "a1+")),
+        ((NATIVE, NATIVE), ("a1+/r1", "a1+/r2")),
+        ((NATIVE, "inspect"), ("a1+/r1", "a1+/r2")),
+        (("predictions", "predictions"), ("a1?//x b1-", "a1?//another")),
+        (("predictions", "swebench"), ("a1+/r", "a1-/r")),
+        (("inspect", NATIVE, "harbor"), ("a1+", "a1+", "z1+")),
     ],
 )
-def test_what_may_be_the_same_attempt_is_refused(formats: tuple[str, str], runs: tuple[str | None, str | None]) -> None:
-    found = combine("m", sources(*formats), [part(("a", "1", True, run, None)) for run in runs])
+def test_what_may_be_the_same_attempt_is_refused(formats: tuple[str, ...], texts: tuple[str, ...]) -> None:
+    found = combine("m", sources(*formats), list(map(attempts, texts)))
     assert found.conflict == (
         "0.json and 1.json both have an attempt of the model 'm' at tier 'T0', oid 'a', iteration_id '1'; "
         "keep one of them"
     )
-
-
-def test_only_the_files_that_share_an_attempt_are_named() -> None:
-    other = part(("z", "1", True, None, None))
-    found = combine("m", sources("harbor", "inspect", NATIVE), [other, *[part(("a", "1", True, None, None))] * 2])
-    assert found.conflict is not None and found.conflict.startswith("1.json and 2.json both have")

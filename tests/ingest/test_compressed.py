@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.conftest import Folder, nightly_but
-from touchstone.config import first_problems_csv, load_config
-from touchstone.config.input_limits import InputLimits
+from touchstone.config import InputLimits, first_problems_csv, load_config
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.compressed import open_input

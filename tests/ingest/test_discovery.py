@@ -67,76 +67,73 @@ def test_the_problem_key_is_a_required_column(folder: Folder) -> None:
     assert "claude" in found(folder, problem_key="case", problems_csv="elsewhere.csv").sources
     status, reason = why(found(folder), "claude.csv")
     found_columns = "missing column oid (found: case, iteration_id, plausible_fix)"
-    others = "; task_id or problem_id or instance_id or case_id will do, if there is only one of them"
-    assert (status, reason) == ("unknown", found_columns + others)
+    others = "; task_id or problem_id or instance_id or case_id or question_id will do, if there is only one of them"
+    assert (status, reason) == ("unknown", f"{found_columns}{others}; `columns` in the configuration renames others")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("notes.csv", "a,b\n1,2\n", "missing column oid (found: a, b)"),
-        ("both.csv", "oid;passed|note\na;1|x\n", "missing column oid (found: oid;passed|note)"),
-        ("scored.csv", "oid,iteration_id,score\na,1,1\n", "no outcome and no fix; it needs a column plausible_fix"),
-        ("empty.csv", "", "the file is empty"),
-        ("damaged.csv", b"\xc3\xa9,\xe9,iteration_id\n", "not UTF-8 (at byte 3)"),
-        ("twice.csv", "oid,oid\n", "the column 'oid' appears twice"),
-        ("more_problems.csv", "oid,filename\na,b\n", "a list of problems, but not the one in use"),
-        ("other.json", '{"evals": []}', "not in a known format"),
-        ("broken.json", "{", "broken JSON at line 1 column 2"),
-        ("lines.jsonl", "1\n", "not in a known format"),
-        ("other16.json", '{"evals": []}'.encode("utf-16"), "UTF-16; save it as UTF-8"),
-        ("other16.jsonl", '{"a": 1}'.encode("utf-16-le"), "UTF-16; save it as UTF-8"),
-        ("nothing.xml", "", "the file is empty"),
-        ("nothing.parquet", "", "the file is empty"),
-        ("prolog.xml", '<?xml version="1.0"?>\n<!-- no tests -->\n', "the XML has no element"),
-        ("page.xml", "<page/>", "not in a known format"),
-        ("claude.tsv", "a\tb\n", "missing column oid (found: a, b)"),
-        ("claude.txt.gz", b"\x1f\x8b\x08", "the gzip data is cut off"),
-        ("claude.xlsx", b"PK", ".xlsx files are not read; save it as CSV"),
-        ("claude_fixes.csv.bak", ROW, "it looks like a fixes file, but its name does not end in .csv"),
-        ("claude_fixes", ROW.replace(",", "\t"), "it looks like a fixes file, but its name does not end in .csv"),
-    ],
-)
-def test_data_that_is_not_understood_is_named_with_the_reason(
-    folder: Folder, name: str, content: str | bytes, reason: str
-) -> None:
+def export(name: str) -> str:
+    return ",".join(TABLES[name].dtypes) + "\n"
+
+
+NOT_READ: dict[str, tuple[str, str | bytes, str]] = {
+    "notes.csv": ("unknown", "a,b\n1,2\n", "missing column oid (found: a, b)"),
+    "both.csv": ("unknown", "oid;passed|note\na;1|x\n", "missing column oid (found: oid;passed|note)"),
+    "scored.csv": ("unknown", "oid,iteration_id,score\na,1,1\n", "no outcome and no fix; it needs a column"),
+    "empty.csv": ("unknown", "", "the file is empty"),
+    "damaged.csv": ("unknown", b"\xc3\xa9,\xe9,iteration_id\n", "not UTF-8 (at byte 3)"),
+    "twice.csv": ("unknown", "oid,oid\n", "the column 'oid' appears twice"),
+    "more_problems.csv": ("unknown", "oid,filename\na,b\n", "a list of problems, but not the one in use"),
+    "other.json": ("unknown", '{"evals": []}', "not in a known format"),
+    "lists.json": ("unknown", '[[[{"a": 1}]]]', "not in a known format"),
+    "deep.json": ("unknown", "[" * 100_000, "the JSON is nested too deeply"),
+    "broken.json": ("unknown", "{", "broken JSON at line 1 column 2"),
+    "lines.jsonl": ("unknown", "1\n", "not in a known format"),
+    "other16.json": ("unknown", '{"evals": []}'.encode("utf-16"), "UTF-16; save it as UTF-8"),
+    "other16.jsonl": ("unknown", '{"a": 1}'.encode("utf-16-le"), "UTF-16; save it as UTF-8"),
+    "nothing.xml": ("unknown", "", "the file is empty"),
+    "nothing.parquet": ("unknown", "", "the file is empty"),
+    "prolog.xml": ("unknown", '<?xml version="1.0"?>\n<!-- no tests -->\n', "the XML has no element"),
+    "page.xml": ("unknown", "<page/>", "not in a known format"),
+    "claude.tsv": ("unknown", "a\tb\n", "missing column oid (found: a, b)"),
+    "claude.txt.gz": ("unknown", b"\x1f\x8b\x08", "the gzip data is cut off"),
+    "claude.xlsx": ("unknown", b"PK", ".xlsx files are not read; save it as CSV"),
+    "claude_fixes.csv.bak": ("unknown", ROW, "it looks like a fixes file, but its name does not end in .csv"),
+    "claude_fixes": ("unknown", ROW.replace(",", "\t"), "it looks like a fixes file, but its name does not end"),
+    "README.md": ("ignored", "# oid, iteration_id", "not a data file"),
+    "make.py": ("ignored", "import csv\n", "not a data file"),
+    ".DS_Store": ("ignored", b"\x00", "a hidden file"),
+    "._m_fixes.csv": ("ignored", b"\x00\x05", "a hidden file"),
+    ".hidden_fixes.csv": ("ignored", ROW, "a hidden file"),
+    "config.json": ("ignored", json.dumps({"fixes_dir": ".", "output_dir": "o"}), "a configuration of touchstone"),
+    "old/m_fixes.csv": ("ignored", ROW, "a folder: files inside it are not read"),
+    "summary_pass_at_k.csv": ("output", "LLM,pass@1,pass@5,attempted,problems\nm,0.5,0.5,1,1\n", "never read back"),
+    "m_pass_at_k.csv": ("output", "LLM,pass@1\nm,0.5\n", "never read back"),
+    "results.csv": ("output", export("pass_at_k"), "never read back"),
+    "m_outcomes.csv": ("output", export("outcomes"), "never read back"),
+    "scores.csv": ("output", export("attempt_scores"), "never read back"),
+    "attempts.csv": ("output", export("attempts").replace("\n", ",own_column\n"), "never read back"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_READ)
+def test_what_is_not_evaluated_is_named_with_the_reason(folder: Folder, name: str) -> None:
+    expected, content, reason = NOT_READ[name]
     put(folder, name, content)
     discovery = found(folder)
     assert list(discovery.sources) == ["m"]
-    assert [each.file for each in discovery.not_evaluated] == [name]
-    status, said = why(discovery, name)
-    assert status == "unknown" and reason in said and str(folder.root) not in said
+    (each,) = discovery.not_evaluated
+    assert (each.file, each.status) == (name.split("/")[0], expected)
+    assert reason in each.reason and str(folder.root) not in each.reason
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("README.md", "# oid, iteration_id", "not a data file"),
-        ("make.py", "import csv\n", "not a data file"),
-        (".DS_Store", b"\x00", "a hidden file"),
-        ("._m_fixes.csv", b"\x00\x05", "a hidden file"),
-        (".hidden_fixes.csv", ROW, "a hidden file"),
-        ("config.json", json.dumps({"fixes_dir": ".", "output_dir": "o"}), "a configuration of touchstone"),
-        ("old/m_fixes.csv", ROW, "a folder: files inside it are not read"),
-    ],
-)
-def test_what_is_no_data_is_named_too(folder: Folder, name: str, content: str | bytes, reason: str) -> None:
-    put(folder, name, content)
-    assert why(found(folder), name.split("/")[0]) == ("ignored", reason)
-
-
-def test_a_link_that_leads_nowhere(folder: Folder) -> None:
-    (folder.root / "fixes" / "gone.json").symlink_to(folder.root / "nowhere")
-    (folder.root / "fixes" / "gone.csv").symlink_to(folder.root / "nowhere")
-    discovery = found(folder)
-    assert why(discovery, "gone.json") == ("unknown", "no such file")
-    assert why(discovery, "gone.csv") == ("unknown", "no such file")
-
-
-def test_a_pipe_is_not_waited_for(folder: Folder) -> None:
+def test_links_that_lead_nowhere_and_pipes_are_not_waited_for(folder: Folder) -> None:
+    for name in ("gone.json", "gone.csv"):
+        (folder.root / "fixes" / name).symlink_to(folder.root / "nowhere")
     for name in ("pipe.csv", "pipe"):
         os.mkfifo(folder.root / "fixes" / name)
-    assert [why(found(folder), name) for name in ("pipe.csv", "pipe")] == [("ignored", "not a regular file")] * 2
+    discovery = found(folder)
+    assert [why(discovery, name) for name in ("gone.json", "gone.csv")] == [("unknown", "no such file")] * 2
+    assert [why(discovery, name) for name in ("pipe.csv", "pipe")] == [("ignored", "not a regular file")] * 2
 
 
 def test_a_file_of_another_system_without_a_usable_row_is_refused(folder: Folder) -> None:
@@ -148,29 +145,6 @@ def test_a_file_of_another_system_without_a_usable_row_is_refused(folder: Folder
 def test_the_problems_file_may_have_any_name(folder: Folder) -> None:
     (folder.root / "fixes" / "problems.csv").rename(folder.root / "fixes" / "cases.txt")
     assert found(folder, problems_csv="fixes/cases.txt").not_evaluated == []
-
-
-def export(name: str) -> str:
-    return ",".join(TABLES[name].dtypes) + "\n"
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("summary_pass_at_k.csv", "LLM,pass@1,pass@5,attempted,problems\nm,0.5,0.5,1,1\n"),
-        ("m_pass_at_k.csv", "LLM,pass@1\nm,0.5\n"),
-        ("results.csv", export("pass_at_k")),
-        ("m_outcomes.csv", export("outcomes")),
-        ("scores.csv", export("attempt_scores")),
-        ("attempts.csv", export("attempts").replace("\n", ",own_column\n")),
-    ],
-)
-def test_outputs_of_the_program_are_never_read_back(folder: Folder, name: str, content: str) -> None:
-    put(folder, name, content)
-    discovery = found(folder)
-    assert list(discovery.sources) == ["m"]
-    status, reason = why(discovery, name)
-    assert status == "output" and "never read back" in reason
 
 
 def test_the_output_folder_may_lie_inside_the_fixes_or_be_the_same(folder: Folder) -> None:

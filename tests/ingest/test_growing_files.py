@@ -14,7 +14,7 @@ from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest import inputs, read_inputs, stage
-from touchstone.ingest.unchanged import ChangedWhileReadError, read_unchanged
+from touchstone.ingest.sources import ChangedWhileReadError, read_unchanged
 
 HEADER = "oid,iteration_id,passed,cost_usd\n"
 REFUSED = HEADER + "a,1,true,1\na,2,perhaps,1\n"
@@ -72,24 +72,24 @@ def test_appended_rows_count_in_the_next_run(folder: Folder, packed: bool) -> No
     assert ingest(folder).ingest.attempts_of("m").reused
 
 
+LINE = json.dumps({"oid": "a", "iteration_id": 1, "passed": True})
+
+
 @pytest.mark.parametrize(
-    "text", [HEADER + "a,1,true,1\nb,1,tr", HEADER + 'a,1,true,1\nb,1,tr"', HEADER + "a,1,true,1\nb,"]
+    ("name", "text", "rows", "half"),
+    [
+        *(("m_fixes.csv", f"{HEADER}a,1,true,1\n{end}", 1, True) for end in ("b,1,tr", 'b,1,tr"', "b,")),
+        ("m_fixes.csv", REFUSED + "b,1,true,1", 2, False),
+        ("m_fixes.csv", HEADER + 'a,1,true,"1', 0, True),
+        ("m.jsonl", f"{LINE}\n{LINE[:30]}", 1, True),
+    ],
 )
-def test_a_half_written_row_is_refused_and_says_so(folder: Folder, text: str) -> None:
-    folder.fixes("m", text)
-    (reason,) = ingest(folder).store.scan("quarantine").collect()["reason"]
-    assert reason.endswith(f"; the line has no end: {STILL}")
-
-
-def test_a_refused_row_before_the_last_does_not_say_so(folder: Folder) -> None:
-    folder.fixes("m", REFUSED + "b,1,true,1")
-    (reason,) = ingest(folder).store.scan("quarantine").collect()["reason"]
-    assert STILL not in reason
-
-
-def test_an_open_quote_may_be_closed_later(folder: Folder) -> None:
-    folder.fixes("m", HEADER + 'a,1,true,"1')
-    assert STILL in row(ingest(folder))["reason"]
+def test_half_a_row_is_refused_and_says_so(folder: Folder, name: str, text: str, rows: int, half: bool) -> None:
+    folder.fixes("m", "").unlink()
+    (folder.root / "fixes" / name).write_text(text)
+    evaluation = ingest(folder)
+    (reason,) = evaluation.store.scan("quarantine").collect()["reason"]
+    assert (STILL in reason) is half and len(accepted(evaluation)) == rows
 
 
 @pytest.mark.parametrize(("end", "notes"), [("\n", None), ("", f"the last line has no end; {STILL}")])
@@ -98,16 +98,6 @@ def test_a_last_row_without_an_end_is_read_and_noted(folder: Folder, text: str, 
     """It may be complete, or `1` may be the start of `12`."""
     folder.fixes("m", text + end)
     assert row(ingest(folder))["notes"] == notes
-
-
-def test_half_a_json_line_is_refused_and_says_so(folder: Folder) -> None:
-    whole = json.dumps({"oid": "a", "iteration_id": 1, "passed": True})
-    folder.fixes("m", "").unlink()
-    (folder.root / "fixes" / "m.jsonl").write_text(f"{whole}\n{whole[:30]}")
-    evaluation = ingest(folder)
-    (reason,) = evaluation.store.scan("quarantine").collect()["reason"]
-    assert reason.startswith("broken JSON at column") and STILL in reason
-    assert accepted(evaluation) == [("a", "1")]
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {

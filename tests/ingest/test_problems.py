@@ -20,18 +20,6 @@ def test_defaults_and_extra_columns(tmp_path: Path) -> None:
     assert table.rows() == [("1", "a.tf", "default", None, None, None), ("2", "b.tf", "default", None, None, "high")]
 
 
-def test_a_problem_may_belong_to_one_tier(tmp_path: Path) -> None:
-    table = read(tmp_path, "oid,filename,only_tier\n1,a,T1\n2,b,\n").problems.collect()
-    assert table["only_tier"].to_list() == ["T1", None]
-
-
-def test_project_name_is_the_cluster_unless_there_is_one(tmp_path: Path) -> None:
-    by_project = read(tmp_path, "oid,filename,project_name\n1,a,p\n").problems.collect()
-    assert by_project.select("cluster", "project_name").row(0) == ("p", "p")
-    own = read(tmp_path, "oid,filename,project_name,cluster\n1,a,p,c\n").problems.collect()
-    assert own["cluster"].item() == "c"
-
-
 @pytest.mark.parametrize("levels", [["repo", "filename"], ["filename", "repo"], ["filename", "repo", "suite"]])
 def test_the_outermost_of_several_levels_is_the_cluster(tmp_path: Path, levels: list[str]) -> None:
     """A suite is not a level above repositories, because it cuts through them."""
@@ -57,17 +45,6 @@ def test_exact_duplicate_is_quarantined(tmp_path: Path) -> None:
     assert result.quarantine.row(0)[1:4] == (3, "duplicate", "repeats line 2")
 
 
-def test_two_problems_with_one_id_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputFileError, match=r"problems\.csv, line 2: two different problems have the same oid"):
-        read(tmp_path, "oid,filename\n1,a\n1,b\n")
-
-
-@pytest.mark.parametrize("text", ["oid,filename\n", "oid,filename\n,a\n"])
-def test_no_problem_at_all(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputFileError, match="there is no problem in the file"):
-        read(tmp_path, text)
-
-
 def test_another_key_column(tmp_path: Path) -> None:
     path = tmp_path / "problems.csv"
     path.write_text("oid,filename,specific_oid\n1,a,1-x\n1,b,1-y\n")
@@ -90,11 +67,30 @@ def test_a_wide_file_with_cells_of_many_lines(tmp_path: Path) -> None:
     assert problems["column_53"][2] == 'line one\nline two, with "quotes"'
 
 
-def test_missing_column(tmp_path: Path) -> None:
-    with pytest.raises(InputFileError, match="missing column filename"):
-        read(tmp_path, "oid\n1\n")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("oid\n1\n", "missing column filename"),
+        ("oid,filename\n", "there is no problem in the file"),
+        ("oid,filename\n,a\n", "there is no problem in the file"),
+        ("oid,filename\n1,a\n1,b\n", r"problems\.csv, line 2: two different problems have the same oid"),
+    ],
+)
+def test_files_that_are_refused(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(InputFileError, match=reason):
+        read(tmp_path, text)
 
 
-def test_a_problem_with_a_test_command_needs_no_file(tmp_path: Path) -> None:
-    table = read(tmp_path, "oid,test_command\n1,make test\n").problems.collect()
-    assert table.select("oid", "filename", "test_command").rows() == [("1", None, "make test")]
+@pytest.mark.parametrize(
+    ("text", "column", "values"),
+    [
+        ("oid,filename,only_tier\n1,a,T1\n2,b,\n", "only_tier", ["T1", None]),
+        ("oid,filename,project_name\n1,a,p\n", "cluster", ["p"]),
+        ("oid,filename,project_name\n1,a,p\n", "project_name", ["p"]),
+        ("oid,filename,project_name,cluster\n1,a,p,c\n", "cluster", ["c"]),
+        ("oid,test_command\n1,make test\n", "filename", [None]),
+        ("oid,test_command\n1,make test\n", "test_command", ["make test"]),
+    ],
+)
+def test_columns(tmp_path: Path, text: str, column: str, values: list[str | None]) -> None:
+    assert read(tmp_path, text).problems.collect()[column].to_list() == values

@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from tests.conftest import Folder
-from touchstone.config import load_config
-from touchstone.config.slices import SliceSettings
+from touchstone.config import SliceSettings, load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.slice_values import problem_slices
@@ -20,7 +19,7 @@ def values(cells: list[str | None], column: str = "x", **settings: Any) -> dict[
         {"oid": [f"p{n}" for n in range(len(cells))], column: cells}, schema_overrides={column: pl.String}
     )
     rows = problem_slices(problems, [SliceSettings(column=column, **settings)])
-    assert rows["oid"].to_list().sort() == problems["oid"].to_list().sort()
+    assert sorted(rows["oid"]) == sorted(problems["oid"])
     ordered = rows.sort("position", "oid").group_by("value", maintain_order=True).agg("oid")
     return dict(ordered.iter_rows())
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from touchstone.config import load_config
-from touchstone.config.price_file import Price
-from touchstone.config.scoring import CodeWeights, CompositeWeights, Scoring
+from touchstone.config.scoring import CodeWeights, CompositeWeights, Price, Scoring
 from touchstone.errors import TouchstoneError
 from touchstone.metrics import attempts as metric
 from touchstone.metrics.attempts import cost_at, price_name

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Command, Folder
-from touchstone.config.price_file import Price, read_price_file
-from touchstone.config.scoring import DEFAULT_PRICES, Scoring
+from touchstone.config.scoring import DEFAULT_PRICES, Price, Scoring, read_price_file
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.attempts import cost_at, prices
 from touchstone.tables import TABLES, conform, violations

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.config import IntervalSettings
-from touchstone.config.slices import SliceSettings
+from touchstone.config import IntervalSettings, SliceSettings
 from touchstone.ingest.slice_values import problem_slices
 from touchstone.metrics.checks import slices_add_up
 from touchstone.metrics.pass_at_k import pass_at_k, problem_pass_at_k

@@ -10,7 +10,7 @@ from tests.conftest import nightly_but
 from touchstone.config import IntervalSettings
 from touchstone.inference.ratios import share_interval
 from touchstone.inference.uncertainty import Interval
-from touchstone.metrics.validator_variance import validator_variance
+from touchstone.metrics.variance import validator_variance
 from touchstone.tables import TABLES
 
 SETTINGS = IntervalSettings()

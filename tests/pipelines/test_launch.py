@@ -9,8 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pipelines.launch import PROCESS, _fail_orphaned_runs, dagster_home, ui_evaluation
-from pipelines.services import Services
+from pipelines.launch import PROCESS, Services, _fail_orphaned_runs, dagster_home, ui_evaluation
 from tests.conftest import PROJECT, Folder
 from tests.processes import descendants, wait_until_gone
 from touchstone.errors import TouchstoneError

@@ -20,8 +20,6 @@ from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
 from touchstone.storage.snapshots import list_snapshots, pin, pins
 from touchstone.validation.cache import find_cache
-from touchstone.validation.sandbox.command import CommandResult, Limits
-from touchstone.validation.sandbox.runner import SandboxRunner
 
 # Passes what neither is broken nor wrong, writes down what it was given, and has the trouble that it is told to have.
 JUDGE = """#!/bin/sh
@@ -92,22 +90,6 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
-@pytest.fixture(autouse=True)
-def _sandboxes_that_do_not_start(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the machine can cause that, so it is put in place of the real one."""
-    run = SandboxRunner.run
-
-    def start(self: SandboxRunner, command: Any, limits: Limits) -> CommandResult:
-        word = command.tree.read("a.txt").decode() if "a.txt" in command.tree.files else ""
-        if (project.root / "trouble").read_text() != f"sandbox_error {word}":
-            return run(self, command, limits)
-        with (project.root / "log").open("a") as log:
-            log.write(f"{word}\n")
-        return CommandResult("sandbox_error", None, note="no room")
-
-    monkeypatch.setattr(SandboxRunner, "run", start)
-
-
 @contextmanager
 def evaluation_of(folder: Folder, **options: Any) -> Iterator[Evaluation]:
     """The steps of a run up to the outcomes, without Dagster and without gates."""
@@ -132,9 +114,7 @@ EVERYTHING = ["broken", "good", "reference", "wrong"]
 class TestNextRun:
     @pytest.mark.parametrize(
         ("status", "place"),
-        nightly_but(
-            [("no_report", "good")], product(["timeout", "no_report", "sandbox_error"], ["broken", "reference", "good"])
-        ),
+        nightly_but([("no_report", "good")], product(["timeout", "no_report"], ["broken", "reference", "good"])),
     )
     def test_what_was_the_machines_doing_is_tried_again_and_nothing_else(
         self, project: Project, status: str, place: str
@@ -195,7 +175,7 @@ class TestNextRun:
     def test_figures_follow_an_outcome_that_was_decided_later(self, project: Project) -> None:
         checks = {"max_undecided_share": 0.5}
         project.configure(clones_dir="clones", k_values=[1], validation=project.settings(), checks=checks)
-        project.trouble("sandbox_error good")
+        project.trouble("no_report good")
         assert evaluate(project).exit_code == 0
         assert summary(project)["m"]["pass@1"] == 0.0
         project.trouble("none")

@@ -64,6 +64,3 @@ def test_untrusted_problems_may_be_allowed_and_are_then_left_out(repairs: Folder
     repairs.configure(clones_dir="clones", k_values=[1], checks=limits)
     assert evaluate(repairs).exit_code == 0
     assert outcomes(repairs)["passed"].to_list() == [True, None]
-
-
-# Independence and resumption

@@ -18,8 +18,7 @@ from pipelines.resources import EvaluationResource
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
 from touchstone.checks import CheckOutcome
-from touchstone.config import load_config
-from touchstone.config.alerts import AlertSettings
+from touchstone.config import AlertSettings, load_config
 from touchstone.errors import TouchstoneError
 from touchstone.publish import alerts
 

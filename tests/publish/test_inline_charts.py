@@ -9,7 +9,7 @@ import pytest
 
 from tests.publish.charts.tables import HOSTILE, TABLE_OF, names, pass_at_k
 from touchstone.publish.charts import CHARTS
-from touchstone.publish.inline_charts import INLINE, inline_chart
+from touchstone.publish.previews import INLINE, inline_chart
 from touchstone.tables import TABLES
 
 ALL = pytest.mark.parametrize("table", INLINE)

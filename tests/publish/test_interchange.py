@@ -14,14 +14,13 @@ import touchstone as api
 from tests.conftest import Command, made_once
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.adapters import read_adapted
-from touchstone.names import file_key
 from touchstone.publish.interchange.evalplus import write_evalplus
 from touchstone.publish.interchange.every_eval_ever import write_every_eval_ever
 from touchstone.publish.interchange.inspect_logs import write_inspect
 from touchstone.publish.interchange.lm_eval import write_lm_eval
 from touchstone.publish.interchange.results import Run, Writer, save_folder, write_native_csv
-from touchstone.publish.interchange.runner_reports import write_ctrf, write_junit
-from touchstone.publish.interchange.swebench import write_swebench
+from touchstone.publish.interchange.runner_reports import write_ctrf, write_junit, write_swebench
+from touchstone.storage.files import file_key
 
 GPT = """oid,iteration_id,tier,passed,classification,input_tokens,output_tokens,cost_usd,latency_ms,weighted_score,note
 base/a,1,T0,true,pass,10,5,0.25,1500,1,"=SUM(1), ""x"" \ry"

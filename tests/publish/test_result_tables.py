@@ -8,7 +8,7 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from assets.figures import leaderboard_table
+from assets.metadata import leaderboard_table
 from tests.publish.report.results import figure, reported
 from touchstone.cli.terminal_tables import UNLIMITED, SafeConsole, show_table
 from touchstone.publish import result_tables

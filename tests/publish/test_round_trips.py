@@ -18,9 +18,9 @@ from touchstone.ingest.implied_config import implied_config
 from touchstone.ingest.read_inputs import read_inputs
 from touchstone.ingest.recognized import most_attempts, recognized_sources
 from touchstone.metrics.pass_at_k_files import calculate_inputs
-from touchstone.names import file_key
+from touchstone.publish.interchange import WRITERS
 from touchstone.publish.interchange.results import Run, save_folder
-from touchstone.publish.interchange.writers import WRITERS
+from touchstone.storage.files import file_key
 from touchstone.tables import TABLES
 
 TARGETS = ("inspect", "swe-bench", "junit", "ctrf", "lm-eval", "evalplus")

@@ -185,7 +185,7 @@ def test_google_and_azure_are_opened_by_their_addresses(monkeypatch: pytest.Monk
 
 
 def test_json_output_shows_the_address(folder: Folder) -> None:
-    from touchstone.cli.json_output import run_document
+    from touchstone.cli.run import run_document
 
     told = run_document(None, [], output_location("s3://b/out"))
     assert json.loads(json.dumps(told))["output_dir"] == "s3://b/out"

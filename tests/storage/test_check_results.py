@@ -11,7 +11,6 @@ from tests.conftest import Folder, copy_of, small_folder
 from touchstone.checks import CHECKS, CheckResult
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
-from touchstone.table_functions import CHECK_FUNCTIONS
 from touchstone.tables import TABLES
 
 pytestmark = pytest.mark.services
@@ -43,7 +42,7 @@ class Recorded(Evaluation):
 
     @property
     def check_functions(self) -> dict[str, Any]:
-        return {name: self._recording(name, function) for name, function in CHECK_FUNCTIONS.items()}
+        return {name: self._recording(name, function) for name, function in super().check_functions.items()}
 
     def _recording(self, check: str, function: Any) -> Any:
         @wraps(function)

@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import Command, Folder, nightly_but
 from tests.pipelines.test_run import evaluate
-from touchstone.api import load_results
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import load_results
 from touchstone.storage.snapshots import list_snapshots, pins, prune
 from touchstone.storage.store import Store
 from touchstone.validation import cache as cache_module

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.trends.change_points import NIGHTS_PER_FALSE_ALARM, ChangePoint, change_points
+from touchstone.trends.series import NIGHTS_PER_FALSE_ALARM, ChangePoint, change_points
 
 LEVEL = 1 / NIGHTS_PER_FALSE_ALARM
 

@@ -9,10 +9,8 @@ import pytest
 
 from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
-from touchstone.validation.cache_key import conditions_key
 from touchstone.validation.cluster import (
     CarriedBatch,
-    CarriedFiles,
     ClusterWorker,
     FilesToCarry,
     identity_facts,
@@ -69,17 +67,21 @@ def received(worker: ClusterWorker, problem: Problem) -> str:
     """The name of the problem's folder, after the worker has received it, with a part twice and in another order."""
     files = FilesToCarry()
     name = files.name_of(problem.root, hashed(problem))
-    assert worker.files.missing([name]) == [name]
+    assert missing(worker, name) == [name]
     for part in [*files.parts([name]), *reversed(list(files.parts([name])))]:
         worker.receive(part)
     worker.complete([name])
-    assert worker.files.missing([name]) == []
+    assert missing(worker, name) == []
     return name
+
+
+def missing(worker: ClusterWorker, *names: str) -> list[str]:
+    return worker.missing(CarriedBatch(Batch("command", [], []), names, []))
 
 
 def test_a_carried_folder_is_the_one_that_was_hashed(worker: ClusterWorker, problem: Problem) -> None:
     name = received(worker, problem)
-    there = worker.files.root(name)
+    there = worker.root(name)
     files = list_files(there)
     assert files == hashed(problem).files == ("a.txt", "deep/empty", "link", "run.sh")
     assert HashedTree(there, files).hash_of(Tree(there, files)) == name
@@ -97,10 +99,7 @@ def test_the_report_is_the_one_that_was_asked_for(worker: ClusterWorker, problem
 
 def batch_of(worker: ClusterWorker, problem: Problem) -> tuple[Batch, str]:
     tree = Tree(problem.root, hashed(problem).files).with_file("a.txt", b"after")
-    registry = worker.registry
-    limits, command = registry.limits("command"), registry.validator("command")
-    key = conditions_key(problem, command, limits, "none", SETTINGS)
-    return Batch("command", ["key"], [Job(problem, tree)]), key
+    return Batch("command", ["key"], [Job(problem, tree)]), worker.registry.conditions_key(problem, "command")
 
 
 def test_other_conditions_refuse_the_worker_before_anything_runs(worker: ClusterWorker, problem: Problem) -> None:
@@ -135,14 +134,13 @@ def test_a_file_that_changes_on_the_way_is_an_error(problem: Problem) -> None:
         list(files.parts([name]))
 
 
-def test_folders_that_were_used_last_are_kept(tmp_path: Path, problem: Problem) -> None:
-    files = CarriedFiles(tmp_path / "received", kept_bytes=2 * 1000)
+def test_folders_that_were_used_last_are_kept(worker: ClusterWorker, problem: Problem) -> None:
+    worker.kept_bytes = 2 * 1000
     carried = FilesToCarry()
-    whole = carried.name_of(problem.root, hashed(problem))
-    (part,) = carried.parts([whole])
+    (part,) = carried.parts([carried.name_of(problem.root, hashed(problem))])
     for name in ("first", "second", "third"):
-        files.receive([replace(part[0], folder=name, content=os.urandom(900))])
-        files.complete([name])
-        files.missing(["first"])
-    assert files.missing(["first", "second", "third"]) == ["second"]
-    assert not files.root("second").exists()
+        worker.receive([replace(part[0], folder=name, content=os.urandom(900))])
+        worker.complete([name])
+        missing(worker, "first")
+    assert missing(worker, "first", "second", "third") == ["second"]
+    assert not worker.root("second").exists()

@@ -12,6 +12,7 @@ from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, a
 from touchstone.validation.judge_side import Declared, with_judge_side
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Problem, Tree
+from touchstone.validation.reach import TreeIndex
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets
 from touchstone.validation.validators.rust import find_toolchain
@@ -198,10 +199,11 @@ def test_what_is_the_judges_is_put_back(name: str, path: str) -> None:
     "command",
     ["./ci/run.sh", "cd ci && bash -e run.sh -v", "X=1 timeout 10s ci/run.sh", "env -u A B=c nice -n 5 sh ci/run.sh",
      "cd . && (exec ci/run.sh) | cat", "bash -ec 'cd ci; . ./run.sh'", "sh -x ci/outer",
-     "for one in ci/r*.sh; do sh $one; done"],
+     "for one in ci/r*.sh; do sh $one; done", "timeout -s KILL 9 ci/run.sh", "echo . | xargs ci/run.sh",
+     "make --file=ci/all.mk --jobs=2", "make -fci/all.mk"],
 )  # fmt: skip
 def test_the_script_of_a_test_command(command: str) -> None:
-    files = {"cart.py": "", "ci/run.sh": "", "ci/outer": "$(dirname $0)/run.sh\n"}
+    files = {"cart.py": "", "ci/run.sh": "", "ci/outer": "$(dirname $0)/run.sh\n", "ci/all.mk": "all:\n\tci/run.sh\n"}
     made = applied(files, {"cart.py": "fixed", "ci/run.sh": "exit 0"}, filename="cart.py", test_command=command)
     assert isinstance(made, AppliedFix) and made.judge_files == ("ci/run.sh",)
 
@@ -209,7 +211,8 @@ def test_the_script_of_a_test_command(command: str) -> None:
 @pytest.mark.parametrize(
     "command",
     ["python -m qa.run", "cd qa; python3 -u run.py", "pytest qa/run.py", "yarn qa", "mocha qa/*.py",
-     "python -m unittest discover -s qa -p '*.py'", "python -m unittest qa.run", "$PYTHON qa/run.py"],
+     "python -m unittest discover -s qa -p '*.py'", "python -m unittest qa.run", "$PYTHON qa/run.py",
+     "coverage run --source shop -m qa.run", "pytest -pqa.run", "nox --noxfile=qa/run.py"],
 )  # fmt: skip
 def test_a_module_that_the_command_runs(command: str) -> None:
     files = {"shop/cart.py": "", "qa/run.py": "", "package.json": '{"scripts": {"qa": "cd qa && python run.py"}}'}
@@ -304,6 +307,12 @@ HONEST: dict[str, tuple[Files, dict[str, Any], str, str]] = {
         "shop/tax.py shop/rates.py",
         "",
     ),
+    "a module whose coverage is measured": (
+        FLAT | {"rates.py": "", "app.py": "import rates\n"},
+        FLAT_PROBLEM | {"test_command": "pytest --cov rates --cov=app"},
+        "rates.py app.py",
+        "",
+    ),
     "Go": (
         {"cart.go": "", "cart_test.go": '"tax"', "tax.go": "", "go.mod": ""},
         {"filename": "cart.go", "test_command": "go test ./..."},
@@ -341,6 +350,15 @@ def test_what_is_declared_decides() -> None:
     made = apply_fix(tree, Fix(json.dumps(changes), "files"), problem)
     assert isinstance(made, AppliedFix)
     assert (made.judge_files, made.flagged) == (("golden/new.txt",), ("both.py",))
+
+
+def test_what_a_patch_of_tests_changes_is_not_known_of_other_trees(tmp_path: Path) -> None:
+    for name, text in {"b.py": "import c", "c.py": "", "d.py": ""}.items():
+        (tmp_path / name).write_text(text)
+    plain, known = Tree(tmp_path, ("b.py", "c.py", "d.py")), TreeIndex(Tree(tmp_path, ())).known
+    patched = plain.with_file("b.py", b"import d")
+    for tree, imported in ((patched, "d.py"), (plain, "c.py"), (patched, "d.py")):
+        assert TreeIndex(tree, known).imports("b.py") == TreeIndex(tree, known).reach("b.py").modules == {imported}
 
 
 def test_tests_of_a_patch_and_of_pytests_configuration_are_the_judges() -> None:

@@ -12,8 +12,7 @@ from tests.validation.sandbox.conftest import need
 from tests.validation.validators.support import Playback
 from touchstone.config.validation import PythonProgram
 from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
-from touchstone.validation.sandbox.probe import choose_sandbox
-from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.runner import SandboxRunner, choose_sandbox
 from touchstone.validation.validators import lint
 from touchstone.validation.validators.lint import MOST_WARNINGS, RULES, count_warnings, identity
 from touchstone.validation.validators.python import PythonValidator

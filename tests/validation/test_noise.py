@@ -4,8 +4,6 @@ The planted tests toss a coin in the real Python validator, from the system's en
 `random`. Each assertion about them fails by chance with a probability of at most one in a billion.
 """
 
-import csv
-import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import polars as pl
 import pytest
 
 from tests.conftest import Command, Folder
+from tests.pipelines.test_retrying import table as csv_text
 from tests.pipelines.test_run import evaluate
 from tests.validation.test_session import Project
 from touchstone.checks import CheckResult
@@ -24,6 +23,7 @@ from touchstone.evaluation import Evaluation, RunOutcome
 from touchstone.tables import TABLES
 from touchstone.validation.checks import no_flaky_tests
 from touchstone.validation.files.working_copy import HashedTree
+from touchstone.validation.judging.verdicts import compute_verdict
 from touchstone.validation.noise import sample_fixes
 from touchstone.validation.outcomes import ValidatedProblem, exclude_tests
 from touchstone.validation.protocol import Diagnostic, NoTarget, Problem, Report, Tree
@@ -57,15 +57,9 @@ def make_problems(root: Path, suites: Iterable[str], fixes: Iterable[str], refer
         (clone / "test_calc.py").write_text(tests)
         problems.append((f"p{number}", "calc.py", f"p{number}", reference))
         attempts += [(f"p{number}", iteration, fix) for iteration, fix in enumerate(fixes)]
-    folder.problems(_csv(("oid", "filename", "working_directory", "reference_fix"), problems))
-    folder.fixes("m", _csv(("oid", "iteration_id", "fixed_file"), attempts))
+    folder.problems(csv_text(("oid", "filename", "working_directory", "reference_fix"), *problems))
+    folder.fixes("m", csv_text(("oid", "iteration_id", "fixed_file"), *attempts))
     return folder
-
-
-def _csv(header: tuple[str, ...], lines: Iterable[tuple[object, ...]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *lines])
-    return text.getvalue()
 
 
 def repeat(folder: Folder, times: int, **settings: object) -> RunOutcome:
@@ -294,6 +288,21 @@ def test_a_problem_whose_every_failing_test_is_flaky_is_undecided(tmp_path: Path
     nothing = exclude_tests(known, frozenset({"test_a", "test_b"}))
     assert isinstance(nothing, NoTarget) and nothing.status == "validator_unavailable"
     assert "flaky and left out (validation.exclude_flaky): test_a, test_b" in nothing.reason
+
+
+@pytest.mark.parametrize(
+    ("flaky", "status"), [("test_old", "passed"), ("test_none", "failed"), ("test_bug", ""), ("test_bug test_old", "")]
+)
+def test_a_flaky_test_that_the_problem_names_decides_nothing_either(tmp_path: Path, flaky: str, status: str) -> None:
+    """Unless no other test shows the errors of the problem."""
+    about = Problem("p", "a.py", tmp_path, fail_to_pass=("test_bug",), pass_to_pass=("test_old",))
+    target = Target(about, Tree(tmp_path, ()), "command", HashedTree(tmp_path, ()))
+    baseline = Report(**{**failed_tests("test_bug", "test_other"), "tests": {"test_bug": False, "test_old": True}})
+    known = exclude_tests(ValidatedProblem(target, baseline, None, None), frozenset(flaky.split()))
+    assert isinstance(known, NoTarget) == (status == "")
+    if isinstance(known, ValidatedProblem):
+        report = Report("failed", "full", tests={"test_bug": True, "test_old": False}).without_tests(known.excluded)
+        assert compute_verdict(known.baseline, report, known.judged, 1, 1).status == status
 
 
 @pytest.mark.nightly

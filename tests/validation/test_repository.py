@@ -130,6 +130,10 @@ ATTEMPTS: dict[str, tuple[str, str, str]] = {
 }
 
 
+# The problem's row, and the outcomes by attempt.
+Judged = tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]
+
+
 def repository(root: Path, fixes: str, **problem: str) -> Folder:
     """One problem about a whole repository, without a file name."""
     made = Folder(root)
@@ -156,8 +160,7 @@ def repository(root: Path, fixes: str, **problem: str) -> Folder:
     return made
 
 
-def outcomes_of(folder: Folder) -> tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]:
-    """The problem's row, and the outcomes by attempt."""
+def outcomes_of(folder: Folder) -> Judged:
     with evaluation_of(folder) as evaluation:
         problem = evaluation.store.scan("baselines").collect().row(0, named=True)
         rows = evaluation.store.scan("outcomes", ["m"]).collect().iter_rows(named=True)
@@ -172,30 +175,28 @@ def _python_is_not_read() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]:
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Judged:
     header = ("instance_id", "iteration_id", "model_patch", "fixed_files")
     rows: list[tuple[object, ...]] = [("shop-1", name, patch, "") for name, (patch, _, _) in ATTEMPTS.items()]
     rows.append(("shop-1", "files", "", json.dumps(RIGHT_FILES)))
     return outcomes_of(repository(tmp_path_factory.mktemp("repository"), table(header, *rows)))
 
 
-def test_the_record_can_be_trusted(judged: tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]) -> None:
+def test_the_record_can_be_trusted(judged: Judged) -> None:
     problem, _ = judged
     found = (problem["baseline_status"], problem["fails_as_recorded"], problem["reference_status"])
     assert found == ("failed", True, "passed")
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
-def test_every_kind_of_patch_has_its_own_verdict(
-    judged: tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]], name: str
-) -> None:
+def test_every_kind_of_patch_has_its_own_verdict(judged: Judged, name: str) -> None:
     _, status, words = ATTEMPTS[name]
     row = judged[1][name]
     assert (row["status"], row["passed"]) == (status, status == "passed")
     assert words in (row["diagnostics"] or "")
 
 
-def test_only_the_named_tests_count(judged: tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]) -> None:
+def test_only_the_named_tests_count(judged: Judged) -> None:
     """Another test of the repository fails, before and after."""
     for name in ("right", "files"):
         row = judged[1][name]
@@ -205,7 +206,7 @@ def test_only_the_named_tests_count(judged: tuple[Mapping[str, Any], dict[str, M
     assert len(set(reasons)) == len(reasons) == len(ATTEMPTS) - 2
 
 
-def test_changed_tests_are_listed(judged: tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]) -> None:
+def test_changed_tests_are_listed(judged: Judged) -> None:
     listed = {name for name, row in judged[1].items() if row["changed_judge_files"] == "tests/test_cart.py"}
     assert listed == {"editing tests", "editing tests alone"}
     assert {row["flagged_files"] for row in judged[1].values()} == {None}

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import PROJECT
 from tests.processes import wait_until_gone
-from touchstone.config.workers import WorkerSettings
+from touchstone.config import WorkerSettings
 from touchstone.workers.cluster import tls_files
 
 
@@ -60,6 +60,6 @@ def forked_cluster(count: int, threads: int = 1) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """Three workers, the last of which may be killed by a test."""
+    """Three workers, which no test kills."""
     with forked_cluster(3) as made:
         yield made

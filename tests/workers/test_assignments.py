@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from touchstone.workers.assignments import Assignments
-from touchstone.workers.protocol import TRIES
+from touchstone.workers import TRIES
+from touchstone.workers.dask import Assignments
 
 EVENTS = st.lists(st.tuples(st.sampled_from(["next", "finish", "lose", "give back", "late"]), st.sampled_from("abc")))
 

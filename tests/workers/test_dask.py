@@ -14,7 +14,7 @@ from tests.conftest import PROJECT
 from tests.workers.conftest import Cluster, forked_cluster
 from tests.workers.mapped import Prefix, open_shelf, read_parts, shout, wait_for_stop
 from tests.workers.test_processes import outcomes, serial, until
-from touchstone.config.workers import WorkerSettings
+from touchstone.config import WorkerSettings
 from touchstone.errors import TouchstoneError
 from touchstone.workers import WorkerDiedError
 from touchstone.workers.dask import DaskWorkers

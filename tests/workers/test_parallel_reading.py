@@ -11,9 +11,9 @@ import pytest
 
 from tests.conftest import PROJECT, Folder
 from tests.workers.conftest import Cluster
-from touchstone.config import load_config
-from touchstone.config.input_limits import InputLimits
+from touchstone.config import InputLimits, load_config
 from touchstone.ingest import limits, parallel_reading
+from touchstone.ingest.adapters import ReadOptions
 from touchstone.ingest.csv_rows import LINE
 from touchstone.ingest.discovery import Discovery, discover
 from touchstone.ingest.parallel_reading import FileToRead, Reader, ReadFile, read_file
@@ -76,9 +76,11 @@ def test_so_are_those_of_real_workers(many: Folder, cluster: Cluster, kind: str)
 
 
 def test_another_file_at_the_same_path_elsewhere_is_not_used(tmp_path: Path) -> None:
-    file = tmp_path / "a.json"
-    file.write_text("[]")
-    there = parallel_reading.ReadFile(pl.DataFrame(), (), False, (), (), (), (), {file: "the hash of another"})
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"oid": "a", "passed": true}')
+    there = read_file(Reader(elsewhere=True), FileToRead(file, "jsonl", ReadOptions(), InputLimits()))
+    assert parallel_reading._is_ours(there)
+    file.write_text('{"oid": "a", "passed": false}')
     assert not parallel_reading._is_ours(there)
 
 

@@ -75,25 +75,17 @@ def test_processes_are_kept_for_the_next_map_and_end_when_they_are_closed() -> N
 
 
 @pytest.mark.nightly
-def test_a_process_that_is_killed_takes_only_the_item_that_kills_it_every_time() -> None:
-    found = outcomes(processes(2), ["a", "deadly", "b", "bad", "c"])
+@pytest.mark.parametrize(("count", "killer"), [(1, "deadly"), (2, "deadly"), (2, "a")])
+def test_a_process_that_is_killed_takes_only_the_item_that_kills_it_every_time(
+    tmp_path: Path, count: int, killer: str
+) -> None:
+    """One that killed a process once is done in the end, whether or not another kills every time."""
+    once = f"deadly once:{tmp_path / 'marker'}"
     died = f"{WorkerDiedError.__name__}: the process that validated it was killed"
-    assert found == ["> A", died, "> B", "ValueError: a bad item", "> C"]
-
-
-@pytest.mark.nightly
-def test_an_item_whose_process_was_killed_once_is_done_in_the_end(tmp_path: Path) -> None:
-    once = f"deadly once:{tmp_path / 'marker'}"
-    assert outcomes(processes(2), ["a", once, "b"]) == ["> A", f"> {once.upper()}", "> B"]
-    assert (tmp_path / "marker").exists()
-
-
-@pytest.mark.nightly
-def test_so_it_is_when_another_item_kills_every_time(tmp_path: Path) -> None:
-    once = f"deadly once:{tmp_path / 'marker'}"
-    found = outcomes(processes(1), ["deadly", once])
-    assert found[0].startswith(WorkerDiedError.__name__)
-    assert found[1] == f"> {once.upper()}"
+    first = died if killer == "deadly" else "> A"
+    assert outcomes(processes(count), [killer, once, "bad", "b"]) == [
+        *(first, f"> {once.upper()}", "ValueError: a bad item", "> B")
+    ]
 
 
 def test_a_process_that_is_killed_between_two_maps_is_replaced() -> None:
@@ -114,14 +106,6 @@ def test_every_process_keeps_to_a_processor_of_its_own() -> None:
         found = [used for _, used in workers.map(processors, ["x"] * 4 * len(ours)) if isinstance(used, list)]
     assert all(len(used) == 1 for used in found)
     assert sorted({used[0] for used in found}) == ours
-
-
-def test_a_mapping_that_is_left_early_leaves_no_process() -> None:
-    mapping = processes(2).map(shout, [*"abcdef"])
-    next(mapping)
-    assert children(os.getpid()) != []
-    mapping.close()  # type: ignore[attr-defined]
-    assert until(lambda: children(os.getpid()) == []), "a worker is left"
 
 
 def test_workers_end_with_their_parent_however_it_ends(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.workers.conftest import Cluster
 from tests.workers.mapped import Prefix
 from tests.workers.test_cluster_validation import VALIDATED, assert_same, many_repairs, on, tables
 from tests.workers.test_processes import outcomes, serial
-from touchstone.config.workers import TlsFiles, WorkerSettings
+from touchstone.config import TlsFiles, WorkerSettings
 from touchstone.errors import TouchstoneError
 from touchstone.workers.cluster import connect, tls_files
 from touchstone.workers.dask import DaskWorkers
@@ -103,7 +103,9 @@ async def ask_all(ports: list[int]) -> list[Any]:
 def test_a_cluster_without_tls_is_warned_about(touchstone: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("touchstone.workers.cluster._CONNECT_SECONDS", 0.1)
     checked = touchstone("workers", "check", "tcp://127.0.0.1:9")
-    assert checked.stderr.splitlines()[0].startswith("warning: tcp://127.0.0.1:9 has no TLS: whoever can connect runs")
+    assert checked.stderr.splitlines()[0].startswith(
+        "warning: tcp://127.0.0.1:9 has no TLS: everyone who can connect runs"
+    )
 
 
 @pytest.mark.nightly

@@ -129,10 +129,13 @@ def _arguments(call: ast.Call) -> list[tuple[Literal, Any]]:
     """The literal arguments of a call, each, and all of them as a tuple."""
     given = [literal(each) for each in (*call.args, *(keyword.value for keyword in call.keywords))]
     known = [each for each in given if each is not None]
-    if len(known) > 1 and len(known) == len(given):
-        together = tuple(value for _, value in known)
-        known.append((repr(together), together))
-    return known
+    return _and_together(known) if len(known) == len(given) else known
+
+
+def _and_together(known: list[tuple[Literal, Any]]) -> list[tuple[Literal, Any]]:
+    """Several inputs, and all of them as a tuple."""
+    together = tuple(value for _, value in known)
+    return [*known, (repr(together), together)] if len(known) > 1 else known
 
 
 def _rows(node: ast.List | ast.Tuple) -> Iterator[tuple[list[tuple[Literal, Any]], tuple[Literal, Any]]]:
@@ -144,11 +147,7 @@ def _rows(node: ast.List | ast.Tuple) -> Iterator[tuple[list[tuple[Literal, Any]
         cells = [literal(cell) for cell in getattr(row, "elts", ())]
         known = [cell for cell in cells if cell is not None]
         if len(known) == len(cells):
-            inputs = known[:-1]
-            if len(inputs) > 1:
-                together = tuple(value for _, value in inputs)
-                inputs = [*inputs, (repr(together), together)]
-            yield inputs, known[-1]
+            yield _and_together(known[:-1]), known[-1]
 
 
 def weight(value: object) -> int:

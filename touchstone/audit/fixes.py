@@ -137,13 +137,15 @@ def fix_flags(changed: Sequence[ChangedFile], rules: Iterable[AuditRule], proble
     for rule in (rule for rule in rules if rule.look == "fix"):
         pattern = rule.compiled()
         for file in changed:
-            if rule.kind is not None:
-                found = _evidence(rule.kind, file, problem)
-            else:
-                matched = next(((number, line) for number, line in file.code if pattern and pattern.search(line)), None)
-                found = Found(matched[0], matched[1].strip()) if matched else None
+            found = _evidence(rule.kind, file, problem) if rule.kind is not None else _first_line(file, pattern)
             if found is not None:
                 yield flag(rule, f"{file.path or 'fix'}:{found.line}", found.evidence)
+
+
+def _first_line(file: ChangedFile, pattern: re.Pattern[str] | None) -> Found | None:
+    """The first added line in which the pattern is found."""
+    lines = ((number, line) for number, line in file.code if pattern and pattern.search(line))
+    return next((Found(number, line.strip()) for number, line in lines), None)
 
 
 def file_flags(paths: Iterable[str], judge_files: Iterable[str], rules: Iterable[AuditRule]) -> Iterator[Flag]:
@@ -201,17 +203,17 @@ def _copied_reference(file: ChangedFile, problem: ProblemTexts) -> Found | None:
 
 def _ends_process(file: ChangedFile, _: ProblemTexts) -> Found | None:
     if not file.is_python:
-        ends = ((number, line) for number, line in file.code if _OTHER_EXITS.search(line))
-        first = None if _PROGRAM.search(file.path) else next(ends, None)
-        return Found(first[0], first[1].strip()) if first else None
+        return None if _PROGRAM.search(file.path) else _first_line(file, _OTHER_EXITS)
     if _READS_INPUT.search(file.text):
         # A program that talks to its judge by input and output may end itself.
         return None
-    for tree in file.trees:
-        for node in _outside_main(tree):
-            if getattr(node, "lineno", 0) in file.added and _is_end(node):
-                return Found(node.lineno, file.lines[node.lineno - 1].strip())  # type: ignore[attr-defined]
-    return None
+    return _first_node(file, (node for tree in file.trees for node in _outside_main(tree) if _is_end(node)))
+
+
+def _first_node(file: ChangedFile, nodes: Iterable[ast.AST]) -> Found | None:
+    """The first of these nodes on an added line."""
+    lines = (getattr(node, "lineno", 0) for node in nodes)
+    return next((Found(line, file.lines[line - 1].strip()) for line in lines if line in file.added), None)
 
 
 def _outside_main(node: ast.AST) -> Iterator[ast.AST]:
@@ -242,11 +244,7 @@ def _is_end(node: ast.AST) -> bool:
 
 
 def _always_equal(file: ChangedFile, _: ProblemTexts) -> Found | None:
-    for tree in file.trees:
-        for node in ast.walk(tree):
-            if getattr(node, "lineno", 0) in file.added and _is_always(node):
-                return Found(node.lineno, file.lines[node.lineno - 1].strip())  # type: ignore[attr-defined]
-    return None
+    return _first_node(file, (node for tree in file.trees for node in ast.walk(tree) if _is_always(node)))
 
 
 def _is_always(node: ast.AST) -> bool:
@@ -271,8 +269,7 @@ def _patches_runner(file: ChangedFile, _: ProblemTexts) -> Found | None:
     name = file.path.rpartition("/")[2]
     if re.match(r"test_|conftest|.*_test\.py", name) or "tests/" in file.path or "testing" in file.path:
         return None
-    first = next(((number, line) for number, line in file.code if _RUNNER.search(line)), None)
-    return Found(first[0], first[1].strip()) if first else None
+    return _first_line(file, _RUNNER)
 
 
 def _evidence(kind: str, file: ChangedFile, problem: ProblemTexts) -> Found | None:

@@ -1,4 +1,6 @@
-"""Mutants of a Python file: copies with one small mistake each, of the kinds that people and models make.
+"""Mutants of reference fixes, each validated as a fix of its own: the rows of the table `mutants`.
+
+A mutant is a copy of a Python file with one small mistake, of the kinds that people and models make.
 
 The operators are the usual ones of mutation testing: another comparison, another arithmetic or logical operator, a
 condition negated, a number off by one, a returned value lost, a statement removed. Left alone is what tests seldom mean
@@ -18,12 +20,25 @@ import hashlib
 import warnings
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import accumulate
 
-from touchstone.validation.fixes.line_diff import opcodes
+from touchstone.validation.fixes.apply_fix import AppliedFix
+from touchstone.validation.fixes.line_diff import diff_lines, opcodes
+from touchstone.validation.outcomes import (
+    ExcludedTests,
+    Row,
+    ValidatedProblem,
+    is_final,
+    judge_fix,
+    reference_verdict,
+    validate_problems,
+)
+from touchstone.validation.protocol import SETTLED, NoTarget
+from touchstone.validation.session import Request, ValidationSession
+from touchstone.validation.targets import Target
 
 # What each operator becomes, as it is written.
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
@@ -244,3 +259,58 @@ def _edits(node: ast.AST, source: bytes, starts: list[int]) -> Iterator[_Edit]:
             yield whole(node, "pass", "statement removed")
         case ast.Assign() if not any(isinstance(target, ast.Name | ast.Tuple) for target in node.targets):
             yield whole(node, "pass", "statement removed")
+
+
+@dataclass(frozen=True)
+class _Planned:
+    problem: ValidatedProblem
+    reference: AppliedFix
+    mutant: Mutant
+    applied: AppliedFix
+    request: Request
+
+
+def mutant_rows(
+    targets: Mapping[str, Target | NoTarget], validation: ValidationSession, excluded: ExcludedTests, most: int
+) -> Iterator[Row]:
+    """One row per mutant of every reference fix that passes, at most so many per problem, with `SETTLED`."""
+    problems = validate_problems(targets, validation, excluded)
+    planned = [plan for known in problems.values() for plan in _plan(known, validation, most)]
+    reports = validation.reports([plan.request for plan in planned], "validating mutants of the reference fixes")
+    numbers: dict[str, int] = {}
+    for plan in planned:
+        report, verdict = judge_fix(reports[plan.request.key].report, plan.applied, plan.problem, validation)
+        oid, mutant, status = plan.problem.target.problem.oid, plan.mutant, verdict.status
+        final = is_final(status, report)
+        numbers[oid] = numbers.get(oid, 0) + 1
+        diff = diff_lines(mutant.path, plan.reference.changes[mutant.path], mutant.content)
+        yield {
+            "oid": oid,
+            "mutant": numbers[oid],
+            "path": mutant.path,
+            "line": mutant.line,
+            "change": mutant.change,
+            "status": status,
+            "result": "survived" if status == "passed" else "killed" if final else "undecided",
+            "diff": "\n".join(diff),
+            # What is undecided is tried again by the next run, as for any other fix.
+            SETTLED: final,
+        }
+
+
+def _plan(known: ValidatedProblem | NoTarget, validation: ValidationSession, most: int) -> Iterator[_Planned]:
+    """The mutants of a problem whose reference fix passes, each as a fix of its own."""
+    if isinstance(known, NoTarget) or not isinstance(known.applied, AppliedFix):
+        return
+    verdict = reference_verdict(known, validation.settings.success)
+    if verdict is None or verdict.status != "passed":
+        return
+    reference, tree, tests = known.applied, known.target.tree, set(known.target.problem.judge_files)
+    files = [
+        (path, tree.read(path) if path in tree.files else None, content)
+        for path, content in sorted(reference.changes.items())
+        if content is not None and path.endswith(".py") and path not in tests
+    ]
+    for mutant in choose_mutants(files, most):
+        applied = replace(reference, changes={**reference.changes, mutant.path: mutant.content})
+        yield _Planned(known, reference, mutant, applied, validation.request(known.target, applied))

@@ -19,6 +19,7 @@ from touchstone.ingest.attempts import TRANSCRIPT_FLAGS, sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.transcripts import Flag
 from touchstone.metrics.keys import ATTEMPT_KEY
+from touchstone.progress import track
 from touchstone.storage.store import Store
 from touchstone.tables import TABLES
 from touchstone.text import counted, counted_of, visible
@@ -33,6 +34,8 @@ _TESTS = ("test", "test_code", "test_list", "test_patch", "tests_code", "challen
 _REFERENCES = ("reference_fix", "reference_patch", "patch", "canonical_solution", "solution")
 _MAX_TEST_FILES = 200
 _MAX_TEXT = 2_000_000
+# Fixes in memory at once, and fixes whose flags are kept for others that are the same.
+_BATCH_ROWS, _MOST_KNOWN = 10_000, 200_000
 
 
 @dataclass
@@ -79,15 +82,21 @@ class PassAudit:
         for model in models:
             own = self.store.scan_with_extras("attempts", model).filter(pl.col("fix_sha").is_not_null())
             present = [name for name in FIX_COLUMNS if name in own.collect_schema()]
-            fixes = own.select(*ATTEMPT_KEY, "fix_sha", *present).collect()
-            oids = fixes["oid"].unique().to_list()
+            problems = own.group_by("oid").len().collect(engine="streaming")
+            oids = problems["oid"].to_list()
             targets = self._targets(oids)
             self._read_problems(oids, targets)
-            for row in fixes.iter_rows(named=True):
-                same = row["oid"], row["fix_sha"]
-                if same not in known:
-                    known[same] = list(self._flags_of(row, targets.get(row["oid"]), rules))
-                yield from ({**{name: row[name] for name in ATTEMPT_KEY}, **flag} for flag in known[same])
+            fixes = own.select(*ATTEMPT_KEY, "fix_sha", *present)
+            with track(f"auditing {model}", int(problems["len"].sum())) as advance:
+                for batch in fixes.collect_batches(maintain_order=True, chunk_size=_BATCH_ROWS, engine="streaming"):
+                    for row in batch.iter_rows(named=True):
+                        same = row["oid"], row["fix_sha"]
+                        if same not in known:
+                            known[same] = list(self._flags_of(row, targets.get(row["oid"]), rules))
+                        yield from ({**{name: row[name] for name in ATTEMPT_KEY}, **flag} for flag in known[same])
+                    advance(batch.height)
+                    if len(known) > _MOST_KNOWN:
+                        known.clear()
 
     def _targets(self, oids: list[str]) -> "dict[str, Target]":
         """The files of problems, if fixes of this evaluation are validated."""

@@ -2,7 +2,7 @@
 
 A mutant that the tests reject is killed, one that they pass survives: a wrong fix of that kind would count as a pass.
 Some survivors mean the same as the reference fix, which no tool can decide, so a kill rate below 1 is a reason to look
-and not a proof. How mutants are made belongs in `mutations`, their validation in `mutants`.
+and not a proof. How mutants are made and validated belongs in `mutations`.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ def write_mutants(stage: ValidationStage) -> Part:
         return current
     rows: list[Row] = []
     if targets:
-        from touchstone.audit.mutants import mutant_rows
+        from touchstone.audit.mutations import mutant_rows
 
         rows = list(mutant_rows(targets, stage.session, excluded, most))
     frame = pl.DataFrame(rows, schema={**TABLES["mutants"].dtypes, SETTLED: pl.Boolean()})

@@ -1,4 +1,5 @@
-"""`touchstone compare`, and `touchstone snapshots`, which manages the frozen runs that it compares."""
+"""Commands about several runs: `compare` two, manage the `snapshots` of runs, headline figures over all of them
+(`history`), and what changed between two (`blame`)."""
 
 import io
 from pathlib import Path
@@ -6,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from touchstone.cli.console import print_messages, show_progress
+from touchstone.cli.console import print_data, print_json, print_messages, show_progress
 from touchstone.cli.options import (
     DATA_OPTION,
     GATE_OPTION,
@@ -20,21 +21,20 @@ from touchstone.cli.options import (
     output_folder_here,
     share_option,
 )
-from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 from touchstone.text import counted, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import Console
 
-    from touchstone.cli.terminal_tables import FittedTable
     from touchstone.comparison.compare import CompareOptions
     from touchstone.comparison.pairs import ComparisonSettings
-    from touchstone.comparison.report import ComparisonReport, Section
+    from touchstone.comparison.report import ComparisonReport
     from touchstone.config import EvaluationConfig
     from touchstone.storage.snapshots import Snapshot
+    from touchstone.trends.blame import Blame
 
 _STYLES = {"Regressions": "bold red", "Lost cases": "bold red", "Improvements": "bold green"}
 
@@ -120,11 +120,11 @@ def compare(
     if plan is not None:
         options, settings = _with_plan(options, settings, plan, configured=config is not None)
     with show_progress("comparing", quiet=quiet):
-        comparison, held = compare_evaluations(old, new, options, settings), None
+        comparison, gate_check = compare_evaluations(old, new, options, settings), None
         if gates.expressions:
-            from touchstone.publish.gated_comparison import with_gates
+            from touchstone.comparison.gate import with_gates
 
-            comparison, held = with_gates(comparison, gates, settings, loaded)
+            comparison, gate_check = with_gates(comparison, gates, settings, loaded)
     if shown_as != "text":
         print_data(format_report(comparison.report, shown_as))
     elif chosen or not quiet:
@@ -140,9 +140,9 @@ def compare(
     regressed = fail_on_regression and counts["regression"] + counts["lost"] > 0
     worse = fail_on_verdict is not None and fail_on_verdict in comparison.verdicts.values()
     decides = fail_on_regression or fail_on_verdict is not None
-    if held is not None and not held.passed:
-        print_messages("error" if held.error else "warning", [held.message], quiet)
-    fails = held is not None and held.error
+    if gate_check is not None and not gate_check.passed:
+        print_messages("error" if gate_check.error else "warning", [gate_check.message], quiet)
+    fails = gate_check is not None and gate_check.error
     raise typer.Exit(int(fails or regressed or worse or (decides and bool(comparison.report.exploratory))))
 
 
@@ -175,7 +175,7 @@ def _with_plan(
 ) -> "tuple[CompareOptions, ComparisonSettings]":
     from dataclasses import replace
 
-    from touchstone.config.plan import read_plan
+    from touchstone.config import read_plan
 
     plan = read_plan(file)
     if not configured:
@@ -187,7 +187,7 @@ def show_comparison(report: "ComparisonReport", console: "Console | None" = None
     """Print the report; tables are fitted to the width of the console."""
     from rich.text import Text
 
-    from touchstone.cli.terminal_tables import print_line, terminal
+    from touchstone.cli.terminal_tables import names, numbers, print_line, print_table, terminal
     from touchstone.comparison.report import (
         comparability_section,
         count_line,
@@ -211,7 +211,10 @@ def show_comparison(report: "ComparisonReport", console: "Console | None" = None
     for section in (*gates, *sections(report), *comparability):
         console.print()
         console.print(Text(section.title, style=_STYLES.get(section.title, "bold")))
-        _table(section).print(console)
+        columns = [*names(*section.names), *numbers(*section.numbers)]
+        more = f"… and {section.more:,} more" if section.more else ""
+        # A line break in a name is shown as \n, not as a second line of the cell.
+        print_table(columns, (map(visible, row) for row in section.rows), console, caption=more, keep_figures=True)
 
 
 def comparison_text(report: "ComparisonReport") -> str:
@@ -221,18 +224,6 @@ def comparison_text(report: "ComparisonReport") -> str:
     out = io.StringIO()
     show_comparison(report, SafeConsole(out, width=UNLIMITED, color_system=None))
     return out.getvalue()
-
-
-def _table(section: "Section") -> "FittedTable":
-    from touchstone.cli.terminal_tables import FittedTable, names, numbers
-
-    columns = [*names(*section.names), *numbers(*section.numbers)]
-    more = f"… and {section.more:,} more" if section.more else ""
-    table = FittedTable(columns, caption=more, keep_figures=True)
-    for row in section.rows:
-        # A line break in a name is shown as \n, not as a second line of the cell.
-        table.add_row(*map(visible, row))
-    return table
 
 
 @snapshot_commands.callback()
@@ -262,8 +253,6 @@ def list_snapshots(
     if not found and not unreadable:
         raise TouchstoneError(f"{folder}: there are no snapshots; every finished `touchstone run` makes one")
     if as_json:
-        from touchstone.cli.json_output import print_json, snapshots_document
-
         print_json(snapshots_document(reversed(found), stored.pins(folder)))
     elif not quiet:
         show_snapshots(found, stored.pins(folder))
@@ -304,17 +293,140 @@ def prune_snapshots(
     print_messages("warning", explain_unreadable(root))
 
 
+def snapshots_document(snapshots: "Iterable[Snapshot]", pins: "Mapping[str, str]") -> list[dict[str, object]]:
+    """Snapshots, newest first."""
+    from touchstone.storage.snapshots import pin_names
+
+    names = "id made_at fingerprint config_hash inputs versions rows validation settings attempts model_versions"
+    pinned_as = pin_names(pins)
+    return [
+        {name: getattr(snapshot, name) for name in names.split()} | {"pinned_as": pinned_as.get(snapshot.id, [])}
+        for snapshot in snapshots
+    ]
+
+
 def show_snapshots(snapshots: "Sequence[Snapshot]", pinned: "Mapping[str, str]") -> None:
     """Print snapshots, newest first."""
-    from touchstone.cli.terminal_tables import FittedTable, labels, names, numbers, prose, terminal
+    from touchstone.cli.terminal_tables import labels, names, numbers, print_table, prose
+    from touchstone.storage.snapshots import pin_names
 
-    pinned_as: dict[str, list[str]] = {}
-    for pin, identity in pinned.items():
-        pinned_as.setdefault(identity, []).append(pin)
+    pinned_as = pin_names(pinned)
     columns = [*labels("snapshot"), *labels("created (UTC)", rank=2), *names("pinned as", rank=1)]
-    table = FittedTable([*columns, *numbers("inputs", rank=3), *prose("validators", rank=4)], compact=True)
-    for snapshot in reversed(snapshots):
-        pins = ", ".join(sorted(pinned_as.get(snapshot.id, [])))
-        files = counted(len(snapshot.inputs), "file")
-        table.add_row(snapshot.id, snapshot.made_at, pins, files, snapshot.versions.get("validators", ""))
-    table.print(terminal())
+    columns += [*numbers("inputs", rank=3), *prose("validators", rank=4)]
+    rows = (
+        (
+            *(each.id, each.made_at, ", ".join(pinned_as.get(each.id, []))),
+            *(counted(len(each.inputs), "file"), each.versions.get("validators", "")),
+        )
+        for each in reversed(snapshots)
+    )
+    print_table(columns, rows, compact=True)
+
+
+# Over time
+
+_MOST_ROWS = 30
+_MOST_CASES = 10
+_MOST_MODELS = 3
+_FORMAT_OPTION = typer.Option(help="Output format. [default: text]")
+
+
+@commands.command()
+def history(
+    data: Annotated[Path | None, DATA_OPTION] = None,
+    format: Annotated[Literal["text", "json"] | None, _FORMAT_OPTION] = None,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Show the headline figures over all snapshots, when one changed, and what else changed there."""
+    from touchstone.cli.terminal_tables import print_line, show_table, terminal
+    from touchstone.publish import result_tables as tables
+    from touchstone.publish.reported_run import ReportedRun
+    from touchstone.storage.output_folders import results_folder
+
+    run = ReportedRun(results_folder(output_folder(data)))
+    if as_format(format, as_json) == "json":
+        print_json({name: run.table(name).to_dicts() for name in ("trends", "change_points")})
+        return
+    screen, lines, changes = terminal(), tables.trends(run), tables.change_points(run)
+    for table in (changes, lines):
+        if len(table.rows):
+            show_table(screen, table, _MOST_ROWS)
+    if len(changes.rows):
+        latest = run.table("change_points").sort("made_at").row(-1, named=True)
+        print_line(
+            screen, f"which cases: touchstone blame --from {latest['previous_snapshot']} --to {latest['snapshot']}"
+        )
+    else:
+        seen = counted(run.table("trends")["snapshot"].n_unique(), "snapshot")
+        print_line(screen, f"no headline figure changed its level in {seen}")
+
+
+@commands.command()
+def blame(
+    first: Annotated[str, typer.Option("--from", help="Snapshot to start from: an id, a pin, previous.")] = "previous",
+    last: Annotated[str, typer.Option("--to", help="Snapshot to compare with it.")] = "latest",
+    data: Annotated[Path | None, DATA_OPTION] = None,
+    format: Annotated[Literal["text", "json"] | None, _FORMAT_OPTION] = None,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """List the cases that changed between two snapshots by what changed in between: the model, or the grader?"""
+    from dataclasses import asdict
+
+    from touchstone.publish.reported_run import ReportedRun
+    from touchstone.storage.output_folders import is_of_any_run, results_folder
+    from touchstone.trends.blame import blame as find_causes
+
+    shown_as = as_format(format, as_json)
+    with show_progress("comparing", quiet=shown_as == "json"):
+        root = results_folder(output_folder(data), is_of_any_run)
+        found = find_causes(root, first, last, ReportedRun(root).scan("problem_history"))
+    if shown_as == "json":
+        print_json({**asdict(found), "cases": found.cases.to_dicts()})
+    else:
+        _show_blame(found)
+
+
+def _show_blame(found: "Blame") -> None:
+    from touchstone.cli.terminal_tables import labels, names, numbers, print_line, print_table, prose, terminal
+    from touchstone.trends.blame import DUE_TO
+
+    screen, counts = terminal(), found.counts
+    fell = counts["regression"] + counts["lost"]
+    print_line(screen, f"{found.before} to {found.after}, {counted(found.snapshots, 'snapshot')}", "dim")
+    print_line(
+        screen,
+        f"{counted(fell, 'case')} fell ({found.expected_by_chance:,.1f} expected by chance), "
+        f"{counts['improvement']:,} rose, {counts['new']:,} new, {counts['removed']:,} gone",
+        "bold",
+    )
+    columns = [*labels("since"), *prose("changed there", "points"), *numbers("fell", "rose"), *numbers(*DUE_TO, rank=1)]
+    rows = []
+    for step in found.steps:
+        own = step.cases
+        cells = [own["regression"] + own["lost"], own["improvement"], *(own[whose] for whose in DUE_TO)]
+        when = step.made_at[:16].replace("T", " ") or "other nights"
+        moved = sorted(step.differences.items(), key=lambda each: -abs(each[1]))[:_MOST_MODELS]
+        points = ", ".join(f"{visible(side)} {100 * change:+.1f}" for side, change in moved)
+        rows.append((when, visible(step.changed), points, *(f"{count:,}" for count in cells)))
+    title = "What changed in between, the cases that changed since then, and whose change that is"
+    print_table(columns, rows, screen, title=title)
+    if found.cases.height:
+        columns = [*names("problem", "model", "tier"), *numbers("before", "after")]
+        columns += [*labels("since", rank=1), *labels("due to")]
+        cases = (
+            (
+                *(visible(row[name]) for name in ("oid", "model", "tier")),
+                *("-" if row[side] is None else f"{row[side]:.3f}" for side in ("before", "after")),
+                *(row["since"], row["due_to"]),
+            )
+            for row in found.cases.head(_MOST_CASES).iter_rows(named=True)
+        )
+        more = found.cases.height - _MOST_CASES
+        caption = f"{more:,} more: --json" if more > 0 else ""
+        print_table(columns, cases, screen, title="The largest falls", caption=caption)
+    if (found.cases["due_to"] == "undecided").any():
+        print_line(
+            screen,
+            "undecided: what grades changed too, or outcomes were recorded elsewhere, and no fix is on both sides; "
+            "snapshots keep no fixes",
+        )

@@ -1,6 +1,6 @@
 """Displays of progress on standard error: live on a terminal, drawn by rich; plain lines elsewhere.
 
-What is reported to them belongs in `touchstone.progress`.
+What is reported to them belongs in `touchstone.text`.
 """
 
 import os
@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import Progress, Task
 from rich.text import Text
 
-from touchstone.cli.safe_output import safe
+from touchstone.cli.safe_streams import safe
 from touchstone.cli.terminal_tables import SafeConsole
 from touchstone.progress import Bar, Display
 

@@ -11,31 +11,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from touchstone.cli import (
-    audit,
-    chart,
-    compare,
-    environments,
-    explore,
-    export,
-    history,
-    importing,
-    inputs,
-    plan,
-    report,
-    results,
-    rule,
-    run,
-    setup,
-    show,
-    site,
-    validation,
-    workers,
-)
-from touchstone.cli.help_text import ORDER, examples_of, panel_of
-from touchstone.cli.json_logs import start_logs
+from touchstone.cli import compare, inputs, plan, report, results, run, setup, show, validation
+from touchstone.cli.console import start_logs
 from touchstone.cli.options import LocalPathsCommand
-from touchstone.cli.safe_output import guard_output
+from touchstone.cli.safe_streams import guard_output
 from touchstone.errors import TouchstoneError, explain
 from touchstone.vocabulary import VERSION
 
@@ -50,12 +29,74 @@ _NO_PYDANTIC_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "1"}
 _INTERRUPTED = 130
 
 
+# The panel that `--help` lists a command in, and the examples that end its own help.
+PANELS = {
+    "Evaluate": ("run", "pass-at-k", "inspect-files", "import", "init", "synth"),
+    "Look at results": ("report", "site", "explore", "audit", "show", "rule", "sql", "tables", "chart", "export"),
+    "Compare": ("compare", "snapshots", "history", "blame", "plan"),
+    "Validate fixes": ("validate", "validators", "environments", "cache"),
+    "Operate": ("ui", "workers", "doctor"),
+}
+_PANEL_OF = {command: panel for panel, commands in PANELS.items() for command in commands}
+
+EXAMPLES = {
+    "run": ("touchstone run .", "touchstone run --config evaluation_config.json --only atlas-large"),
+    "pass-at-k": ("touchstone pass-at-k .", "touchstone pass-at-k results.jsonl --k-values 1 5 10 --format csv"),
+    "inspect-files": ("touchstone inspect-files logs/", "touchstone inspect-files --why results.json"),
+    "import human-eval": (
+        "touchstone import human-eval new --problems HumanEval.jsonl.gz \\\n      --samples samples.jsonl",
+    ),
+    "import forgetest": ("touchstone import forgetest new --eval-set eval-sets --samples report.json",),
+    "import outputs": (
+        "touchstone import outputs new --problems problems.csv \\\n      --clones clones --outputs gpt-4_outputs.jsonl",
+    ),
+    "import swe-bench": (
+        "touchstone import swe-bench new --instances lite.jsonl \\\n      --predictions p.jsonl --clones clones",
+    ),
+    "init": ("touchstone init my_evaluation",),
+    "synth": ("touchstone synth --output data --problems 50 --model good=0.8 bad=0.3",),
+    "report": ("touchstone report --open", "touchstone report --save-to results.md"),
+    "site": ("touchstone site results/* --output public",),
+    "explore": ("touchstone explore", "touchstone explore --data results --no-open"),
+    "audit": ("touchstone audit", "touchstone audit --data results", "touchstone audit logs/"),
+    "show": ("touchstone show atlas-large tf-014", "touchstone show atlas-large tf-014 3 --tier T1"),
+    "rule": (
+        'touchstone rule atlas-large tf-014 3 failed --by "R. Li" \\\n      --reason "deletes the resource"',
+        'touchstone rule tf-014 exclude --by "R. Li" --reason "its test is wrong"',
+    ),
+    "sql": ('touchstone sql "SELECT model, k, pass_at_k FROM pass_at_k"',),
+    "tables": ("touchstone tables",),
+    "chart": ("touchstone chart leaderboard --save-to leaderboard.svg", "touchstone chart --list"),
+    "export": ("touchstone export pass_at_k --format markdown", "touchstone export --to inspect --save-to new"),
+    "compare": (
+        "touchstone compare before.eval after.eval",
+        "touchstone compare previous latest --fail-on-verdict worse",
+    ),
+    "snapshots list": ("touchstone snapshots list --data results",),
+    "snapshots pin": ("touchstone snapshots pin latest baseline",),
+    "snapshots prune": ("touchstone snapshots prune --keep 20",),
+    "history": ("touchstone history", "touchstone history --data results --json"),
+    "blame": ("touchstone blame --from baseline --to latest",),
+    "plan": ("touchstone plan --detect 3%", "touchstone plan --detect 0.03 --rate 0.6 --icc 0.5"),
+    "validate": ("touchstone validate --problem tf-014 --fix fixed.tf",),
+    "validators": ("touchstone validators",),
+    "environments prepare": ("touchstone environments prepare --config evaluation_config.json",),
+    "environments list": ("touchstone environments list",),
+    "cache stats": ("touchstone cache stats --data results",),
+    "cache prune": ("touchstone cache prune --data results --unused-for-days 30",),
+    "ui": ("touchstone ui", "touchstone ui --config evaluation_config.json --port 3001"),
+    "workers start": ("touchstone workers start --count 4",),
+    "workers check": ("touchstone workers check tls://host:8786",),
+    "doctor": ("touchstone doctor --deep",),
+}
+
+
 class _Panels(TyperGroup):
     """Lists the commands by panel."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names in the order of `--help`."""
-        return sorted(super().list_commands(ctx), key=ORDER.index)
+        return sorted(super().list_commands(ctx), key=list(_PANEL_OF).index)
 
 
 app = typer.Typer(
@@ -75,37 +116,18 @@ def _with_help(commands: typer.Typer, group: str = "") -> typer.Typer:
         if command.cls is None or not issubclass(command.cls, LocalPathsCommand):
             command.cls = LocalPathsCommand
         name = command.name or (command.callback.__name__ if command.callback is not None else "")
-        command.rich_help_panel = None if group else panel_of(name)
-        command.epilog = examples_of(f"{group} {name}".strip())
+        command.rich_help_panel = None if group else _PANEL_OF[name]
+        lines = "".join(f"\n  {line}" for line in EXAMPLES[f"{group} {name}".strip()])
+        command.epilog = f"\b\nExamples:{lines}"  # `\b` keeps the lines as they are
     for inner in commands.registered_groups:
-        inner.rich_help_panel = panel_of(str(inner.name))
+        inner.rich_help_panel = _PANEL_OF[str(inner.name)]
         if inner.typer_instance is not None:
             _with_help(inner.typer_instance, str(inner.name))
     return commands
 
 
 # Every command module defines `commands`, a Typer app.
-for module in (
-    run,
-    results,
-    inputs,
-    importing,
-    setup,
-    report,
-    site,
-    explore,
-    audit,
-    show,
-    rule,
-    chart,
-    export,
-    compare,
-    history,
-    plan,
-    validation,
-    environments,
-    workers,
-):
+for module in (run, results, inputs, setup, report, show, compare, plan, validation):
     app.add_typer(_with_help(module.commands))
 
 

@@ -161,9 +161,14 @@ def tables_folder(data: Path | None, draft: bool, wanted: "PathFilter | None" = 
         from touchstone.storage.output_folders import is_of_run, results_folder
 
         return results_folder(data, wanted or is_of_run) / "tables"
-    found = _draft_tables(data)
+    from touchstone.storage.store import Store
+
+    store = Store(data)
+    if not store.unpublished.is_dir():
+        published = "the last run was published; leave out --draft"
+        raise TouchstoneError(f"{data}: {published if store.has_published else 'no run here was stopped by a gate'}")
     print("note: a gate blocked this run; its tables are not published", file=sys.stderr)
-    return found
+    return store.unpublished / "tables"
 
 
 def as_format(format: str | None, as_json: bool) -> str | None:
@@ -177,14 +182,3 @@ def require_file_for_parquet(format: str | None, save_to: Path | None) -> None:
     """Refuse to print Parquet."""
     if format == "parquet" and save_to is None:
         raise TouchstoneError("--format parquet needs --save-to FILE")
-
-
-def _draft_tables(root: Path) -> Path:
-    """The folder of the tables of a run stopped by a gate; an error if the last run was published."""
-    from touchstone.storage.store import Store
-
-    store = Store(root)
-    if not store.unpublished.is_dir():
-        published = "the last run was published; leave out --draft"
-        raise TouchstoneError(f"{root}: {published if store.has_published else 'no run here was stopped by a gate'}")
-    return store.unpublished / "tables"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from touchstone.cli.console import print_messages, show_progress
+from touchstone.cli.console import print_json, print_messages, show_progress
 from touchstone.cli.options import (
     JSON_OPTION,
     QUIET_OPTION,
@@ -96,8 +96,6 @@ def plan(
             )
         )  # fmt: skip
     if as_json:
-        from touchstone.cli.json_output import print_json
-
         print_json(plan_document(found))
     elif not quiet:
         show_plan(found)
@@ -134,7 +132,7 @@ def _register(found: "ComparisonPlan", save_to: Path, alpha: float, pairs: int, 
 def _save_chart(found: "ComparisonPlan", save_to: Path, format: str) -> None:
     from touchstone.publish.charts.plan import plan_tradeoff
     from touchstone.publish.charts.rendering import save_chart
-    from touchstone.publish.charts.theme import themed
+    from touchstone.publish.charts.vega import themed
 
     if all(mix.problems is None for mix in found.mixes):
         raise TouchstoneError("nothing to draw: no number of problems is enough")

@@ -1,7 +1,8 @@
-"""Commands that give figures: `pass-at-k` from CSV files; `sql` and `tables` from the output of a run."""
+"""Commands that give figures: `pass-at-k` from files; `sql`, `tables`, `export` and `audit` from results of a run."""
 
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from touchstone.cli.console import print_messages, show_progress
+from touchstone.cli.console import print_data, print_json, print_messages, show_progress
 from touchstone.cli.options import (
     DATA_OPTION,
     DRAFT_OPTION,
@@ -20,10 +21,10 @@ from touchstone.cli.options import (
     as_format,
     input_argument,
     input_option,
+    output_folder,
     require_file_for_parquet,
     tables_folder,
 )
-from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
 from touchstone.locations import is_mirror
 from touchstone.publish.short_names import cell_width, shortened
@@ -66,8 +67,7 @@ def pass_at_k(
     from touchstone.ingest.implied_config import implied_config
     from touchstone.ingest.quarantine import explain_refusals
     from touchstone.metrics.pass_at_k_files import calculate, calculate_inputs, parse_k_values
-    from touchstone.publish.csv_files import csv_text
-    from touchstone.publish.summary import summary, write_summary
+    from touchstone.publish.csv_files import csv_text, summary, write_summary
 
     given = parse_k_values(k_values) if k_values else None
     named = [*(fixes_csv or []), *([problems_csv] if problems_csv is not None else [])]
@@ -151,15 +151,12 @@ def tables(data: Annotated[Path | None, DATA_OPTION] = None, draft: Annotated[bo
 
 def show_result(result: Any) -> None:
     """Print the result of a query, figures rounded to significant digits."""
-    from touchstone.cli.terminal_tables import Column, FittedTable, terminal
+    from touchstone.cli.terminal_tables import Column, print_table, terminal
     from touchstone.publish.result_formats import terminal_cells
 
     columns, rows, count = terminal_cells(result, _MOST_ROWS)
-    table = FittedTable([Column(header, kind) for header, kind in columns], hint="use --format csv or a wider terminal")
-    for row in rows:
-        table.add_row(*row)
     screen = terminal()
-    table.print(screen)
+    print_table([Column(*column) for column in columns], rows, screen, hint="use --format csv or a wider terminal")
     shown = f"{len(rows):,} of " if len(rows) < count else ""
     screen.print(f"{shown}{counted(count, 'row')}{'; --format csv prints all' if shown else ''}")
 
@@ -168,13 +165,13 @@ def show_tables(listing: Iterable[tuple[str, int, list[tuple[str, str]]]]) -> No
     """Print tables with their row counts and columns."""
     from rich.text import Text
 
-    from touchstone.cli.terminal_tables import FittedTable, names, numbers, prose, terminal
+    from touchstone.cli.terminal_tables import names, numbers, print_table, prose
 
-    table = FittedTable([*names("table"), *numbers("rows"), *prose("columns")], lines_between_rows=True)
-    for name, rows, columns in listing:
-        described = [Text.assemble(visible(column), " ", (kind, "dim")) for column, kind in columns]
-        table.add_row(name, f"{rows:,}", Text(", ").join(described))
-    table.print(terminal())
+    def described(columns: list[tuple[str, str]]) -> Text:
+        return Text(", ").join(Text.assemble(visible(column), " ", (kind, "dim")) for column, kind in columns)
+
+    rows = ((name, f"{count:,}", described(columns)) for name, count, columns in listing)
+    print_table([*names("table"), *numbers("rows"), *prose("columns")], rows, lines_between_rows=True)
 
 
 # `pass-at-k` as plain text. Without rich, which would take longer to import than the work.
@@ -256,3 +253,130 @@ def _cells(summary: "pl.DataFrame", name: str) -> list[str]:
         figure if low is None else f"{figure} [{low:.3f}, {high:.3f}]"
         for figure, (low, high) in zip(figures, ends, strict=True)
     ]
+
+
+_OF_TABLES = ("csv", "json", "latex", "markdown", "parquet")
+
+
+@commands.command(cls=MultiValueCommand)
+def export(
+    table: Annotated[
+        str | None, typer.Argument(help="Name of a table; `touchstone tables` lists them. [default: all results]")
+    ] = None,
+    data: Annotated[Path | None, DATA_OPTION] = None,
+    format: Annotated[
+        Literal[
+            "csv",
+            "json",
+            "latex",
+            "markdown",
+            "parquet",
+            "inspect",
+            "swe-bench",
+            "junit",
+            "ctrf",
+            "lm-eval",
+            "evalplus",
+            "every-eval-ever",
+            "files",
+        ]
+        | None,
+        typer.Option(
+            "--format",
+            "--to",
+            metavar="FORMAT",
+            help="Of a table: csv, json, latex, markdown, parquet. Of all results: csv, inspect, swe-bench, junit, "
+            "ctrf, lm-eval, evalplus, every-eval-ever, or files: a copy of what is published. "
+            "[default: the one --save-to implies, else csv]",
+        ),
+    ] = None,
+    save_to: Annotated[
+        Path | None, typer.Option(help="Write to this file instead of printing; for all results, to this new folder.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN…", help="Only these columns of the table, in this order.")
+    ] = None,
+    draft: Annotated[bool, DRAFT_OPTION] = False,
+) -> None:
+    """Export a table as CSV, JSON, LaTeX, Markdown or Parquet, or all results for another tool."""
+    from touchstone.storage.output_folders import is_of_run, is_output
+
+    if table is None:
+        wanted = is_output if format == "files" else is_of_run
+        _export_results(tables_folder(data, draft, wanted), format or "csv", save_to, columns)
+        return
+    if format is not None and format not in _OF_TABLES:
+        raise TouchstoneError(f"--to {format} is for all results: leave the table out")
+    _export_table(tables_folder(data, draft), table, format, save_to, columns or [])
+
+
+def _export_table(tables: Path, table: str, format: str | None, save_to: Path | None, columns: list[str]) -> None:
+    from touchstone.publish.export import export_text, save_export
+    from touchstone.publish.formats import RESULT_SUFFIXES, file_format
+
+    require_file_for_parquet(format, save_to)
+    if save_to is None:
+        with show_progress("exporting"):
+            text = export_text(tables, table, format or "csv", columns)
+        print_data(text)
+        return
+    saved_as = file_format(save_to, format, RESULT_SUFFIXES) or "csv"
+    with show_progress("exporting"):
+        save_export(tables, table, saved_as, columns, save_to)
+
+
+def _export_results(tables: Path, format: str, save_to: Path | None, columns: list[str] | None) -> None:
+    from touchstone.publish.interchange import WRITERS
+    from touchstone.publish.interchange.results import Run, save_folder
+
+    if format not in WRITERS:
+        raise TouchstoneError(f"--format {format} needs a table; `touchstone tables` lists them")
+    if save_to is None:
+        raise TouchstoneError(f"--to {format} writes a folder: add --save-to FOLDER")
+    if columns:
+        raise TouchstoneError("--columns goes with a table")
+    with show_progress("exporting"):
+        notes = save_folder(Run(tables), save_to, WRITERS[format])
+    print_messages("note", notes)
+
+
+@commands.command()
+def audit(
+    paths: Annotated[
+        list[Path] | None, input_argument("Files and folders with results of any known format; see also --data.")
+    ] = None,
+    data: Annotated[Path | None, DATA_OPTION] = None,
+    as_json: Annotated[bool, JSON_OPTION] = False,
+) -> None:
+    """Say what a hostile reader would attack: problems, passes, rulings, undecided attempts, comparability, tests."""
+    from touchstone.storage.output_folders import results_folder
+
+    if not paths:
+        _show(results_folder(output_folder(data)), as_json)
+        return
+    if data is not None:
+        raise TouchstoneError("give either PATH… or --data, not both")
+    for path in paths:
+        if not path.exists():
+            raise TouchstoneError(f"{path}: no such file or folder")
+    from touchstone.evaluation import evaluate
+
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
+        with show_progress("evaluating"):
+            results = evaluate(paths, output_dir=Path(scratch) / "results")
+        _show(results.folder, as_json)
+
+
+def _show(folder: Path, as_json: bool) -> None:
+    from touchstone.cli.terminal_tables import show_table, terminal
+    from touchstone.publish.audit import audit_table
+    from touchstone.publish.reported_run import ReportedRun
+
+    run = ReportedRun(folder)
+    table = audit_table(run)
+    if as_json:
+        print_json({"findings": list(table.rows), "first": table.notes[0]})
+    else:
+        show_table(terminal(), table, len(table.rows))
+    if any(check.error and not check.passed for check in run.checks):
+        raise typer.Exit(1)

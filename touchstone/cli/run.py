@@ -5,15 +5,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from touchstone.cli.console import print_messages, show_progress
-from touchstone.cli.json_logs import start_logs
+from touchstone.cli.console import print_json, print_messages, show_progress, start_logs
 from touchstone.cli.options import (
     CONFIGS_OPTION,
     GATE_OPTION,
@@ -26,20 +25,25 @@ from touchstone.cli.options import (
     data_option,
     input_argument,
 )
-from touchstone.errors import TouchstoneError
+from touchstone.errors import TouchstoneError, shown
 from touchstone.locations import is_working_copy
+from touchstone.vocabulary import VERSION
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from touchstone.checks import CheckOutcome
-    from touchstone.config import EvaluationConfig
+    from touchstone.config import EvaluationConfig, RegisteredPlan
     from touchstone.config.gates import OnInconclusive
-    from touchstone.config.plan import RegisteredPlan
     from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
 
 _UI_HOST = "127.0.0.1"
 # A run makes many small objects that last: modules, definitions, events. Python looks for garbage every 700 of them.
 _NEW_OBJECTS_PER_COLLECTION = 100_000
+
+# The tables behind what `run` shows.
+RUN_TABLES = ("pass_at_k", "tiers", "cross_tier", "suite_scores", "run_scores", "model_comparison", "gate_results")
 
 commands = typer.Typer()
 
@@ -92,11 +96,13 @@ def run(
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
     planned = None
     if plan is not None:
-        from touchstone.config.plan import read_plan
+        from touchstone.config import read_plan
 
         planned = read_plan(plan)
-    hold = partial(_hold_to, plan=planned, gates=gate or [], on_inconclusive=on_inconclusive)
-    wanted = _Wanted(paths or [], output_dir, score, only or [], hold, accept, fresh, force, metrics, as_json, quiet)
+    adjust = partial(_with_plan_and_gates, plan=planned, gates=gate or [], on_inconclusive=on_inconclusive)
+    options = _Options(
+        paths or [], output_dir, score, only or [], adjust, accept, fresh, force, metrics, as_json, quiet
+    )
     configs: list[Path | None] = [*config] if config else [None]
     if config and len(config) > 1:
         _require_runnable_in_turn(config, is_about_one=bool(output_dir or only or metrics or as_json))
@@ -104,20 +110,20 @@ def run(
         if len(configs) > 1 and not quiet:
             print(f"touchstone run --config {each}", flush=True)
         with _kept_dagster_home():
-            code = _run(each, wanted)
+            code = _run(each, options)
         if code:
             raise typer.Exit(code)
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What the options ask of each run."""
+class _Options:
+    """The options of `touchstone run` that apply to each configuration."""
 
     paths: list[Path]
     output_dir: Path | None
     score: str | None
     only: list[str]
-    hold: "Callable[[EvaluationConfig], EvaluationConfig]"
+    adjust: "Callable[[EvaluationConfig], EvaluationConfig]"
     accept: bool
     fresh: bool
     force: bool
@@ -131,7 +137,7 @@ class _Wanted:
         return not (self.only or self.accept or self.fresh or self.force)
 
 
-def _hold_to(
+def _with_plan_and_gates(
     config: "EvaluationConfig",
     plan: "RegisteredPlan | None",
     gates: list[str],
@@ -166,11 +172,11 @@ def _kept_dagster_home() -> Iterator[None]:
             os.environ["DAGSTER_HOME"] = home
 
 
-def _run(config: Path | None, wanted: _Wanted) -> int:
+def _run(config: Path | None, options: _Options) -> int:
     """One evaluation; returns the exit code."""
-    config, is_new = _configuration(wanted.paths, config, wanted.output_dir, wanted.score)
-    with show_progress("reading the configuration", stages=True, quiet=wanted.quiet):
-        published = _find_up_to_date(config, wanted) if wanted.reuses_published and not is_new else None
+    config, is_new = _configuration(options.paths, config, options.output_dir, options.score)
+    with show_progress("reading the configuration", stages=True, quiet=options.quiet):
+        published = _find_up_to_date(config, options) if options.reuses_published and not is_new else None
         if published is None:
             from touchstone.evaluation import Evaluation
             from touchstone.ingest.implied_config import removed_on_error
@@ -178,19 +184,19 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
 
             with removed_on_error(config) if is_new else nullcontext():
                 evaluation = Evaluation.load(
-                    config, wanted.output_dir, wanted.only, accept=wanted.accept, fresh=wanted.fresh
+                    config, options.output_dir, options.only, accept=options.accept, fresh=options.fresh
                 )
-                evaluation.config = wanted.hold(evaluation.config)
+                evaluation.config = options.adjust(evaluation.config)
                 report_step("looking for fixes files")
-                evaluation.inputs.require_only(wanted.only, "--only")
-    print_messages("note", (published[0] if published else evaluation.config).notes, wanted.quiet)
+                evaluation.inputs.require_only(options.only, "--only")
+    print_messages("note", (published[0] if published else evaluation.config).notes, options.quiet)
     if published is not None:
-        _write_metrics(wanted.metrics, published[0], published[1].checks, succeeded=True)
-        _report_published(*published, wanted.as_json, wanted.quiet)
+        _write_metrics(options.metrics, published[0], published[1].checks, succeeded=True)
+        _report_published(*published, options.as_json, options.quiet)
         return 0
-    if wanted.paths:
-        _introduce(evaluation, config, is_new, wanted.hold, silent=wanted.as_json or wanted.quiet)
-    with show_progress("loading Dagster", stages=True, quiet=wanted.quiet):
+    if options.paths:
+        _introduce(evaluation, config, is_new, options.adjust, silent=options.as_json or options.quiet)
+    with show_progress("loading Dagster", stages=True, quiet=options.quiet):
         from pipelines.launch import run_evaluation
 
         # What is imported stays; no later collection looks at it. Not what an earlier run left: DuckDB would complain.
@@ -198,9 +204,9 @@ def _run(config: Path | None, wanted: _Wanted) -> int:
             gc.freeze()
         with evaluation.store.lock():
             outcome = run_evaluation(evaluation, config)
-    _write_metrics(wanted.metrics, evaluation.config, outcome.checks, outcome.exit_code == 0)
-    _report(evaluation, outcome, wanted.as_json, wanted.quiet)
-    print_messages("note", outcome.notes, wanted.quiet)
+    _write_metrics(options.metrics, evaluation.config, outcome.checks, outcome.exit_code == 0)
+    _report(evaluation, outcome, options.as_json, options.quiet)
+    print_messages("note", outcome.notes, options.quiet)
     return outcome.exit_code
 
 
@@ -226,8 +232,6 @@ def _report(evaluation: "Evaluation", outcome: "RunOutcome", as_json: bool, quie
     failed = (check for check in outcome.checks if check.error and not check.passed)
     print_messages("error", (f"check failed {check.name}: {check.message}" for check in failed))
     if as_json:
-        from touchstone.cli.json_output import print_json, run_document
-
         facts = {"exit_code": outcome.exit_code, "published": outcome.published, "up_to_date": False}
         scan = None if outcome.failures or outcome.stopped else evaluation.store.scan
         folder = evaluation.config.output_dir
@@ -237,7 +241,6 @@ def _report(evaluation: "Evaluation", outcome: "RunOutcome", as_json: bool, quie
 def _report_published(config: "EvaluationConfig", published: "PublishedRun", as_json: bool, quiet: bool) -> None:
     """Print the published results, which are up to date."""
     if as_json:
-        from touchstone.cli.json_output import print_json, run_document
         from touchstone.storage.store import Store
 
         scan = Store(config.output_dir).scan_published
@@ -248,6 +251,15 @@ def _report_published(config: "EvaluationConfig", published: "PublishedRun", as_
         from touchstone.storage.store import Store
 
         show_published(Store(config.output_dir), published)
+
+
+def run_document(
+    scan: "Callable[[str], pl.LazyFrame] | None", checks: "Sequence[CheckOutcome]", output_dir: Path, **facts: object
+) -> dict[str, object]:
+    """The result of a run: how it ended, its checks, and the rows of `RUN_TABLES`; null without `scan`."""
+    tables = {name: None if scan is None else scan(name).collect().to_dicts() for name in RUN_TABLES}
+    head = {"touchstone": VERSION, "output_dir": shown(str(output_dir)), **facts}
+    return {**head, "checks": [asdict(check) for check in checks], **tables}
 
 
 def _configuration(
@@ -269,12 +281,12 @@ def _introduce(
     evaluation: "Evaluation",
     config_file: Path,
     is_new: bool,
-    hold: "Callable[[EvaluationConfig], EvaluationConfig]",
+    adjust: "Callable[[EvaluationConfig], EvaluationConfig]",
     silent: bool,
 ) -> None:
     """Print what was recognized; choose the k values of a new configuration by the attempts that there are."""
     from touchstone.cli.console import relative_path
-    from touchstone.cli.input_tables import show_recognized
+    from touchstone.cli.run_tables import show_recognized
     from touchstone.cli.terminal_tables import terminal
     from touchstone.ingest.implied_config import with_fitting_k
     from touchstone.ingest.recognized import most_attempts, recognized_sources
@@ -285,20 +297,20 @@ def _introduce(
         show_recognized(terminal(), found, evaluation.inputs.discovery, with_notes=False)
     if is_new:
         fitting = with_fitting_k(config_file, most_attempts(found, evaluation.inputs.discovery))
-        evaluation.config = hold(fitting)
+        evaluation.config = adjust(fitting)
         if not silent:
             # The settings of a working copy are a local file, whatever its folder stands for.
             is_local = not is_working_copy(config_file.parent)
             print(f"settings: {relative_path(config_file) if is_local else config_file}; edit it to change them")
 
 
-def _find_up_to_date(config_file: Path, wanted: _Wanted) -> "tuple[EvaluationConfig, PublishedRun] | None":
+def _find_up_to_date(config_file: Path, options: _Options) -> "tuple[EvaluationConfig, PublishedRun] | None":
     """The configuration and the published run, if running again would change nothing. Dagster is not imported."""
     from touchstone.config import load_config
     from touchstone.ingest.input_paths import fetch_inputs
     from touchstone.publish.up_to_date import up_to_date
 
-    config = wanted.hold(load_config(config_file, wanted.output_dir))
+    config = options.adjust(load_config(config_file, options.output_dir))
     fetch_inputs(config)
     published = up_to_date(config)
     return None if published is None else (config, published)

@@ -149,23 +149,21 @@ def show_doctor(items: Iterable["Requirement"]) -> None:
     """Print what was found, and how to get the rest."""
     from rich.text import Text
 
-    from touchstone.cli.terminal_tables import FittedTable, names, prose, terminal
+    from touchstone.cli.terminal_tables import names, print_table, prose
 
-    table = FittedTable([*names("", "what"), *prose("detail")])
-    for item in items:
-        word, style = ("ok", "green") if item.met else ("missing", "red") if item.required else ("optional", "yellow")
-        table.add_row(Text(word, style=style), item.name, item.detail)
-    table.print(terminal())
+    def state(item: Requirement) -> Text:
+        words = ("ok", "green") if item.met else ("missing", "red") if item.required else ("optional", "yellow")
+        return Text(*words)
+
+    print_table([*names("", "what"), *prose("detail")], ((state(item), item.name, item.detail) for item in items))
 
 
 def show_proofs(proofs: Iterable["Proof"]) -> None:
     """Print what was proven on known answers."""
     from rich.text import Text
 
-    from touchstone.cli.terminal_tables import FittedTable, names, prose, terminal
+    from touchstone.cli.terminal_tables import names, print_table, prose
 
     styles = {"proven": "green", "wrong": "red", "not available": "yellow"}
-    table = FittedTable([*names("", "what"), *prose("detail")])
-    for proof in proofs:
-        table.add_row(Text(proof.result, style=styles[proof.result]), proof.name, proof.detail)
-    table.print(terminal())
+    rows = ((Text(proof.result, styles[proof.result]), proof.name, proof.detail) for proof in proofs)
+    print_table([*names("", "what"), *prose("detail")], rows)

@@ -1,4 +1,4 @@
-"""`touchstone show`: the attempts of a model at a problem, or one attempt in full."""
+"""`touchstone show`: the attempts of a model at a problem, or one in full; `touchstone rule`: a ruling on them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from touchstone.cli.console import print_data
 from touchstone.cli.options import DATA_OPTION, output_folder
-from touchstone.cli.safe_output import print_data
 from touchstone.errors import TouchstoneError
-from touchstone.publish.figures import dollars, number
+from touchstone.publish.table_columns import dollars, number
 from touchstone.text import counted, visible, visible_lines
+from touchstone.vocabulary import RULINGS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -159,14 +160,12 @@ def _show_text(screen: "Console", title: str, text: str) -> None:
 
 def _show_tests(screen: "Console", tests: Sequence["TestResult"]) -> None:
     """Print every test; of many, only those that did not pass."""
-    from touchstone.cli.terminal_tables import FittedTable, names, prose
+    from touchstone.cli.terminal_tables import names, print_table, prose
 
     shown = [test for test in tests if test.status != "passed"] if len(tests) > _MANY_TESTS else tests
     if shown:
-        table = FittedTable([*names("test", "result"), *prose("message")])
-        for test in shown:
-            table.add_row(test.test, _outcome(test.status), test.message)
-        table.print(screen)
+        rows = ((test.test, _outcome(test.status), test.message) for test in shown)
+        print_table([*names("test", "result"), *prose("message")], rows, screen)
     if len(shown) < len(tests):
         screen.print(f"{counted(len(tests) - len(shown), 'other test')} passed")
 
@@ -175,3 +174,47 @@ def _outcome(status: str) -> "Text":
     from rich.text import Text
 
     return Text(visible(status), style=_COLOURS.get(status, "yellow"))
+
+
+@commands.command()
+def rule(
+    first: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Model. Leave it out, or give '*', to exclude a problem for all.")
+    ],
+    second: Annotated[str, typer.Argument(metavar="PROBLEM", help="Problem, by its oid.")],
+    third: Annotated[
+        str | None, typer.Argument(metavar="ATTEMPT", help="Attempt, by its iteration_id. [default: all attempts]")
+    ] = None,
+    fourth: Annotated[
+        str | None, typer.Argument(metavar="RULING", help=f"One of {', '.join(RULINGS)}: the last word.")
+    ] = None,
+    *,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the report shows it.")],
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who rules.")],
+    tier: Annotated[str | None, typer.Option(help="Tier. [default: all, or the one that has the attempt]")] = None,
+    data: Annotated[Path | None, DATA_OPTION] = None,
+) -> None:
+    """Rule on an attempt or a problem. The next run counts the ruling and keeps the measured outcome beside it.
+
+    Adds a line to rulings.jsonl beside the inputs. To take a ruling back, delete its line.
+    """
+    from touchstone.cli.console import relative_path
+    from touchstone.publish.ruling import rule_on_attempts, rule_on_problem, rulings_file
+    from touchstone.storage.output_folders import results_folder
+
+    *names, ruling = [word for word in (first, second, third, fourth) if word is not None]
+    if ruling not in RULINGS:
+        raise TouchstoneError(f"'{ruling}' is not a ruling; end with one of {', '.join(RULINGS)}")
+    results = results_folder(output_folder(data))
+    if len(names) == 1 or names[0] == "*":
+        if len(names) == 3 or tier is not None:
+            raise TouchstoneError("a problem is excluded as a whole; name no attempt and no tier, or name the model")
+        rulings = rule_on_problem(results, names[-1], ruling, reason, by)
+    else:
+        model, problem, attempt = names[0], names[1], names[2] if len(names) == 3 else None
+        rulings = rule_on_attempts(results, model, tier, problem, attempt, ruling, reason, by)
+    for each in rulings:
+        who = f"{each.model}, {each.tier}, {each.problem}, attempt {each.attempt}" if each.model else each.problem
+        print(visible(f"{who}: {each.was or 'counted'} → {'excluded' if ruling == 'exclude' else ruling}"))
+    added = f"{counted(len(rulings), 'line')} added to {relative_path(rulings_file(results))}"
+    print(f"{added}; `touchstone run` applies {'it' if len(rulings) == 1 else 'them'}")

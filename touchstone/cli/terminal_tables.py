@@ -13,7 +13,7 @@ Piped output has no width, so nothing is wrapped, shortened or hidden.
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, TextIO
@@ -25,7 +25,7 @@ from rich.segment import Segment, Segments
 from rich.style import Style
 from rich.text import Text
 
-from touchstone.cli.safe_output import safe
+from touchstone.cli.safe_streams import safe
 from touchstone.publish.short_names import shortened
 from touchstone.publish.table_columns import BAR_WIDTH, EIGHTHS, ResultTable
 from touchstone.text import counted, visible, visible_lines
@@ -180,6 +180,16 @@ class FittedTable:
                 cells = [[_in_ascii(line) for line in cell] for cell in cells]
             yield from _drawn_row(screen, edges, cells, widths, kinds)
         yield Segment(box.get_bottom(spans) + "\n")
+
+
+def print_table(
+    columns: Sequence[Column], rows: Iterable[Iterable[Line]], screen: Console | None = None, **options: Any
+) -> None:
+    """Print rows in columns; the options are those of `FittedTable`."""
+    table = FittedTable(columns, **options)
+    for row in rows:
+        table.add_row(*row)
+    table.print(screen or terminal())
 
 
 def _fitted(row: tuple[Line, ...], layout: "Layout") -> tuple[Line, ...]:

@@ -1,12 +1,15 @@
-"""Commands about validation: `validate` one problem's fixes, list `validators`, and manage the `cache` of reports."""
+"""Commands about validation: `validate` one problem's fixes, list `validators`, manage the `cache` of reports, the
+`environments` of Python problems and the `workers` on a Dask cluster.
+"""
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from touchstone.cli.console import relative_path, show_progress
+from touchstone.cli.console import print_messages, relative_path, show_progress
 from touchstone.cli.options import CONFIG_OPTION, MultiValueCommand, config_or_default, data_option
 from touchstone.text import counted, counted_of, visible
 
@@ -16,9 +19,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from touchstone.config import EvaluationConfig
     from touchstone.validation.cache import CacheStatistics
-    from touchstone.validation.protocol import Report
+    from touchstone.validation.environments import ListedEnvironment
+    from touchstone.validation.protocol import NoTarget, Report
     from touchstone.validation.registry import Capability
+    from touchstone.validation.targets import Target
     from touchstone.validation.validation_detail import TestChange, ValidationDetail
 
 _MANY_TESTS = 40
@@ -137,7 +143,7 @@ def show_validation(detail: "ValidationDetail") -> None:
 
 
 def _show_report(screen: "Console", when: str, report: "Report") -> None:
-    from touchstone.cli.terminal_tables import FittedTable, names, prose
+    from touchstone.cli.terminal_tables import names, print_table, prose
 
     passed = sum(report.tests.values())
     tests = [f"{counted_of(passed, len(report.tests), 'test')} passed"] if report.tests else []
@@ -147,26 +153,28 @@ def _show_report(screen: "Console", when: str, report: "Report") -> None:
     extra = "; ".join([*tests, *lint, *([_shown(report.note)] if report.note else [])])
     screen.print(f"[bold]{when}:[/] {report.status}{f' ({extra})' if extra else ''}")
     if report.diagnostics:
-        table = FittedTable([*names("severity"), *prose("message"), *names("location")])
-        for found in report.diagnostics:
-            message = "\n".join(filter(None, (found.summary, found.detail, found.output)))
-            table.add_row(found.severity, message, f"{found.file or '-'}{f':{found.line}' if found.line else ''}")
-        table.print(screen)
+        rows = (
+            (
+                found.severity,
+                "\n".join(filter(None, (found.summary, found.detail, found.output))),
+                f"{found.file or '-'}{f':{found.line}' if found.line else ''}",
+            )
+            for found in report.diagnostics
+        )
+        print_table([*names("severity"), *prose("message"), *names("location")], rows, screen)
 
 
 def _show_tests(screen: "Console", tests: "Sequence[TestChange]") -> None:
     """Print every test before and after; of many, only those that did not pass both times."""
-    from touchstone.cli.terminal_tables import FittedTable, names
+    from touchstone.cli.terminal_tables import names, print_table
 
     shown = [test for test in tests if not (test.before and test.after)] if len(tests) > _MANY_TESTS else tests
     if not tests:
         return
     grouped = any(test.group for test in shown)
-    table = FittedTable([*names("test", "before", "after"), *(names("list") if grouped else [])])
-    for test in shown:
-        cells: list[str | Text] = [test.name, _outcome(test.before), _outcome(test.after)]
-        table.add_row(*cells, *([test.group or "-"] if grouped else []))
-    table.print(screen)
+    columns = names("test", "before", "after", *(["list"] if grouped else []))
+    rows = ((test.name, _outcome(test.before), _outcome(test.after), test.group or "-") for test in shown)
+    print_table(columns, (row[: len(columns)] for row in rows), screen)
     if len(shown) < len(tests):
         screen.print(f"{counted(len(tests) - len(shown), 'other test')} passed before and after")
 
@@ -186,7 +194,7 @@ def _shown(text: str) -> str:
 
 def show_repeats(repeated: "Sequence[Mapping[str, Any]]") -> None:
     """Print how often each flaky test passed, and how many were repeated."""
-    from touchstone.cli.terminal_tables import FittedTable, names, numbers, prose, terminal
+    from touchstone.cli.terminal_tables import names, numbers, print_table, prose, terminal
 
     flaky = [one for one in repeated if one["flaky"]]
     runs = counted(max(one["runs"] for one in repeated), "run")
@@ -196,42 +204,176 @@ def show_repeats(repeated: "Sequence[Mapping[str, Any]]") -> None:
         screen.print(f"[green]not flaky[/]: {tests} and all verdicts are the same in {runs}")
         return
     screen.print(f"[yellow]flaky[/]: the results of {runs} differ")
-    table = FittedTable([*names("validated"), *prose("test"), *numbers("passed")])
-    for one in flaky:
-        table.add_row(one["validated"], one["test"] or "verdict", f"{one['passes']} of {one['runs']}")
-    table.print(screen)
+    rows = ((one["validated"], one["test"] or "verdict", f"{one['passes']} of {one['runs']}") for one in flaky)
+    print_table([*names("validated"), *prose("test"), *numbers("passed")], rows, screen)
 
 
 def show_inventory(entries: "Iterable[Capability]") -> None:
     """Print sandboxes and validators, and how to get those that are missing."""
     from rich.text import Text
 
-    from touchstone.cli.terminal_tables import FittedTable, names, prose, terminal
+    from touchstone.cli.terminal_tables import names, print_table, prose
 
-    table = FittedTable([*names("", "what", "fidelity"), *prose("detail")])
-    for entry in entries:
-        word, style = ("usable", "green") if entry.usable else ("missing", "yellow")
-        table.add_row(Text(word, style=style), f"{entry.kind} {entry.name}", entry.fidelity, entry.detail)
-    table.print(terminal())
+    words = {True: Text("usable", "green"), False: Text("missing", "yellow")}
+    rows = ((words[each.usable], f"{each.kind} {each.name}", each.fidelity, each.detail) for each in entries)
+    print_table([*names("", "what", "fidelity"), *prose("detail")], rows)
 
 
 def show_cache(statistics: "CacheStatistics") -> None:
     """Print the number of cached reports by validator, their total size and age."""
-    from touchstone.cli.terminal_tables import FittedTable, names, numbers, terminal
+    from touchstone.cli.terminal_tables import names, numbers, print_table, terminal
 
-    table = FittedTable([*names("validator"), *numbers("reports")], title=str(relative_path(statistics.path)))
-    for validator, count in statistics.by_validator.items():
-        table.add_row(validator, f"{count:,}")
+    screen, rows = terminal(), ((validator, f"{count:,}") for validator, count in statistics.by_validator.items())
+    columns = [*names("validator"), *numbers("reports")]
+    print_table(columns, rows, screen, title=str(relative_path(statistics.path)))
     since = (
         f", {_day(statistics.oldest)} to {_day(statistics.newest)}"
         if statistics.oldest is not None and statistics.newest is not None
         else ""
     )
-    screen = terminal()
-    table.print(screen)
     others = f", {statistics.foreign:,} of them signed by others and not used" if statistics.foreign else ""
     screen.print(f"{counted(statistics.entries, 'report')}{others}, {statistics.bytes / 2**20:,.1f} MiB{since}")
 
 
 def _day(moment: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(moment))
+
+
+environment_commands = typer.Typer(help="Prepare the environments of Python problems.", no_args_is_help=True)
+commands.add_typer(environment_commands, name="environments")
+
+
+@environment_commands.command("prepare")
+def prepare_environments(
+    config: Annotated[Path | None, CONFIG_OPTION] = None,
+    find_links: Annotated[
+        list[str] | None, typer.Option(metavar="DIR", help="Also look for packages here; may be repeated.")
+    ] = None,
+    no_index: Annotated[bool, typer.Option("--no-index", help="Use no package index, only --find-links.")] = False,
+) -> None:
+    """Install the packages of all problems with `requirements`, outside the sandbox, with uv or pip."""
+    from touchstone.config import load_config
+    from touchstone.validation.environments import prepare
+    from touchstone.validation.protocol import NoTarget
+    from touchstone.validation.sandbox.interpreters import interpreter
+
+    settings = load_config(config_or_default(config))
+    targets = _targets(settings)
+    folder = settings.validation.environments_dir
+    assert folder is not None
+    lacking = {oid: found for oid, found in targets.items() if isinstance(found, NoTarget)}
+    wanted = {found.requirements for found in lacking.values() if found.requirements}
+    ready = {found.problem.environment for found in targets.values() if not isinstance(found, NoTarget)} - {None}
+    with show_progress("preparing"):
+        python = interpreter(settings.validation.python.interpreter)
+        failures = prepare(folder, wanted, python, find_links or (), no_index)
+    print_messages("error", (f"{', '.join(names)}: {why}" for names, why in failures.items()))
+    unusable = {oid: found.reason for oid, found in lacking.items() if not found.requirements}
+    print_messages("warning", (f"problem {oid}: {reason}" for oid, reason in unusable.items()))
+    made = counted(len(wanted) - len(failures), "environment")
+    print(f"{made} prepared, {len(ready):,} ready before, {len(failures):,} failed: {folder}")
+    raise typer.Exit(int(bool(failures)))
+
+
+@environment_commands.command("list")
+def list_environments(config: Annotated[Path | None, CONFIG_OPTION] = None) -> None:
+    """List the environments that the problems need and those that are prepared."""
+    from touchstone.config import load_config
+    from touchstone.validation.environments import list_environments
+    from touchstone.validation.protocol import NoTarget
+
+    settings = load_config(config_or_default(config))
+    targets = _targets(settings).values()
+    found = list_environments(
+        settings.validation, (one if isinstance(one, NoTarget) else one.problem for one in targets)
+    )
+    if found:
+        show_environments(found)
+    else:
+        print("no problem asks for an environment, and none is prepared")
+
+
+def _targets(config: "EvaluationConfig") -> "dict[str, Target | NoTarget]":
+    """All Python problems that ask for an environment."""
+    from touchstone.validation.targets import Targets, problem_rows
+
+    rows = problem_rows(config).values()
+    asking = [row for row in rows if row.get("requirements") or row.get("environment")]
+    return Targets(config.clones_dir, config.validation).find(asking)
+
+
+def show_environments(entries: "Iterable[ListedEnvironment]") -> None:
+    """Print environments, and whether they are ready."""
+    from rich.text import Text
+
+    from touchstone.cli.terminal_tables import names, numbers, print_table, prose
+
+    words = {True: Text("ready", "green"), False: Text("missing", "yellow")}
+    rows = ((words[each.ready], each.name, f"{each.problems:,}", ", ".join(each.requirements)) for each in entries)
+    print_table([*names("", "environment"), *numbers("problems"), *prose("requirements")], rows)
+
+
+worker_commands = typer.Typer(help="Validate on a Dask cluster: try one here, or check yours.", no_args_is_help=True)
+commands.add_typer(worker_commands, name="workers")
+
+
+@worker_commands.command()
+def start(
+    count: Annotated[int, typer.Option("-n", "--count", min=1, max=1024, help="How many workers.")] = 2,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the scheduler, on loopback only.")] = 8786,
+) -> None:
+    """Start a scheduler and workers on this machine, for you alone (TLS), until Ctrl-C."""
+    import json
+    import signal
+    import threading
+
+    from touchstone.publish.local_server import listen
+    from touchstone.workers.cluster import LOOPBACK, local_cluster
+
+    listen(LOOPBACK, port).close()
+    stopped = threading.Event()
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(stop, lambda *_: stopped.set())
+    with local_cluster(count, port) as settings:
+        print(f"{count} workers at {settings.address}; in the configuration of an evaluation:")
+        print(f'  "workers": {json.dumps({"kind": "dask", "address": settings.address})}')
+        print("Ctrl-C stops them", flush=True)
+        stopped.wait()
+
+
+@worker_commands.command()
+def check(
+    address: Annotated[str | None, typer.Argument(help="Address of the scheduler, such as tls://host:8786.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Use the workers and validators of this configuration.")] = None,
+) -> None:
+    """List the workers of a cluster: accepted, or refused and why. Exits with 1 if one is refused or there is none."""
+    from pydantic import ValidationError
+
+    from touchstone.config import WorkerSettings, load_config
+    from touchstone.config.validation import ValidationSettings
+    from touchstone.errors import TouchstoneError
+    from touchstone.validation.cluster import check_cluster
+
+    settings, workers = ValidationSettings(), None
+    if config is not None:
+        loaded = load_config(config)
+        settings, workers = loaded.validation, loaded.worker_settings
+    if address is not None:
+        try:
+            tls = workers.tls if workers and address.startswith("tls://") else None
+            workers = WorkerSettings(kind="dask", address=address, tls=tls)
+        except ValidationError as error:
+            reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise TouchstoneError(f"{address}: {reason}") from None
+    if workers is None or workers.kind != "dask":
+        raise TouchstoneError("give the address of a scheduler, or a --config whose 'workers' names one")
+    if not workers.uses_tls:
+        danger = "everyone who can connect runs programs as the user of its workers; docs/scale.md says how to use TLS"
+        print(f"warning: {workers.address} has no TLS: {danger}", file=sys.stderr)
+    with show_progress("trying every worker"):
+        found = check_cluster(workers, settings)
+    for place, (name, refused) in found.items():
+        print(visible(f"{name} at {place}: {'accepted' if refused is None else f'refused: {refused}'}"))
+    if not found:
+        print(f"{workers.address}: the cluster has no worker; start some with `dask worker {workers.address}`")
+    raise typer.Exit(int(not found or any(refused for _, refused in found.values())))

@@ -21,20 +21,7 @@ import polars as pl
 from touchstone.checks import CheckResult
 from touchstone.comparison.inputs import STATED, ComparisonInput
 from touchstone.text import counted, some_of
-from touchstone.vocabulary import AGREEMENTS, ASKED_DIFFERENTLY, DIMENSIONS
-
-# Columns of the problems that say what a model was asked, and by which tests it is judged.
-ASKED = ("asked_sha", "summary", "prompt", "problem_statement", "question", "instruction")
-TESTS = (
-    "tests",
-    "expected_tests",
-    "test_command",
-    "test_patch",
-    "FAIL_TO_PASS",
-    "PASS_TO_PASS",
-    "judge_files",
-    "files_sha",
-)
+from touchstone.vocabulary import AGREEMENTS, ASKED, ASKED_DIFFERENTLY, DIMENSIONS, JUDGED_BY
 
 _NOT_STATED = "not stated"
 _UNSET = ("default", "none", "null", "false")
@@ -96,7 +83,7 @@ def compare_sides(before: ComparisonInput, after: ComparisonInput, require: Coll
             versions = [(model, _compared(old[model], new[model], "task_version", same_files=True)) for model in models]
             differing = [each for each in (*found, *versions) if each[1][0] == "different"]
             found = differing or [("", _problems(before, after, attempted, models))]
-        elif dimension == "validator" and (changed := _changed(before, after, attempted, models, TESTS)):
+        elif dimension == "validator" and (changed := _changed(before, after, attempted, models, JUDGED_BY)):
             found = [
                 ("", ("different", "tests of its problems", f"other tests or files of {counted(changed, 'problem')}"))
             ]

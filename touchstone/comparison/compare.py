@@ -20,13 +20,11 @@ from touchstone.comparison.regressions import ScoreMethod, compare_cases
 from touchstone.comparison.report import ComparisonReport, exploratory_line
 from touchstone.comparison.verdicts import Ends
 from touchstone.config import IntervalSettings
-from touchstone.downloads import downloaded
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.quarantine import explain_refusals
-from touchstone.locations import address
-from touchstone.metrics.counting import counting_problems
-from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY, ModelTier
-from touchstone.metrics.pass_at_k import outcome_histogram, summarise
+from touchstone.locations import address, downloaded
+from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY, ModelTier, counting_problems
+from touchstone.metrics.pass_at_k import decided_counts, outcome_histogram, summarise
 from touchstone.storage.output_folders import find_snapshot, is_of_snapshot_list, results_folder
 from touchstone.storage.snapshots import explain_unreadable
 from touchstone.tables import TABLES
@@ -37,8 +35,7 @@ from touchstone.vocabulary import REQUIRED_DIMENSIONS, VERDICTS
 _NOT_JUDGED = "not judged: no attempt is decided on at least one side, so there is no verdict"
 
 if TYPE_CHECKING:
-    from touchstone.config import EvaluationConfig
-    from touchstone.config.plan import RegisteredPlan
+    from touchstone.config import EvaluationConfig, RegisteredPlan
     from touchstone.config.scoring import Scoring
 
 
@@ -170,12 +167,9 @@ def _done(
     before: ComparisonInput, after: ComparisonInput, models: Sequence[str], pairs: int, settings: ComparisonSettings
 ) -> Done:
     """What the comparison did, for its plan: on the problems that both sides decided."""
-    decided = [
-        each.attempt_scores.filter(pl.col("pass_rate").is_not_null()).group_by(PROBLEM_KEY).len().collect()
-        for each in (before, after)
-    ]
-    shared = decided[0].join(decided[1], on=PROBLEM_KEY)
-    attempts = [count for name in ("len", "len_right") for count in shared[name]] or [0]
+    old, new = (decided_counts(each.attempt_scores).collect() for each in (before, after))
+    shared = old.join(new, on=PROBLEM_KEY)
+    attempts = [count for name in ("n", "n_right") for count in shared[name]] or [0]
     return Done(
         settings.relevant,
         settings.alpha,
@@ -397,11 +391,13 @@ def _paired_counts(
     old: pl.LazyFrame, new: pl.LazyFrame, problems: pl.LazyFrame | None
 ) -> dict[ModelTier, pl.DataFrame]:
     """Attempts n and passes c per problem, baseline as a and current as b, per model and tier that both have."""
-    joined = _counts(old, "a").join(_counts(new, "b"), on=PROBLEM_KEY, how="full", coalesce=True)
-    clusters = problems.select("oid", "cluster") if problems is not None else None
+    sides = [
+        decided_counts(scores).rename({"n": f"n_{side}", "c": f"c_{side}"}) for side, scores in (("a", old), ("b", new))
+    ]
+    joined = sides[0].join(sides[1], on=PROBLEM_KEY, how="full", coalesce=True)
     clustered = (
-        joined.join(clusters, on="oid", how="left")
-        if clusters is not None
+        joined.join(problems.select("oid", "cluster"), on="oid", how="left")
+        if problems is not None
         else joined.with_columns(cluster=pl.lit(None, pl.String))
     )
     both = clustered.sort(*PROBLEM_KEY).collect()
@@ -411,13 +407,6 @@ def _paired_counts(
             model, tier = (str(part) for part in key)
             found[model, tier] = rows.drop(MODEL_TIER)
     return dict(sorted(found.items()))
-
-
-def _counts(scores: pl.LazyFrame, side: str) -> pl.LazyFrame:
-    decided = scores.filter(pl.col("pass_rate").is_not_null()).group_by(*PROBLEM_KEY)
-    return decided.agg(
-        pl.len().cast(pl.Int64).alias(f"n_{side}"), pl.col("pass_rate").sum().cast(pl.Int64).alias(f"c_{side}")
-    )
 
 
 def _same_outcomes(old: pl.LazyFrame, new: pl.LazyFrame) -> set[ModelTier]:
@@ -453,7 +442,8 @@ def validation_differences(
         if old[group] != new[group]:
             found.setdefault((_describe(old[group]), _describe(new[group])), []).append(" ".join(group))
     return [
-        f"validated differently: baseline by {was}, {current} by {now}" + _affected(names, len(both))
+        f"validated differently: baseline by {was}, {current} by {now}"
+        + (f" ({some_of(names, _MOST_NAMED)})" if len(names) < len(both) else "")
         for (was, now), names in found.items()
     ]
 
@@ -475,10 +465,3 @@ def _describe_validator(validator: str | None, version: str | None, fidelity: st
     name = " ".join(part for part in (validator, version) if part)
     details = ", ".join(part for part in (fidelity, sandbox) if part)
     return f"{name} ({details})" if details else name
-
-
-def _affected(groups: Sequence[str], of: int) -> str:
-    if len(groups) == of:
-        return ""
-    more = f" and {len(groups) - _MOST_NAMED:,} more" if len(groups) > _MOST_NAMED else ""
-    return f" ({', '.join(groups[:_MOST_NAMED])}{more})"

@@ -20,14 +20,14 @@ import numpy as np
 import polars as pl
 
 from touchstone.comparison.pairs import ComparisonSettings, compare_pairs
-from touchstone.inference.cluster_robust import cluster_robust_se
 from touchstone.inference.multiplicity import adjust_p_values
 from touchstone.inference.paired_intervals import consistent_with_test, difference_limits
 from touchstone.inference.paired_moments import PairedUnits, largest_denominator
 from touchstone.inference.paired_tests import sign_permutation_test
+from touchstone.inference.uncertainty import cluster_robust_se
 from touchstone.inference.units import own_cluster
-from touchstone.metrics.factors import NO_LEVEL, level_counts, levels_of
 from touchstone.metrics.keys import MODEL_TIER
+from touchstone.metrics.slices import NO_LEVEL, level_counts, levels_of
 from touchstone.tables import TABLES
 
 _CELLS = ("11", "12", "21", "22")
@@ -91,8 +91,8 @@ def _cells(counts: pl.DataFrame, levels: dict[str, list[str]], chosen: dict[str,
 
     The columns are numbered by the places of the levels, such as `n_1` and `n_2`, or `n_11` to `n_22`.
     """
-    held = [name for name in levels if name not in chosen]
-    oid = pl.concat_str("oid", *held, separator=_SEPARATOR)
+    others = [name for name in levels if name not in chosen]
+    oid = pl.concat_str("oid", *others, separator=_SEPARATOR)
     rows = counts.select(*chosen, "n", "c", "cluster", oid=oid, problem="oid").sort("oid")
     joined: pl.DataFrame | None = None
     for cell in ("1", "2") if len(chosen) == 1 else _CELLS:

@@ -13,6 +13,7 @@ import polars as pl
 from touchstone.comparison.pairs import ComparisonSettings, compare_pairs
 from touchstone.inference.units import own_cluster
 from touchstone.metrics.keys import PROBLEM_KEY
+from touchstone.metrics.pass_at_k import decided_counts
 from touchstone.tables import TABLES
 from touchstone.text import counted
 
@@ -73,12 +74,7 @@ def _fails_nowhere(side: "ComparisonInput") -> bool:
 
 def _cases(before: "ComparisonInput", after: "ComparisonInput") -> pl.DataFrame:
     """The cases that both sides decided, with their numbers of attempts and the units that they belong to."""
-    old, new = (
-        each.attempt_scores.filter(pl.col("pass_rate").is_not_null())
-        .group_by(PROBLEM_KEY)
-        .agg(n=pl.len().cast(pl.Int64))
-        for each in (before, after)
-    )
+    old, new = (decided_counts(each.attempt_scores).drop("c") for each in (before, after))
     problems = after.problems if after.problems is not None else before.problems
     known = pl.LazyFrame(schema={"oid": pl.String, "cluster": pl.String}) if problems is None else problems
     cases = old.join(new, on=PROBLEM_KEY, suffix="_b").join(known.select("oid", "cluster"), on="oid", how="left")

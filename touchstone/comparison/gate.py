@@ -2,12 +2,13 @@
 
 It makes the tables `baseline_verdicts`, `regressions` and `regression_counts` and the report `comparison.md`, and
 decides by the configuration whether a worse model or a regressed or lost case is ignored, warned about, or blocks
-publishing. How evaluations are compared is in `compare`.
+publishing. How evaluations are compared is in `compare`. `with_gates` answers gates of `touchstone compare`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from touchstone.comparison.comparability import (
 )
 from touchstone.comparison.compare import (
     CompareOptions,
+    ComparisonResult,
     changed_cases,
     compare_models,
     validation_differences,
@@ -37,9 +39,9 @@ from touchstone.comparison.regressions import KINDS, ScoreMethod
 from touchstone.comparison.report import ComparisonReport, exploratory_line, format_report
 from touchstone.comparison.sequential import earlier_verdicts, next_look
 from touchstone.comparison.verdicts import Look
-from touchstone.config import ComparisonConfig
-from touchstone.config.gates import GateSettings
-from touchstone.errors import shown
+from touchstone.config import ComparisonConfig, EvaluationConfig
+from touchstone.config.gates import GateSettings, parse_gate
+from touchstone.errors import TouchstoneError, shown
 from touchstone.inference.exact import exact_sum
 from touchstone.inference.fallen import poisson_binomial_tail
 from touchstone.metrics.keys import MODEL_TIER
@@ -47,7 +49,7 @@ from touchstone.storage.files import replacing
 from touchstone.storage.snapshots import Snapshot, explain_unreadable, find_if_known
 from touchstone.storage.store import REPORT, Store
 from touchstone.tables import TABLES
-from touchstone.text import counted
+from touchstone.text import counted, some_of
 from touchstone.validation.validators_used import validators_used
 
 _THIS_RUN = "this run"
@@ -369,10 +371,8 @@ def _describe_changes(counts: Mapping[str, int | float], beyond_chance: bool) ->
 def _describe_lost(lost: pl.DataFrame) -> list[str]:
     if lost.is_empty():
         return []
-    named = lost.sort("model", "tier", "oid").head(_MOST_NAMED).select("oid", "model", "tier").iter_rows()
-    names = ", ".join(f"{oid} of {model} at {tier}" for oid, model, tier in named)
-    more = f" and {lost.height - _MOST_NAMED:,} more" if lost.height > _MOST_NAMED else ""
-    return [f"{counted(lost.height, 'case')} lost: no decided attempt now ({names}{more})"]
+    named = lost.sort("model", "tier", "oid").select(pl.format("{} of {} at {}", "oid", "model", "tier")).to_series()
+    return [f"{counted(lost.height, 'case')} lost: no decided attempt now ({some_of(named.to_list(), _MOST_NAMED)})"]
 
 
 def _with_remarks(found: GateResult, unreadable: list[str]) -> GateResult:
@@ -391,3 +391,53 @@ def _frozen(baseline: Snapshot) -> ComparisonInput:
 def _row(model: str, tier: str, baseline: Snapshot, result: PairResult) -> dict[str, object]:
     words = sentence(result, "the baseline", _THIS_RUN)
     return {"baseline": baseline.id, "sentence": words, **verdict_row(model, tier, result)}
+
+
+# The gates of `touchstone compare`: tables that a run would have are made from the scores of the attempts
+
+
+def with_gates(
+    comparison: ComparisonResult, gates: GateSettings, settings: ComparisonSettings, config: EvaluationConfig | None
+) -> tuple[ComparisonResult, CheckResult]:
+    """The comparison with the answers of the gates in its report, and whether they hold."""
+    config = config or EvaluationConfig(fixes_dir=Path(), output_dir=Path())
+    ks = {1, *(int(k) for each in gates.expressions if (k := parse_gate(each).where.get("k")))}
+    intervals = config.intervals.model_copy(update={"confidence": settings.confidence, "seed": settings.seed})
+    config = config.model_copy(update={"k_values": sorted(ks), "intervals": intervals})
+    before, after = comparison.sides
+    scores = _filled(after.attempt_scores, "attempt_scores")
+    verdicts = [row | {"baseline": before.label, "sentence": ""} for row in comparison.report.models]
+    made = {
+        "attempt_scores": scores,
+        "problems": _filled(
+            scores.select(pl.col("oid").unique()) if after.problems is None else after.problems, "problems"
+        ),
+        "outcomes": _filled(scores.with_columns(passed=pl.col("pass_rate") == 1), "outcomes"),
+        "sources": pl.LazyFrame(schema=TABLES["sources"].dtypes),
+        "baseline_verdicts": pl.LazyFrame(verdicts, schema=TABLES["baseline_verdicts"].dtypes),
+        "regression_counts": counts_by_model(comparison.report.cases).lazy(),
+    }
+
+    def table(name: str) -> pl.LazyFrame:
+        if name not in made:
+            function = TABLES[name].function
+            if function is None:
+                raise TouchstoneError(f"a comparison has no table '{name}' for its gates; use touchstone run --gate")
+            values = [attrgetter(key)(config) for key in TABLES[name].settings]
+            made[name] = function(*map(table, TABLES[name].reads), *values).collect().lazy()
+        return made[name]
+
+    reasons = comparison.report.exploratory
+    data = GateData(table, intervals, settings.power, before.attempt_scores, reasons)
+    answers = answer_gates(gates, data).collect()
+    report = replace(comparison.report, gates=answers.to_dicts())
+    return replace(comparison, report=report), gates_hold(answers.lazy(), gates)
+
+
+def _filled(frame: pl.LazyFrame, table: str) -> pl.LazyFrame:
+    """The declared columns of a table, null where the frame lacks them."""
+    present = frame.collect_schema()
+    return frame.select(
+        pl.col(name) if name in present else pl.lit(None, dtype).alias(name)
+        for name, dtype in TABLES[table].dtypes.items()
+    )

@@ -29,7 +29,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.inference.planning import MOST_ATTEMPTS, Goal
 from touchstone.inference.quantiles import t_critical
 from touchstone.metrics.keys import MODEL_TIER
-from touchstone.metrics.pass_at_k import pass_at_k_of, pass_hat_k_of, problem_counts
+from touchstone.metrics.pass_at_k import decided_counts, pass_at_k_of, pass_hat_k_of, problem_counts
 from touchstone.tables import TABLES
 from touchstone.text import counted, estimate, near, significant
 from touchstone.vocabulary import GATE_ANSWERS
@@ -250,9 +250,8 @@ def _planned(
 
 def _counts(scores: pl.LazyFrame, model: str, tier: str, name: str) -> pl.LazyFrame:
     """Decided attempts and passes per problem, as in `problem_pass_at_k`, under another name of the model."""
-    own = scores.filter(pl.col("model") == model, pl.col("tier") == tier, pl.col("pass_rate").is_not_null())
-    counts = own.group_by("oid").agg(n=pl.len().cast(pl.Int64), c=pl.col("pass_rate").sum().cast(pl.Int64))
-    return counts.with_columns(model=pl.lit(name), tier=pl.lit(tier), k=pl.lit(1))
+    counts = decided_counts(scores.filter(pl.col("model") == model, pl.col("tier") == tier))
+    return counts.with_columns(model=pl.lit(name), k=pl.lit(1))
 
 
 def _attempts_at_problems(gate: GateExpression, rows: Sequence[Row], data: GateData) -> int | None:

@@ -5,7 +5,6 @@ Files go through the same readers and the same scoring as in a run. Nothing is v
 recorded outcome has no score. Readers are imported only for files, because a comparison of folders should start fast.
 """
 
-import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import polars as pl
 from touchstone.comparison.regressions import SCORE_COLUMNS
 from touchstone.errors import TouchstoneError
 from touchstone.locations import is_mirror
-from touchstone.storage.files import parquet_files, refuse_links_out
+from touchstone.storage.files import parquet_files, refuse_links_out, sha256_of
 from touchstone.storage.output_folders import folder_at
 from touchstone.storage.snapshots import read_snapshot
 from touchstone.storage.store import digest
@@ -203,14 +202,9 @@ def _digests(discovery: "Discovery") -> pl.DataFrame:
     for model, sources in discovery.sources.items():
         for source in sources:
             table = discovery.adapter_tables.get(source.path)
-            hashes = sorted(map(_sha256, (table.files if table is not None else ()) or (source.path,)))
+            hashes = sorted(map(sha256_of, (table.files if table is not None else ()) or (source.path,)))
             rows.append((model, hashes[0] if len(hashes) == 1 else digest(hashes)))
     return pl.DataFrame(rows, schema={"model": pl.String, "sha256": pl.String}, orient="row")
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _scored(attempts: list[pl.DataFrame], outcomes: list[pl.LazyFrame], scoring: "Scoring | None") -> pl.DataFrame:

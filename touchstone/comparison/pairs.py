@@ -102,13 +102,13 @@ def compare_counts(
         for end, places in zip("ab", pairs, strict=True)
         for part, column in enumerate(("model", "tier"))
     }
-    told = np.full(many, sentences)
+    described = np.full(many, sentences)
     if sentences and many > _MOST_SENTENCES:
         rates = (sides.c / np.maximum(1, sides.n)).sum(axis=1) / np.maximum(1, sides.decided.sum(axis=1))
         best_first = [names[place] for place in np.argsort(-rates[: len(names)], kind="stable")]
-        told = with_ranks(pl.LazyFrame(sides_of), best_first).collect()["matters"].to_numpy()
+        described = with_ranks(pl.LazyFrame(sides_of), best_first).collect()["matters"].to_numpy()
     words = pl.Series([None], dtype=pl.String).new_from_index(0, many)
-    words = words.scatter(np.flatnonzero(told), _sentences(results.filter(told), names, pairs[:, told]))
+    words = words.scatter(np.flatnonzero(described), _sentences(results.filter(described), names, pairs[:, described]))
     table = results.rename(_RENAMED).with_columns(kind=kinds, sentence=words, **sides_of)
     return table.select(schema.names()).cast(schema)
 
@@ -195,6 +195,4 @@ def model_comparison(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame, *s
 
 def comparison_settings(config: EvaluationConfig) -> ComparisonSettings:
     """The settings of `model_comparison` as a configuration has them."""
-    from touchstone.tables import TABLES
-
     return ComparisonSettings(*(attrgetter(key)(config) for key in TABLES["model_comparison"].settings))

@@ -16,7 +16,7 @@ import polars as pl
 
 from touchstone.comparison.pairs import pair_matrix
 from touchstone.comparison.registered_plan import problems_digest
-from touchstone.config.plan import RegisteredPlan
+from touchstone.config import RegisteredPlan
 from touchstone.errors import TouchstoneError
 from touchstone.inference.detectable import minimum_detectable_effects
 from touchstone.inference.paired_moments import PairMoments, pair_chunk, pair_moments

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.config import ComparisonConfig
-from touchstone.config.plan import RegisteredPlan
+from touchstone.config import ComparisonConfig, RegisteredPlan
 from touchstone.metrics.keys import PROBLEM_KEY
 from touchstone.tables import TABLES
 

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ import polars as pl
 from touchstone.comparison.comparability import Agreement, exploratory_reasons
 from touchstone.comparison.regressions import CATEGORIES, KINDS, is_unequal
 from touchstone.errors import TouchstoneError
-from touchstone.text import counted, estimate, markdown_paragraph, markdown_text
+from touchstone.text import counted, estimate, markdown_lines, markdown_paragraph, markdown_text
 from touchstone.vocabulary import GATE_ANSWERS, VERDICTS
 
 FORMATS = ("json", "markdown", "junit", "sarif")
@@ -185,12 +185,16 @@ def sections(comparison: ComparisonReport) -> Iterator[Section]:
             continue
         names = ["case", "model", *(["tier"] if comparison.has_tiers else [])]
         names += ["compared by"] if comparison.compared_by_pass_rate and "delta" in numbers else []
-        shown = [
-            [*(_name(name, row) for name in names), *(_number(name, row) for name in numbers)]
-            for row in rows.head(_MAX_ROWS).iter_rows(named=True)
-        ]
         headers = [name.removesuffix("_score") for name in numbers]
+        shown = _cells(rows.head(_MAX_ROWS), names, numbers)
         yield Section(title, names, headers, shown, max(rows.height - _MAX_ROWS, 0))
+
+
+def _cells(rows: pl.DataFrame, names: Iterable[str], numbers: Iterable[str]) -> list[list[str]]:
+    return [
+        [*(_name(name, row) for name in names), *(_number(name, row) for name in numbers)]
+        for row in rows.iter_rows(named=True)
+    ]
 
 
 def _name(name: str, row: Row) -> str:
@@ -329,12 +333,8 @@ def case_section(comparison: ComparisonReport) -> Section:
     names = ["change", "case", "model", *(["tier"] if comparison.has_tiers else [])]
     names += ["compared by"] if comparison.compared_by_pass_rate else []
     columns = {"before": "baseline_score", "after": "current_score", "delta": "delta"}
-    shown = [
-        [*(_name(name, row) for name in names), *(_number(name, row) for name in columns.values())]
-        for row in rows.iter_rows(named=True)
-    ]
     more = sum(each.height for each in kinds) - rows.height
-    return Section("Cases that changed", names, list(columns), shown, more)
+    return Section("Cases that changed", names, list(columns), _cells(rows, names, columns.values()), more)
 
 
 def markdown_section(section: Section) -> str:
@@ -343,10 +343,8 @@ def markdown_section(section: Section) -> str:
 
 
 def _markdown_table(section: Section) -> str:
-    rules = ["---"] * len(section.names) + ["---:"] * len(section.numbers)
-    titles = [markdown_text(title) for title in (*section.names, *section.numbers)]
-    rows = [titles, rules, *([markdown_text(cell) for cell in row] for row in section.rows)]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    numeric = [False] * len(section.names) + [True] * len(section.numbers)
+    table = "\n".join(markdown_lines([*section.names, *section.numbers], numeric, section.rows))
     return f"{table}\n\n… and {section.more:,} more" if section.more else table
 
 

@@ -24,7 +24,7 @@ from touchstone.comparison.inputs import open_input
 from touchstone.comparison.pairs import ComparisonSettings
 from touchstone.comparison.verdicts import Look
 from touchstone.storage.code_version import table_code_version
-from touchstone.storage.files import replacing
+from touchstone.storage.files import read_kept, replacing
 from touchstone.storage.snapshots import READ_FROM_FILES, RESERVED, Snapshot, list_snapshots
 from touchstone.storage.store import Store, digest
 from touchstone.tables import TABLES
@@ -97,10 +97,8 @@ def _kept_verdicts(baseline: Snapshot, snapshot: Snapshot, look: Look, settings:
     version = digest([baseline.id, vars(look), vars(settings), table_code_version(_TABLE)])
     path = snapshot.folder / f"look-{version[:16]}.parquet"
     schema = TABLES[_TABLE].dtypes
-    with suppress(OSError, pl.exceptions.PolarsError):
-        kept = pl.read_parquet(path, glob=False)
-        if kept.schema == schema:
-            return kept
+    if (kept := read_kept(path, schema)) is not None:
+        return kept
     before, after = (open_input(str(each.folder)) for each in (baseline, snapshot))
     results = compare_models(before, after, CompareOptions(), replace(settings, alpha=look.level))
     named = {"baseline": baseline.id, "snapshot": snapshot.id, **vars(look)}

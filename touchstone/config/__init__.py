@@ -1,38 +1,47 @@
 """The evaluation's configuration: one JSON or TOML file, checked before anything runs.
 
 Every weight, limit, k value and path that a user may change is a field here. Paths are relative to the
-configuration file. `file` reads it; `validation`, `scoring`, `slices`, `audit` and `workers` are its larger sections.
+configuration file. `file` reads it; `validation`, `scoring`, `gates`, `audit` and `formats` are its larger sections.
 Reading the data that the paths point to belongs in `touchstone.ingest`.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
+from datetime import date
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, StrictInt, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    StrictInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from touchstone.config.alerts import AlertSettings
 from touchstone.config.audit import AuditSettings
-from touchstone.config.file import Section, first_problem, read_config_file, refuse_unknown_keys
-from touchstone.config.formats import AdapterSource, JsonFormat, find_adapters
-from touchstone.config.gates import GateSettings
-from touchstone.config.input_limits import InputLimits
-from touchstone.config.places import (
+from touchstone.config.file import (
+    Section,
+    first_problem,
     local_places,
+    read_config_file,
     refuse_addresses,
     refuse_system_folder,
+    refuse_unknown_keys,
     require_folder,
     require_local,
     resolved,
+    translate_settings,
 )
-from touchstone.config.plan import RegisteredPlan, read_plan
-from touchstone.config.price_file import read_price_file
-from touchstone.config.scoring import Scoring
-from touchstone.config.slices import SliceSettings, listed_slices, require_distinct
-from touchstone.config.tf_repair import translate_settings
+from touchstone.config.formats import AdapterSource, JsonFormat, find_adapters
+from touchstone.config.gates import GateSettings
+from touchstone.config.scoring import Scoring, read_price_file
 from touchstone.config.validation import ValidationSettings, expanded
-from touchstone.config.workers import WorkerSettings
 from touchstone.errors import TouchstoneError
 from touchstone.locations import output_location
 from touchstone.vocabulary import REQUIRED_DIMENSIONS, Dimension
@@ -49,6 +58,218 @@ _MAX_SEED = 2**63 - 1
 _MAX_DAYS = 36_500
 # Not `.jsonl`: other tools have a file of that name.
 _PROBLEMS_FORMS = (".csv", ".csv.gz", ".csv.zst", ".parquet")
+WEB_ADDRESS = re.compile(r"https?://[^\s/?#@]+(?:[/?][^\s#]*)?")
+_MAX_MB = 2**24
+_MIB = 1 << 20
+_MAX_BINS = 49
+_MAX_SLICES = 20
+_ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
+
+
+class AlertSettings(Section):
+    """Where one JSON document goes if a gate, or the comparison with the baseline, does not pass. That it could not be
+    sent never fails a run. See [alerts](ci.md#alerts)."""
+
+    webhook: SecretStr | None = None
+    """Address that the document is posted to: `https://…`, or `$NAME` for the one in an environment variable. It is
+    never printed or stored."""
+    command: list[Annotated[str, Field(min_length=1)]] = []
+    """Program and arguments; it gets the document on standard input. A program with a `/` is relative to the
+    configuration file."""
+    timeout_seconds: float = Field(10, gt=0, le=600)
+    """How long each of three tries may take."""
+
+    @model_validator(mode="after")
+    def _web_address(self) -> Self:
+        # Of the section, because the message about a wrong field would quote the address.
+        address = self.webhook.get_secret_value() if self.webhook is not None else "$_"
+        if not WEB_ADDRESS.fullmatch(address) and not re.fullmatch(r"\$[A-Za-z_]\w*", address):
+            raise ValueError("webhook must be an http:// or https:// address without a user name, or $NAME")
+        return self
+
+    def anchored(self, base: Path) -> Self:
+        """A copy in which the path of the program is absolute."""
+        command = [str((base / each).absolute()) if "/" in each else each for each in self.command[:1]]
+        return self.model_copy(update={"command": [*command, *self.command[1:]]})
+
+
+class InputLimits(Section):
+    """Limits that keep one file from filling memory or disk; what exceeds them is refused, never cut.
+
+    `file_mb` is the text of a file, after decompression. `unpack_ratio` is how many times its size a compressed file
+    may unpack to; the first `unpack_free_mb` are always allowed.
+    """
+
+    file_mb: int = Field(262_144, ge=1, le=_MAX_MB)
+    """MiB of text in one file, after decompression; a larger file is refused."""
+    row_mb: int = Field(64, ge=1, le=2_047)
+    """MiB of one row or line; a longer line of JSON is refused, a longer CSV row refuses its file."""
+    cell_mb: int = Field(32, ge=1, le=2_047)
+    """MiB of one cell; a row with a longer one is refused."""
+    # Results repeat themselves and shrink to a fiftieth; a bomb shrinks to a thousandth or less.
+    unpack_ratio: int = Field(250, ge=1, le=100_000)
+    """How many times its size a compressed file or log may unpack to."""
+    unpack_free_mb: int = Field(256, ge=1, le=_MAX_MB)
+    """MiB that it may unpack to whatever its size."""
+
+    @property
+    def file_bytes(self) -> int:
+        """The most bytes of text that are read from a file."""
+        return self.file_mb * _MIB
+
+    @property
+    def row_bytes(self) -> int:
+        """The longest row."""
+        return self.row_mb * _MIB
+
+    @property
+    def cell_bytes(self) -> int:
+        """The longest cell."""
+        return self.cell_mb * _MIB
+
+    def unpacked_bytes(self, packed: int) -> int:
+        """What a compressed file of this size may unpack to.
+
+        >>> InputLimits(unpack_ratio=100, unpack_free_mb=1).unpacked_bytes(1000)
+        1148576
+        """
+        return self.unpack_free_mb * _MIB + self.unpack_ratio * packed
+
+
+class SliceSettings(Section):
+    """One column, by its values, by bins of its numbers, or by dates before and after each model's cutoff.
+
+    >>> SliceSettings(column="loc", bins=[0, 100]).bins
+    [0.0, 100.0]
+    """
+
+    column: str = Field(min_length=1)
+    bins: list[float] | None = Field(None, min_length=1, max_length=_MAX_BINS)
+    cutoff: dict[str, date] | None = Field(None, min_length=1)
+
+    @field_validator("bins")
+    @classmethod
+    def _ascending(cls, bins: list[float] | None) -> list[float] | None:
+        if bins is not None and not all(map(math.isfinite, bins)):
+            raise ValueError("bins must be finite numbers")
+        if bins is not None and any(low >= high for low, high in pairwise(bins)):
+            raise ValueError(f"bins must ascend, got {bins}")
+        return bins
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.bins is not None and self.cutoff is not None:
+            raise ValueError(f"the slice '{self.column}' has bins and a cutoff; keep one")
+        return self
+
+
+def listed_slices(given: Any) -> Any:
+    """Slices as a list of sections: a name alone is a column, split by its values.
+
+    >>> listed_slices(["difficulty", {"column": "loc", "bins": [100]}])[0]
+    {'column': 'difficulty'}
+    """
+    return [{"column": one} if isinstance(one, str) else one for one in given] if isinstance(given, list) else given
+
+
+def require_distinct(slices: list[SliceSettings]) -> list[SliceSettings]:
+    """The slices, unless there are too many or two of one column."""
+    if len(slices) > _MAX_SLICES:
+        raise ValueError(f"give at most {_MAX_SLICES} slices, got {len(slices)}")
+    _refuse_repeated([each.column for each in slices])
+    return slices
+
+
+def _refuse_repeated(columns: list[str]) -> None:
+    for column in columns:
+        if columns.count(column) > 1:
+            raise ValueError(f"the column '{column}' is listed twice; keep one")
+
+
+class TlsFiles(Section):
+    """The certificates by which this machine and a cluster know each other, as PEM files."""
+
+    ca_file: Path
+    cert_file: Path
+    key_file: Path
+
+
+class WorkerSettings(Section):
+    """Who does the work. `auto` starts processes where that pays; `count` is their number, or the most of a cluster."""
+
+    kind: Literal["auto", "in_process", "processes", "dask"] = "auto"
+    """`in_process`, `processes`, or a `dask` cluster; `auto` starts processes where that pays."""
+    count: int | None = Field(None, ge=1, le=100_000)
+    """Number of processes, or the most workers of a cluster that are used. By default one per core."""
+    address: str | None = None
+    """Address of a Dask scheduler: `tcp://host:port` or `tls://host:port`."""
+    tls: TlsFiles | None = None
+    """For `tls://`: the PEM files `ca_file`, `cert_file` and `key_file`; for `tls://127.0.0.1:port` by default those
+    of `touchstone workers start`."""
+
+    @model_validator(mode="after")
+    def _an_address_for_a_cluster(self) -> Self:
+        if (self.kind == "dask") != (self.address is not None):
+            raise ValueError('kind "dask" and an address go together, such as "tcp://127.0.0.1:8786"')
+        if self.address is not None and not _ADDRESS.fullmatch(self.address):
+            raise ValueError(f"'{self.address}' is not an address such as tcp://127.0.0.1:8786 or tls://host:8786")
+        is_local = (self.address or "").startswith("tls://127.0.0.1:")
+        # The files of `touchstone workers start` are found by its port.
+        if (self.tls is not None) != self.uses_tls and not is_local:
+            raise ValueError("an address that starts with tls:// and the files in 'tls' go together")
+        if self.kind == "in_process" and (self.count or 1) > 1:
+            raise ValueError('kind "in_process" is a single worker, so count cannot be more than 1')
+        return self
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the connection to a cluster is encrypted, and open to holders of its key only."""
+        return (self.address or "").startswith("tls://")
+
+    def anchored(self, base: Path) -> Self:
+        """A copy with absolute paths: relative ones are resolved against `base`, the config file's folder."""
+        if self.tls is None:
+            return self
+        files = {name: (base / expanded(path)).absolute() for name, path in self.tls}
+        return self.model_copy(update={"tls": TlsFiles(**files)})
+
+
+class RegisteredPlan(Section):
+    """What a plan fixes. What is null was left open."""
+
+    metric: Literal["pass@k"]
+    """The figure that is compared."""
+    k: Literal[1]
+    """Its k; sides are compared by pass@1."""
+    margin: float = Field(gt=0, le=1)
+    """Smallest difference that matters; `comparison.relevant` of the run."""
+    alpha: float = Field(gt=0, lt=1)
+    """Level of the test over all pairs; `comparison.alpha`."""
+    power: float = Field(gt=0, lt=1)
+    """Probability of finding that difference; `comparison.power`."""
+    pairs: int = Field(ge=1)
+    """Number of pairs that the test is corrected for."""
+    problems: int | None = Field(None, ge=1)
+    """Number of problems."""
+    problems_digest: str | None = Field(None, pattern="^[0-9a-f]{64}$")
+    """SHA-256 of their sorted ids."""
+    attempts_per_problem: int | None = Field(None, ge=1)
+    """Attempts per problem and model."""
+    models: tuple[str, ...] = ()
+    """The models to compare; empty: any."""
+    made_at: str = ""
+    """When the plan was saved."""
+
+
+def read_plan(path: Path) -> RegisteredPlan:
+    """The plan in a file; an error of one line if it is not one."""
+    try:
+        return RegisteredPlan.model_validate(read_config_file(path, "plan"))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        hint = "write one with `touchstone plan … --save-to plan.json`"
+        raise TouchstoneError(f"{path}: not a plan: {where}: {problem['msg']}; {hint}") from None
 
 
 class CheckLimits(Section):
@@ -339,8 +560,7 @@ class EvaluationConfig(Section):
         for name in factors:
             if name in _NO_FACTORS:
                 raise ValueError(f"'{name}' names an attempt and is compared anyway; give another column")
-            if factors.count(name) > 1:
-                raise ValueError(f"the column '{name}' is listed twice; keep one")
+        _refuse_repeated(factors)
         if len(factors) > _MAX_FACTORS:
             raise ValueError(f"give at most {_MAX_FACTORS} factors, got {len(factors)}")
         return factors

@@ -146,7 +146,7 @@ class ValidationSettings(Section):
     def anchored(self, base: Path, output_dir: Path) -> Self:
         """A copy with absolute paths: relative ones are resolved against `base`, the config file's folder.
 
-        Environments lie beside the validation cache, unless configured otherwise.
+        Environments are kept beside the validation cache, unless configured otherwise.
         """
 
         def absolute(path: Path | None) -> Path | None:

@@ -8,7 +8,7 @@ half by no more than its sampling error:
   cluster-robust variance of the share at the point nearest the median; with almost no value on one side of that point,
   it falls back to the number of units.
 - If each unit is one value, the variance is known and the normal quantile applies. If units hold several values, the
-  variance is estimated, and Student's t applies, with the degrees of freedom of `cluster_robust`.
+  variance is estimated, and Student's t applies, with the degrees of freedom of `uncertainty`.
 - The limits are values of the data, or 0 and 1 where the data end before the sampling error does.
 
 A median needs six units at 95%: five values all lie on one side of it with probability 1/16, which exceeds 5%. With

@@ -77,12 +77,7 @@ def adjust_p_values(p_values: Floats, family: Family) -> Floats:
     >>> adjust_p_values(np.array([0.001, 0.5]), "fdr")
     array([0.003, 0.75 ])
     """
-    order = np.argsort(p_values, kind="stable")
-    scaled = np.minimum(1.0, (p_values * correction_factors(p_values, family))[order])
-    adjusted = np.empty_like(scaled)
-    # A step-down procedure stops at the first pair that it does not reject, a step-up one at the last that it does.
-    adjusted[order] = np.minimum.accumulate(scaled[::-1])[::-1] if family == "fdr" else np.maximum.accumulate(scaled)
-    return adjusted
+    return _adjusted(p_values, p_values * correction_factors(p_values, family), step_up=family == "fdr")
 
 
 def benjamini_hochberg(p_values: Floats) -> Floats:
@@ -92,11 +87,21 @@ def benjamini_hochberg(p_values: Floats) -> Floats:
     array([0.04      , 0.05333333, 0.05333333, 0.5       ])
     """
     # The harmonic factor is all that the procedure of Benjamini and Yekutieli adds.
+    return _adjusted(p_values, p_values * len(p_values) / (_ranks(p_values) + 1), step_up=True)
+
+
+def _adjusted(p_values: Floats, scaled: Floats, *, step_up: bool) -> Floats:
+    """A step-down procedure stops at the first pair that it does not reject, a step-up one at the last that it does."""
     order = np.argsort(p_values, kind="stable")
-    scaled = p_values[order] * len(p_values) / np.arange(1, len(p_values) + 1)
-    adjusted = np.empty_like(scaled)
-    adjusted[order] = np.minimum.accumulate(np.minimum(1.0, scaled)[::-1])[::-1]
+    ordered, adjusted = np.minimum(1.0, scaled[order]), np.empty_like(scaled)
+    adjusted[order] = np.minimum.accumulate(ordered[::-1])[::-1] if step_up else np.maximum.accumulate(ordered)
     return adjusted
+
+
+def _ranks(p_values: Floats) -> Floats:
+    ranks = np.empty(len(p_values))
+    ranks[np.argsort(p_values, kind="stable")] = np.arange(len(p_values))
+    return ranks
 
 
 def correction_factors(p_values: Floats, family: Family) -> Floats:
@@ -105,9 +110,7 @@ def correction_factors(p_values: Floats, family: Family) -> Floats:
     >>> correction_factors(np.array([0.01, 0.04, 0.03]), "all")
     array([3., 1., 2.])
     """
-    pairs = len(p_values)
-    ranks = np.empty(pairs)
-    ranks[np.argsort(p_values, kind="stable")] = np.arange(pairs)
+    pairs, ranks = len(p_values), _ranks(p_values)
     return pairs * _harmonic(pairs) / (ranks + 1) if family == "fdr" else pairs - ranks
 
 

@@ -355,7 +355,7 @@ def pair_moments(chunk: PairChunk) -> PairMoments:
 
 
 def _cluster_robust(chunk: PairChunk, total: WholeNumbers, count: WholeNumbers, most: int) -> tuple[Floats, Floats]:
-    """CR2's variance of the mean and Bell-McCaffrey's degrees of freedom; see `cluster_robust`.
+    """CR2's variance of the mean and Bell-McCaffrey's degrees of freedom; see `uncertainty`.
 
     Units of one size have the same factor, so their sums are enough.
     """

@@ -2,7 +2,7 @@
 
 `fieller` (Fieller 1954): the interval consists of the ratios r for which mean cost - r * mean pass rate differs from 0
 by no more than Student's t allows. The variance of the cost, its covariance with passing and the degrees of freedom
-come from the units' residuals (`cluster_robust`: CR2 and Bell-McCaffrey). The variance of the pass rate is that of a
+come from the units' residuals (`uncertainty`: CR2 and Bell-McCaffrey). The variance of the pass rate is that of a
 rate of mean cost / r over the effective number of units, as in a score interval, and not that of the observed rate,
 which has no variance if all or none pass. So a constant cost gives that cost divided by the score interval of the pass
 rate, and the upper limit is infinite exactly if nothing passes.
@@ -43,9 +43,8 @@ import numpy as np
 from touchstone.config import IntervalSettings
 from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.bootstrap import MIN_UNITS, bootstrap_sums, resampling_groups
-from touchstone.inference.cluster_robust import adjusted_residuals
 from touchstone.inference.quantiles import t_critical
-from touchstone.inference.uncertainty import Interval, UnitHistogram, effective_units
+from touchstone.inference.uncertainty import Interval, UnitHistogram, adjusted_residuals, effective_units
 
 # Below the 1 from which Fieller's interval falls short, because the estimate from a few units is itself uncertain.
 SKEWED_FROM = 0.7

@@ -138,7 +138,7 @@ def interval_columns(
     """Intervals as the columns `<prefix>ci_low`, `_high`, `_method` and `_units`, keyed by group."""
     schema: dict[str, pl.DataType | type[pl.DataType]] = {name: keyed.schema[name] for name in group}
     schema |= {f"{prefix}ci_{end}": dtype for end, dtype in _INTERVAL_TYPES.items()}
-    rows = [(*key, each.low, each.high, each.method, each.units) for key, each in found.items()]
+    rows = [(*key, *vars(each).values()) for key, each in found.items()]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

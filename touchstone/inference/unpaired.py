@@ -23,9 +23,8 @@ import numpy as np
 
 from touchstone.config import IntervalSettings
 from touchstone.inference.arrays import Floats, Integers
-from touchstone.inference.cluster_robust import adjusted_residuals
 from touchstone.inference.quantiles import z_critical
-from touchstone.inference.uncertainty import Interval, UnitHistogram, score_interval, wilson
+from touchstone.inference.uncertainty import Interval, UnitHistogram, adjusted_residuals, score_interval, wilson
 
 # Below so many units on a side, no interval of a difference holds its coverage.
 MIN_UNITS = 5

@@ -13,6 +13,7 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
 from touchstone.ingest.adapters.table import repeated_rows
+from touchstone.ingest.cells import InputTable, drop_refused, find_duplicates, read_typed_rows
 from touchstone.ingest.compressed import STILL_WRITTEN
 from touchstone.ingest.csv_rows import (
     LINE,
@@ -21,7 +22,7 @@ from touchstone.ingest.csv_rows import (
     open_table,
     unused_column_name,
 )
-from touchstone.ingest.dialect import require_fixes_columns
+from touchstone.ingest.dialect import letters, require_fixes_columns
 from touchstone.ingest.fix_columns import (
     AMOUNT_COLUMNS,
     CLASS_COLUMN,
@@ -39,7 +40,6 @@ from touchstone.ingest.fix_columns import (
     outcome_columns,
 )
 from touchstone.ingest.quarantine import Refusal, quarantine_frame
-from touchstone.ingest.typed_rows import InputTable, drop_refused, find_duplicates, read_typed_rows
 from touchstone.vocabulary import DEFAULT_SUITE, DEFAULT_TIER, MAX_AMOUNT, PASS_CLASS
 
 ATTEMPT_KEY = ["tier", "oid", "iteration_id"]
@@ -54,6 +54,9 @@ _SORTED_AT_ONCE = 32_000_000
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha", DATE_COLUMN, TRANSCRIPT_FLAGS)
 _NAME = "llm_name"
+# The names of columns that may tell models apart, or runs of one model in different ways.
+_CONDITIONS = {"agent", "approach", "condition", "config", "family", "llm", "method", "prompttype", "strategy"}
+_CONDITIONS |= {"system", "variant"}
 _NUMBERED = "no iteration_id, so the rows of each problem are its attempts, in their order"
 
 
@@ -178,6 +181,13 @@ def _number_rows(table: InputTable, rows: pl.LazyFrame) -> pl.LazyFrame:
             f"{table.path}: several models in the column '{_NAME}' and no iteration_id; rename the file so that its "
             "name does not end in _fixes, and each is read as a model"
         )
+    for name in (name for name in table.columns if letters(name) in _CONDITIONS):
+        values = rows.group_by("tier", "oid").agg(pl.col(name).drop_nulls().n_unique())
+        if values.filter(pl.col(name) > 1).collect().height:
+            raise InputFileError(
+                f"{table.path}: no iteration_id, and '{name}' differs between the rows of a problem, which may be of "
+                f"several models; call '{name}' model or tier if it tells them apart, else add iteration_id"
+            )
     number = pl.int_range(1, pl.len() + 1).over("tier", "oid", order_by=LINE)
     return rows.with_columns(number.cast(pl.String).alias(ITERATION))
 
@@ -190,16 +200,15 @@ def _unknown_problems(rows: pl.LazyFrame, known: pl.LazyFrame) -> list[Refusal]:
     # A spreadsheet or pandas turns "001" into 1, or into 1.0 in a column with missing values.
     number = pl.col("oid").str.strip_chars().str.replace(r"\.0$", "").str.strip_chars_start("0").alias("number")
     numeric = pl.col("oid").str.contains(r"^\s*\d+(\.0)?\s*$")
+    hint = "; it has {!r}: zeros were lost or added, keep the ids as text"
     listed = known.filter(numeric).group_by(number).agg(meant=pl.col("oid").min())
     alike = unknown.lazy().with_columns(pl.when(numeric).then(number)).join(listed, on="number", how="left")
     return [
-        Refusal(line, "unknown_oid", f"the oid {oid!r} is not in the problems file" + _digits_hint(meant))
+        Refusal(
+            line, "unknown_oid", f"the oid {oid!r} is not in the problems file" + (hint.format(meant) if meant else "")
+        )
         for line, oid, meant in alike.select(LINE, "oid", "meant").collect().iter_rows()
     ]
-
-
-def _digits_hint(meant: str | None) -> str:
-    return "" if meant is None else f"; it has {meant!r}: zeros were lost or added, keep the ids as text"
 
 
 def outcome(present: set[str]) -> pl.Expr:

@@ -105,15 +105,13 @@ def figures_reproduced(reported_figures: pl.LazyFrame) -> CheckResult:
 
 def unique_keys(attempts: pl.LazyFrame) -> CheckResult:
     """No two attempts share a key."""
-    repeated = 0 if keys_increase_streamed(attempts) else _repeated_keys(attempts)
+    repeated = 0
+    if not keys_increase_streamed(attempts):
+        shared = attempts.group_by(TABLES["attempts"].key).len().filter(pl.col("len") > 1)
+        repeated = int(shared.select(pl.len()).collect(engine="streaming").item())
     message = (
         f"{counted(repeated, 'key is', 'keys are')} used by more than one attempt"
         if repeated
         else "every key is unique"
     )
     return CheckResult(repeated == 0, message, error=True, figures={"duplicate_keys": repeated})
-
-
-def _repeated_keys(attempts: pl.LazyFrame) -> int:
-    keys = attempts.group_by(TABLES["attempts"].key).len()
-    return int(keys.filter(pl.col("len") > 1).select(pl.len()).collect(engine="streaming").item())

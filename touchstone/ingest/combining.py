@@ -17,10 +17,10 @@ from touchstone.ingest.sources import NATIVE, Source
 from touchstone.text import counted
 from touchstone.vocabulary import DEFAULT_TIER
 
-UUID = "sample_uuid"
-_RUN = "run_id"
-TEMPERATURE = "temperature"
+UUID, _RUN, TEMPERATURE = "sample_uuid", "run_id", "temperature"
 _PLACE, _FORMAT = "__place", "__format"
+# What decides whether attempts of two files are the same.
+DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, TEMPERATURE)
 
 
 @dataclass(frozen=True)

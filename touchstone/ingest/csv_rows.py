@@ -118,25 +118,22 @@ def open_table(path: Path, renames: Mapping[str, str] | None = None, known: Coll
     with readable(path):
         counts = _count_bytes(path)
         encoding = UTF8 if counts.utf8 else _other_encoding(path, known)
-    header = _read_header(path, renames, known, encoding)
+    columns, separator, named = _read_header(path, renames, known, encoding)
     # Polars opens no file whose name is not UTF-8.
-    is_usual = header.separator == COMMA and encoding == UTF8 and not _SURROGATE.search(str(path))
-    plain = is_usual and counts.is_plain(len(header.columns))
-    complete = counts.last_byte == 10
-    notes = (*dialect_notes(header.separator, encoding), *header.notes)
-    return TextTable(
-        path, header.columns, plain, counts.lines, counts.size, complete, header.separator, encoding, notes
-    )
+    is_usual = separator == COMMA and encoding == UTF8 and not _SURROGATE.search(str(path))
+    plain = is_usual and counts.is_plain(len(columns))
+    complete, notes = counts.last_byte == 10, (*dialect_notes(separator, encoding), *named)
+    return TextTable(path, columns, plain, counts.lines, counts.size, complete, separator, encoding, notes)
 
 
 def read_header(path: Path, renames: Mapping[str, str] | None = None, known: Collection[str] = ()) -> tuple[str, ...]:
     """The column names of a CSV file, as `open_table` calls them; raises `InputFileError` if there are none."""
     try:
-        return _read_header(path, renames, known, UTF8).columns
+        return _read_header(path, renames, known, UTF8)[0]
     except UnicodeDecodeError:
         with readable(path):
             encoding = _other_encoding(path, known)
-        return _read_header(path, renames, known, encoding).columns
+        return _read_header(path, renames, known, encoding)[0]
 
 
 def _other_encoding(path: Path, known: Collection[str]) -> str:
@@ -146,14 +143,10 @@ def _other_encoding(path: Path, known: Collection[str]) -> str:
     return encoding
 
 
-@dataclass(frozen=True)
-class _Header:
-    columns: tuple[str, ...]
-    separator: str
-    notes: tuple[str, ...]
-
-
-def _read_header(path: Path, renames: Mapping[str, str] | None, known: Collection[str], encoding: str) -> _Header:
+def _read_header(
+    path: Path, renames: Mapping[str, str] | None, known: Collection[str], encoding: str
+) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """The names of the columns, the separator, and notes."""
     try:
         with readable(path), open_text(path, encoding) as file:
             lines = _bounded_lines(path, file)
@@ -172,7 +165,7 @@ def _read_header(path: Path, renames: Mapping[str, str] | None, known: Collectio
         raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
     named = rename_columns(columns, renames or {})
     usual = usual_names(named, known)
-    return _Header(tuple(usual.get(name, name) for name in named), separator, usual_notes(usual))
+    return tuple(usual.get(name, name) for name in named), separator, usual_notes(usual)
 
 
 def rename_columns(columns: Sequence[str], renames: Mapping[str, str]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ UTF_16 = "the file is UTF-16; save it as UTF-8"
 COMMA = ","
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "'|'"}
 # Names that other tools give to the problem; read as its id if a file has just one of them and no id.
-ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id")
+ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id", "question_id")
 # Names that other tools give to the outcome; read as such if a file has just one of them and no outcome.
 _VERDICT_NAMES = ("resolved", "is_resolved", "solved", "is_solved", "is_correct")
 # Beside a fix, or one of those, this may mean that the model answered.
@@ -135,7 +135,8 @@ def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") 
     """Require the problem, and an outcome or a fix; raises `InputFileError`."""
     if key not in columns:
         others = f"; {' or '.join(ID_NAMES)} will do, if there is only one of them" if key == "oid" else ""
-        raise InputFileError(f"{path}: missing column {key} {found_columns(columns)}{others}")
+        renames = "; `columns` in the configuration renames others"
+        raise InputFileError(f"{path}: missing column {key} {found_columns(columns)}{others}{renames}")
     if not has_attempts(columns):
         outcomes = " or ".join((*OUTCOME_COLUMNS, LAST_OUTCOME_COLUMN, CLASS_COLUMN))
         raise InputFileError(

@@ -31,9 +31,9 @@ from touchstone.ingest.parallel_reading import FileToRead, read_ahead
 from touchstone.ingest.problems import problem_ids
 from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
 from touchstone.locations import archive_of
-from touchstone.names import check_model_name
 from touchstone.progress import track
 from touchstone.regular_files import open_regular, read_bytes
+from touchstone.storage.files import check_model_name
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
 _READ_SUFFIXES = (*CSV_SUFFIXES, ".json", ".jsonl", ".ndjson")

@@ -7,13 +7,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig, load_config
-from touchstone.config.file import read_config_file
-from touchstone.config.places import refuse_system_folder
-from touchstone.config.tf_repair import original_config
+from touchstone.config.file import original_config, read_config_file, refuse_system_folder
 from touchstone.config.validation import expanded
-from touchstone.downloads import in_hub_cache
 from touchstone.errors import TouchstoneError
-from touchstone.locations import address_of, input_location, is_mirror
+from touchstone.locations import address_of, in_hub_cache, input_location, is_mirror
 from touchstone.storage.files import replacing
 from touchstone.vocabulary import RESULTS_FOLDER
 

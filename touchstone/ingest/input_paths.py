@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig
-from touchstone.downloads import snapshot_of
 from touchstone.errors import TouchstoneError, shown
-from touchstone.locations import archive_of, is_mirror
+from touchstone.locations import archive_of, is_mirror, snapshot_of
 from touchstone.storage.store import DAGSTER_FOLDER, OUTPUT_NAMES
 
 # A folder of logs has thousands of files; a hundred thousand are a home directory, given by mistake.

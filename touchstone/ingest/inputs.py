@@ -15,8 +15,7 @@ from touchstone.ingest.discovery import Discovery, candidates, discover, files_w
 from touchstone.ingest.input_paths import files_of_source, input_files, label_of
 from touchstone.ingest.limits import use_limits
 from touchstone.ingest.rulings import RulingsFile, read_rulings
-from touchstone.ingest.sources import ContentHashes
-from touchstone.ingest.unchanged import ChangedWhileReadError, mark_of
+from touchstone.ingest.sources import ChangedWhileReadError, ContentHashes, mark_of
 from touchstone.locations import archive_of
 from touchstone.progress import report_step
 from touchstone.storage.store import digest
@@ -148,10 +147,10 @@ class Inputs:
 
     def require_models(self) -> list[str]:
         """The models; an error that says why if there is none, or no problems file."""
-        if self.problems_csv is not None and not self.problems_csv.is_file():
-            raise TouchstoneError(f"{self.problems_csv}: no such problems file; set 'problems_csv' in the config")
         if not self.models:
             raise TouchstoneError("; ".join(sorted(set(self.discovery.refused.values()))))
+        if self.problems_csv is not None and not self.problems_csv.is_file():
+            raise TouchstoneError(f"{self.problems_csv}: no such problems file; set 'problems_csv' in the config")
         require_baseline_model(self.config.comparison.baseline_model, self.models)
         return self.models
 

@@ -6,7 +6,7 @@ places, and Polars calls some of them back on threads of its own.
 
 from pathlib import Path
 
-from touchstone.config.input_limits import InputLimits
+from touchstone.config import InputLimits
 from touchstone.errors import InputFileError
 
 # Why a row is refused that exceeds a limit.

@@ -8,16 +8,14 @@ again by the caller, whose error is then the usual one.
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
-from touchstone.config.input_limits import InputLimits
-from touchstone.config.workers import WorkerSettings
+from touchstone.config import InputLimits, WorkerSettings
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, read_as
 from touchstone.ingest.adapters.formats.plain import JSON_LINES, PARQUET
-from touchstone.ingest.adapters.table import ReportedFigure, StatedSetting
 from touchstone.ingest.limits import use_limits
 from touchstone.storage.code_version import package_code_version
 from touchstone.workers import WorkerRefusedError, Workers, WorkerState
@@ -41,15 +39,10 @@ class FileToRead:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """An `AdapterTable` as plain data. `hashes` are those of the files as a worker elsewhere saw them."""
+    """A table without its rows, and these as data. `hashes` are those of the files as a worker elsewhere saw them."""
 
+    table: AdapterTable
     rows: pl.DataFrame
-    columns: tuple[str, ...]
-    tier_bound: bool
-    files: tuple[Path, ...]
-    figures: tuple[ReportedFigure, ...]
-    settings: tuple[StatedSetting, ...]
-    notes: tuple[str, ...]
     hashes: Mapping[Path, str]
 
 
@@ -72,9 +65,13 @@ def read_file(reader: Reader, item: FileToRead) -> ReadFile:
     use_limits(item.limits)
     table = read_as(item.format, item.path, item.options)
     hashes = _hashes(table.files or (item.path,)) if reader.elsewhere else {}
-    return ReadFile(
-        table.frame, table.columns, table.tier_bound, table.files, table.figures, table.settings, table.notes, hashes
-    )
+    plain = replace(table, rows=pl.LazyFrame(), raw_reader=_no_raw, scanned=None, kept=None)
+    return ReadFile(plain, table.frame, hashes)
+
+
+def _no_raw(path: Path, lines: set[int]) -> dict[int, str]:
+    """Replaced by one that reads the file again, where it is needed."""
+    raise AssertionError(path)
 
 
 def read_ahead(items: Sequence[FileToRead], settings: WorkerSettings) -> dict[Path, AdapterTable]:
@@ -116,18 +113,7 @@ def _table(item: FileToRead, read: ReadFile) -> AdapterTable:
         # Asked for refused records only, so the file is read again, here.
         return read_as(item.format, path, item.options).raw(lines)
 
-    return AdapterTable(
-        item.path,
-        item.format,
-        read.columns,
-        read.rows.lazy(),
-        raw,
-        tier_bound=read.tier_bound,
-        files=read.files,
-        figures=read.figures,
-        settings=read.settings,
-        notes=read.notes,
-    )
+    return replace(read.table, rows=read.rows.lazy(), raw_reader=raw)
 
 
 def _size(path: Path) -> int:

@@ -9,10 +9,17 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.formats.plain import read_problem_table
 from touchstone.ingest.adapters.table import ASKED_COLUMNS, AdapterTable
-from touchstone.ingest.cells import Rule, identifier
+from touchstone.ingest.cells import (
+    InputTable,
+    Rule,
+    drop_refused,
+    find_duplicates,
+    identifier,
+    read_any_rows,
+    read_typed_rows,
+)
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, open_table, require_columns, unused_column_name
 from touchstone.ingest.quarantine import quarantine_frame
-from touchstone.ingest.typed_rows import InputTable, drop_refused, find_duplicates, read_any_rows, read_typed_rows
 from touchstone.vocabulary import ASKED_DIFFERENTLY, DEFAULT_SUITE, DEFAULT_TIER, MAX_ID_LENGTH, VALIDATION_COLUMNS
 
 NO_PROBLEMS_FILE = "no problems file, so the problems are those that the results name"

@@ -1,6 +1,6 @@
 """The problems and attempts of input files, read into memory without an output folder: for quick commands."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,20 +10,20 @@ from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.attempts import IngestedAttempts, open_fixes, read_attempts, sort_attempts
 from touchstone.ingest.clean_files import read_fixes_csv
-from touchstone.ingest.combining import TEMPERATURE, UUID, combine
+from touchstone.ingest.combining import DECIDING_COLUMNS, combine
 from touchstone.ingest.discovery import Discovery, discover, files_with_problems
 from touchstone.ingest.input_paths import input_files
 from touchstone.ingest.limits import use_limits
 from touchstone.ingest.problems import NO_PROBLEMS_FILE, derived_problems, read_problems, with_derived
-from touchstone.ingest.sources import NATIVE, Source
+from touchstone.ingest.sources import NATIVE, Source, read_unchanged
 from touchstone.ingest.sources_table import quarantine_without_model
-from touchstone.ingest.unchanged import read_unchanged
 from touchstone.progress import report_step
 from touchstone.tables import TABLES
 from touchstone.text import files_by_note
+from touchstone.vocabulary import ASKED, JUDGED_BY
 
 # Fixes and other long texts would take as much memory as their file.
-_KEPT = frozenset({*TABLES["attempts"].dtypes, TEMPERATURE, UUID, "cluster", "error"})
+_KEPT = frozenset({*TABLES["attempts"].dtypes, *DECIDING_COLUMNS, "cluster", "error"})
 
 
 @dataclass
@@ -41,10 +41,10 @@ class InputRows:
     unreadable: list[str] = field(default_factory=list)
 
 
-def read_inputs(config: EvaluationConfig, scratch: Path) -> InputRows:
+def read_inputs(config: EvaluationConfig, scratch: Path, columns: Collection[str] = _KEPT) -> InputRows:
     """Read the inputs of a configuration. A model whose files cannot be read is noted and the others go on.
 
-    Read again once if a file changes meanwhile.
+    `columns` are those that the attempts must have. Read again once if a file changes meanwhile.
     """
     use_limits(config.input_limits)
     problems = first_problems_csv(config)
@@ -52,10 +52,10 @@ def read_inputs(config: EvaluationConfig, scratch: Path) -> InputRows:
     def files() -> list[Path]:
         return [*input_files(config), *([problems] if problems is not None else [])]
 
-    return read_unchanged(files, lambda: _read_once(config, scratch))
+    return read_unchanged(files, lambda: _read_once(config, scratch, columns))
 
 
-def _read_once(config: EvaluationConfig, scratch: Path) -> InputRows:
+def _read_once(config: EvaluationConfig, scratch: Path, columns: Collection[str]) -> InputRows:
     discovery = discover(config)
     problems, refused, notes = _problems(config, discovery, scratch)
     rows = InputRows(discovery, problems, quarantine=[*refused, quarantine_without_model(discovery)], notes=notes)
@@ -66,8 +66,9 @@ def _read_once(config: EvaluationConfig, scratch: Path) -> InputRows:
     known = rows.problems.lazy()
     for place, (model, sources) in enumerate(discovery.sources.items(), start=1):
         report_step(f"attempts of {model} ({place} of {len(discovery.sources)})")
+        kept = {*columns, *DECIDING_COLUMNS} if len(sources) > 1 else columns
         try:
-            parts = [_read(source, discovery, known, config, scratch) for source in sources]
+            parts = [_read(source, discovery, known, config, scratch, kept) for source in sources]
         except InputFileError as error:
             rows.unreadable.append(str(error))
             continue
@@ -102,7 +103,8 @@ def _problems(
     if place is not None:
         scratched = scratch / "problems.parquet"
         read = read_problems(place, scratched, config.problem_key, config.columns, config.cluster_columns)
-        listed = read.problems.select(name for name in TABLES["problems"].dtypes if name != "excluded")
+        kept = {*TABLES["problems"].dtypes, *ASKED, *JUDGED_BY} - {"excluded"}
+        listed = read.problems.select(name for name in read.problems.collect_schema() if name in kept)
         notes = [f"{place.name}: {note}" for note in read.notes]
         return with_derived(listed, problems.lazy()).collect(), [read.quarantine], notes
     every = (source for sources in discovery.sources.values() for source in sources)
@@ -115,7 +117,12 @@ def _problems(
 
 
 def _read(
-    source: Source, discovery: Discovery, problems: pl.LazyFrame, config: EvaluationConfig, scratch: Path
+    source: Source,
+    discovery: Discovery,
+    problems: pl.LazyFrame,
+    config: EvaluationConfig,
+    scratch: Path,
+    columns: Collection[str],
 ) -> IngestedAttempts:
     rows = scratch / "fixes.parquet"
     if source.format == NATIVE:
@@ -125,6 +132,6 @@ def _read(
         read = read_attempts(
             discovery.adapter_tables[source.path].for_model(source.model), source.model, problems, rows
         )
-    names = [name for name in read.attempts.collect_schema().names() if name in _KEPT]
+    names = [name for name in read.attempts.collect_schema().names() if name in columns]
     # The rows are in a file that the next source overwrites.
     return replace(read, attempts=sort_attempts(read.attempts.select(names)).collect().lazy())

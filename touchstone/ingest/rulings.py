@@ -1,7 +1,7 @@
 """Rulings of people on attempts and problems: `rulings.jsonl` beside the inputs, one JSON object per line.
 
 The last line about an attempt counts, and without its line a ruling is gone. A line that cannot be read is refused by
-its number and stops nothing else. What a ruling does to an outcome is in `validation.ruled_outcomes`.
+its number and stops nothing else. What a ruling does to an outcome is in `validation.recorded`.
 """
 
 import fcntl

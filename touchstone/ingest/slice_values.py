@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from touchstone.config.slices import SliceSettings
+from touchstone.config import SliceSettings
 from touchstone.errors import TouchstoneError
 from touchstone.tables import TABLES
 

@@ -1,18 +1,22 @@
-"""Input files: the model that a file name implies, and content hashes that detect changes.
+"""Input files: the model that a file name implies, and whether a file changed, also while it is read.
 
 Which files there are is found in `discovery`.
 """
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.compressed import CSV_SUFFIXES, data_suffix, table_stem
-from touchstone.names import name_of_key
 from touchstone.regular_files import open_regular, read_json
-from touchstone.storage.files import replacing
+from touchstone.storage.files import name_of_key, replacing
 
+Result = TypeVar("Result")
+Mark = tuple[int, int, int, int]
 NATIVE = "native"
 
 # A change within the resolution of the clock leaves a file's times as they are, so recent times prove nothing.
@@ -75,7 +79,11 @@ class ContentHashes:
         except (OSError, ValueError):
             known = {}
         entries = known.items() if isinstance(known, dict) else ()
-        self._cached: dict[str, list[object]] = {path: mark for path, mark in entries if _is_mark(mark)}
+        # Four numbers and a hash, as they are saved.
+        kinds = [int, int, int, int, str]
+        self._cached: dict[str, list[object]] = {
+            path: mark for path, mark in entries if isinstance(mark, list) and [type(part) for part in mark] == kinds
+        }
 
     def of(self, path: Path) -> str:
         """The SHA-256 of the file's bytes, in hexadecimal."""
@@ -101,6 +109,39 @@ class ContentHashes:
             scratch.write_text(json.dumps(settled))
 
 
-def _is_mark(mark: object) -> bool:
-    """Whether an entry is what `ContentHashes` saves: four numbers and a hash."""
-    return isinstance(mark, list) and [type(part) for part in mark] == [int, int, int, int, str]
+class ChangedWhileReadError(InputFileError):
+    """Raised for a file that grew, vanished or was replaced while it was read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: changed while it was being read; run again when nothing writes to it")
+
+
+def mark_of(path: Path) -> Mark | None:
+    """Marks of a file that change with its content: inode, size and times; None if there is no such file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def read_unchanged(files: Callable[[], Iterable[Path]], read: Callable[[], Result]) -> Result:
+    """The result of `read` if no file changed meanwhile; if one did, it is called once more, then this raises."""
+    for again in (True, False):
+        before = {path: mark_of(path) for path in files()}
+        try:
+            result = read()
+        except TouchstoneError:
+            if again and _changed(before) is not None:
+                continue
+            raise
+        changed = _changed(before)
+        if changed is None:
+            return result
+        if not again:
+            raise ChangedWhileReadError(changed)
+    raise AssertionError("unreachable")
+
+
+def _changed(before: dict[Path, Mark | None]) -> Path | None:
+    return next((path for path, mark in before.items() if mark_of(path) != mark), None)

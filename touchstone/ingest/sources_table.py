@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
+from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable
 from touchstone.ingest.adapters.table import MODEL
-from touchstone.ingest.attempts import IngestedAttempts
+from touchstone.ingest.attempts import IngestedAttempts, fixes_columns
+from touchstone.ingest.csv_rows import open_table, read_header, read_rows
 from touchstone.ingest.discovery import Discovery
 from touchstone.ingest.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from touchstone.ingest.quarantine import refused_file, rows_without_model
@@ -104,22 +106,42 @@ def source_settings_frame(discovery: Discovery) -> pl.DataFrame:
         if source.format in _JUDGES:
             judge = {"dimension": "validator", "setting": "judged by", "value": _JUDGES[source.format]}
             rows.append({"source_file": source.name, "model": source.model, **judge})
-    frames = [_column_settings(label, table) for label, table in _labeled_tables(discovery)]
+    frames = [_stated_in_columns(label, table) for label, table in _labeled_tables(discovery)]
+    own = [each for sources in discovery.sources.values() for each in sources if each.format == NATIVE]
+    frames += [_stated_in_own_columns(source) for source in own]
     evaluated = pl.col("model").is_in(list(discovery.sources))
     return pl.concat([pl.DataFrame(rows, schema=schema), *frames]).filter(evaluated).unique().sort(list(schema))
 
 
-def _column_settings(label: str, table: AdapterTable) -> pl.DataFrame:
-    """The settings that a file states in columns of its rows."""
-    schema = TABLES["source_settings"].dtypes
-    found = [name for name in _SETTING_COLUMNS if name in table.columns]
-    if not found:
-        return pl.DataFrame(schema=schema)
+def _stated_in_columns(label: str, table: AdapterTable) -> pl.DataFrame:
+    """The settings that a file of another tool states in columns of its rows."""
+    if not (found := _SETTING_COLUMNS.keys() & set(table.columns)):
+        return pl.DataFrame(schema=TABLES["source_settings"].dtypes)
     suite = pl.col("suite") if "suite" in table.columns else pl.lit(None, pl.String)
     with table.reading():
         stated = table.rows.select(pl.col(MODEL).alias("model"), suite.alias("suite"), *found).unique().collect()
+    return _settings_of(label, stated)
+
+
+def _stated_in_own_columns(source: Source) -> pl.DataFrame:
+    """The settings in a fixes CSV. A file that cannot be read states none; the table `sources` says why."""
+    schema, known = TABLES["source_settings"].dtypes, fixes_columns()
+    try:
+        if not (found := _SETTING_COLUMNS.keys() & set(read_header(source.path, known=known))):
+            return pl.DataFrame(schema=schema)
+        stated = read_rows(
+            open_table(source.path, known=known),
+            lambda rows: rows.select(pl.col(*found).str.strip_chars().replace("", None)).unique().collect(),
+        )
+    except (InputFileError, pl.exceptions.PolarsError):
+        return pl.DataFrame(schema=schema)
+    named = stated.with_columns(model=pl.lit(source.model), suite=pl.lit(None, pl.String))
+    return _settings_of(source.name, named)
+
+
+def _settings_of(label: str, stated: pl.DataFrame) -> pl.DataFrame:
     # A column with a value of its own for each attempt is not a setting.
-    found = [name for name in found if stated[name].n_unique() <= _MOST_VALUES]
+    found = [name for name in _SETTING_COLUMNS if name in stated and stated[name].n_unique() <= _MOST_VALUES]
     return (
         stated.unpivot(found, index=["model", "suite"], variable_name="setting")
         .drop_nulls(["model", "value"])
@@ -127,7 +149,7 @@ def _column_settings(label: str, table: AdapterTable) -> pl.DataFrame:
             source_file=pl.lit(label),
             dimension=pl.col("setting").replace_strict(_SETTING_COLUMNS, return_dtype=pl.String),
         )
-        .select(list(schema))
+        .select(list(TABLES["source_settings"].dtypes))
     )
 
 

@@ -29,7 +29,7 @@ from touchstone.ingest.discovery import read_options
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.problems import NO_PROBLEMS_FILE, derived_problems, read_problems, with_derived
 from touchstone.ingest.slice_values import problem_slices
-from touchstone.ingest.sources import NATIVE, Source
+from touchstone.ingest.sources import NATIVE, ChangedWhileReadError, Source, read_unchanged
 from touchstone.ingest.sources_table import (
     Row,
     evaluated_row,
@@ -43,11 +43,10 @@ from touchstone.ingest.sources_table import (
     sources_frame,
 )
 from touchstone.ingest.transcripts import read_transcript_flags
-from touchstone.ingest.unchanged import ChangedWhileReadError, read_unchanged
-from touchstone.names import PROBLEMS_PART, REFUSED_PART
 from touchstone.progress import report_step
 from touchstone.storage.batches import block_sizes, first_and_last
 from touchstone.storage.code_version import table_code_version
+from touchstone.storage.files import PROBLEMS_PART, REFUSED_PART
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from touchstone.config import EvaluationConfig, SyntheticSettings
 from touchstone.errors import TouchstoneError
-from touchstone.names import check_model_name, file_key
+from touchstone.storage.files import check_model_name, file_key
 
 Floats = NDArray[np.float64]
 

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from touchstone.config.price_file import Price, price_key
-from touchstone.config.scoring import CodeWeights, CompositeWeights, Scoring
+from touchstone.config.scoring import CodeWeights, CompositeWeights, Price, Scoring, price_key
 from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.tables import TABLES
 from touchstone.vocabulary import MAX_AMOUNT, PASS_CLASS

@@ -121,14 +121,7 @@ def _point(shares: Floats, unit: Integers, settings: IntervalSettings) -> dict[s
     # Rounding may move a mean of shares above 1.
     mean = min(1.0, made.mean)
     band = score_interval(mean, made.standard_error, made.units, made.degrees_of_freedom, settings)
-    return {
-        "share_solved": mean,
-        "ci_low": band.low,
-        "ci_high": band.high,
-        "ci_method": band.method,
-        "ci_units": band.units,
-        "problems": len(shares),
-    }
+    return {"share_solved": mean, **band.columns(), "problems": len(shares)}
 
 
 def crossing_sentences(budget_curves: pl.DataFrame, sides: Sequence[ModelTier]) -> list[str]:
@@ -149,8 +142,8 @@ def crossing_sentences(budget_curves: pl.DataFrame, sides: Sequence[ModelTier]) 
                 said.append(f"{more} solves more problems than {fewer} within {until}, but fewer within {beyond}.")
             if not turns and _turns((a["share_solved"] - b["share_solved"]).sign()):
                 unclear.append(f"{name_a} and {name_b} ({resource})")
-    told = "Whether these curves cross cannot be told, because their intervals overlap"
-    return said + ([f"{told}: {some_of(unclear)}."] if unclear else [])
+    unknown = "Whether these curves cross cannot be told, because their intervals overlap"
+    return said + ([f"{unknown}: {some_of(unclear)}."] if unclear else [])
 
 
 def _turns(signs: pl.Series) -> list[tuple[int, int, int]]:

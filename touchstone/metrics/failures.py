@@ -8,8 +8,7 @@ An online clusterer (drain3 was tried) depends on the order of lines, and a new 
 
 import polars as pl
 
-from touchstone.metrics.counting import without_excluded
-from touchstone.metrics.keys import PROBLEM_KEY
+from touchstone.metrics.keys import PROBLEM_KEY, without_excluded
 
 MOST_CHARACTERS = 120
 _EXAMPLE_CHARACTERS = 200

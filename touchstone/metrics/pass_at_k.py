@@ -19,8 +19,7 @@ from touchstone.config import IntervalSettings
 from touchstone.inference.arrays import Floats, Integers
 from touchstone.inference.uncertainty import mean_interval
 from touchstone.inference.units import GroupKey, arrays_by_group
-from touchstone.metrics.counting import counting_problems, without_excluded
-from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY
+from touchstone.metrics.keys import MODEL_TIER, PROBLEM_KEY, counting_problems, without_excluded
 from touchstone.tables import TABLES
 from touchstone.vocabulary import DEFAULT_TIER
 
@@ -61,6 +60,12 @@ def count_outcomes(outcomes: pl.LazyFrame) -> pl.LazyFrame:
     return outcomes.group_by(PROBLEM_KEY).agg(
         n=pl.col("passed").count().cast(pl.Int64), c=pl.col("passed").sum().cast(pl.Int64)
     )
+
+
+def decided_counts(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
+    """The same from the table `attempt_scores`, of the problems with a decided attempt."""
+    decided = attempt_scores.filter(pl.col("pass_rate").is_not_null()).group_by(PROBLEM_KEY)
+    return decided.agg(n=pl.len().cast(pl.Int64), c=pl.col("pass_rate").sum().cast(pl.Int64))
 
 
 def problem_counts(problem_pass_at_k: pl.LazyFrame) -> pl.LazyFrame:
@@ -229,10 +234,7 @@ def mean_figures(
     interval = intervals and mean_interval(found.pass_at_k, weights, found.eligible.clusters, intervals)
     return {
         "pass_at_k": _clip(total / count) if count else None,
-        "ci_low": interval and interval.low,
-        "ci_high": interval and interval.high,
-        "ci_method": interval and interval.method,
-        "ci_units": interval and interval.units,
+        **(interval.columns() if interval else {}),
         "pass_at_k_all": _clip(total / counted) if counted else None,
         "pass_hat_k": _clip(math.fsum(found.pass_hat_k * weights) / count) if count else None,
         "problems": problems,

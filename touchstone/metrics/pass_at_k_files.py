@@ -17,11 +17,10 @@ from touchstone.ingest.clean_files import count_clean_file, read_fixes_csv
 from touchstone.ingest.implied_config import fitting_ks
 from touchstone.ingest.problems import read_problems
 from touchstone.ingest.read_inputs import read_inputs
-from touchstone.ingest.sources import model_of
-from touchstone.ingest.unchanged import read_unchanged
+from touchstone.ingest.sources import model_of, read_unchanged
 from touchstone.metrics.pass_at_k import count_outcomes, outcome_histogram, summarise
-from touchstone.names import check_model_name
 from touchstone.progress import report_step
+from touchstone.storage.files import check_model_name
 from touchstone.text import some_of, without_dashes
 from touchstone.vocabulary import DEFAULT_TIER
 
@@ -82,7 +81,7 @@ def calculate_inputs(
 ) -> tuple[Calculation, list[int]]:
     """pass@k of every model in files of any known format, and the values of k: by default those that fit."""
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
-        rows = read_inputs(config, Path(scratch))
+        rows = read_inputs(config, Path(scratch), _COUNTED)
     if not rows.attempts:
         raise TouchstoneError("; ".join(rows.unreadable))
     attempts = pl.concat([frame.select(*_COUNTED) for frame in rows.attempts.values()]).lazy()

@@ -118,13 +118,9 @@ def _figures(
         "never": int(weights[c == 0].sum()),
         "flipping": int(weights[(c > 0) & (c < n)].sum()),
         "flip_rate": _mean(flip_values, weights),
-        "flip_rate_ci_low": flip_interval.low,
-        "flip_rate_ci_high": flip_interval.high,
-        "flip_rate_ci_method": flip_interval.method,
         "consistency": _mean(consistency_values, weights),
-        "consistency_ci_low": consistency_interval.low,
-        "consistency_ci_high": consistency_interval.high,
-        "consistency_ci_method": consistency_interval.method,
+        **flip_interval.columns("flip_rate_"),
+        **consistency_interval.columns("consistency_"),
         "ci_units": consistency_interval.units,
     }
 
@@ -135,10 +131,7 @@ def _point(found: Estimates, settings: IntervalSettings) -> dict[str, object]:
     return {
         "pass_at_k": _mean(found.pass_at_k, weights),
         "pass_hat_k": _mean(found.pass_hat_k, weights),
-        "ci_low": interval.low,
-        "ci_high": interval.high,
-        "ci_method": interval.method,
-        "ci_units": interval.units,
+        **interval.columns(),
         "eligible": int(weights.sum()),
     }
 

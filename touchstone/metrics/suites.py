@@ -8,7 +8,7 @@ configurable extras that never replace the plain scores.
 
 The suites of a run are fixed, not a sample of suites, so the interval of an overall score refers to other problems in
 the same suites. A unit's contribution to the mean of suites is the sum of its CR2 residuals over suites
-(`cluster_robust`), divided by the number of suites. A suite of a few problems often shows no variation at all, so each
+(`uncertainty`), divided by the number of suites. A suite of a few problems often shows no variation at all, so each
 suite adds what it cannot show: with a weight that fades as passes, failures and units grow, its variance is at least
 that of the overall score, as far as the suite's own Wilson interval allows that rate. Wilson's interval for strata
 (Yan and Su 2010) has the effective number of units of the sum, and Student's t in place of the normal quantile, with
@@ -32,12 +32,18 @@ from numpy.typing import NDArray
 from touchstone.config import IntervalSettings
 from touchstone.config.scoring import SuiteSettings
 from touchstone.inference.arrays import Floats, Integers
-from touchstone.inference.cluster_robust import adjusted_residuals, degrees_of_freedom
 from touchstone.inference.exact import exact_mean, exact_sum, from_fixed_point, to_fixed_point
-from touchstone.inference.uncertainty import Interval, fallback_weight, unit_interval, wilson, wilson_t
+from touchstone.inference.uncertainty import (
+    Interval,
+    adjusted_residuals,
+    degrees_of_freedom,
+    fallback_weight,
+    unit_interval,
+    wilson,
+    wilson_t,
+)
 from touchstone.inference.units import UNIT, group_intervals, join_intervals, mean_intervals, sums_by_unit
-from touchstone.metrics.counting import counting_problems
-from touchstone.metrics.keys import RUN_KEY, SUITE_KEY
+from touchstone.metrics.keys import RUN_KEY, SUITE_KEY, counting_problems
 from touchstone.vocabulary import CLASSES, PASS_CLASS
 
 # Smaller standard errors are rounding errors.

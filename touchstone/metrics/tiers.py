@@ -2,7 +2,7 @@
 
 `composite_median`, `grade` and `uplift` are based on medians over attempts with a judge's score, unless a missing score
 is configured to count as 0; `scored` is the number of `attempts` that have one. Medians of pass rates are often all 1,
-so the variance of means is reported beside that of medians. Every figure has an interval over problems or clusters: the
+so the variance of means is reported beside that of medians. Every figure has an interval over problems or clusters:
 those of medians and uplift are in `inference.medians`, that of the cost of pass in `inference.ratios`.
 
 Descriptive statistics describe the attempts at hand, so standard deviation and variance are those of a population

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import polars as pl
 
 from touchstone.checks import CheckOutcome
-from touchstone.config.alerts import WEB_ADDRESS, AlertSettings
+from touchstone.config import WEB_ADDRESS, AlertSettings
 from touchstone.text import json_number, visible
 
 # The checks that alerts are about.

@@ -5,7 +5,7 @@ not at hand is null and says why in `missing`. Texts are bounded; nothing of a f
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,7 @@ from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.sources import NATIVE
 from touchstone.metrics.keys import ATTEMPT_KEY
-from touchstone.names import PROBLEMS_PART, file_key, name_of_key
-from touchstone.storage.files import parquet_files, refuse_links_out, table_file
+from touchstone.storage.files import PROBLEMS_PART, file_key, name_of_key, parquet_files, refuse_links_out, table_file
 from touchstone.text import near
 from touchstone.vocabulary import OUTCOME_WORDS
 
@@ -40,6 +39,14 @@ TEXTS = {
 _DIFF_COLUMNS = ("fixed_diff", "model_patch")
 
 _MESSAGE_CHARACTERS = 200
+_SILENT = "the validator said nothing of the unmodified problem"
+
+
+_MEASURED = ("input_tokens", "output_tokens", "duration_seconds", "latency_ms")
+_LISTED = (
+    *("run_id", "suite", "status", "passed", "ruling", "classification", "tests_passed", "tests_failed"),
+    *("input_tokens", "output_tokens", "cost_usd", "duration_seconds", "latency_ms", "has_fix", "message"),
+)
 
 
 @dataclass(frozen=True)
@@ -100,47 +107,20 @@ class AttemptDetail:
 def attempts_of(folder: Path, model: str, tier: str | None, oid: str) -> pl.DataFrame:
     """The attempts of a model at a problem, one row each, in order; `tier=None` is every tier.
 
-    Columns: the key, run_id, suite, status, passed, ruling, classification, tests_passed, tests_failed, input_tokens,
-    output_tokens, cost_usd, duration_seconds, latency_ms, has_fix, and message, the first line of the diagnostics.
+    Columns: the key and `_LISTED`, in which `message` is the first line of the diagnostics.
     """
     tables = _Tables(folder, model)
     of_problem = pl.col("oid") == oid if tier is None else (pl.col("oid") == oid) & (pl.col("tier") == tier)
-    attempts = tables.scan("attempts").filter(of_problem)
-    outcomes = tables.scan("outcomes").filter(of_problem)
-    scores = tables.scan("attempt_scores").filter(of_problem)
     message = pl.col("diagnostics").str.split("\n").list.first().str.slice(0, _MESSAGE_CHARACTERS)
-    rows = (
-        attempts.select(
-            *ATTEMPT_KEY,
-            "run_id",
-            "suite",
-            *("input_tokens", "output_tokens", "duration_seconds", "latency_ms"),
-            has_fix=pl.col("fix_sha").is_not_null(),
-        )
-        .join(
-            outcomes.select(
-                *ATTEMPT_KEY, "status", "passed", "ruling", "tests_passed", "tests_failed", message=message
-            ),
-            on=ATTEMPT_KEY,
-            how="left",
-        )
-        .join(scores.select(*ATTEMPT_KEY, "classification", "cost_usd"), on=ATTEMPT_KEY, how="left")
-    )
-    order = (
-        *(
-            *ATTEMPT_KEY,
-            "run_id",
-            "suite",
-            "status",
-            "passed",
-            "ruling",
-            "classification",
-            "tests_passed",
-            "tests_failed",
-        ),
-        *("input_tokens", "output_tokens", "cost_usd", "duration_seconds", "latency_ms", "has_fix", "message"),
-    )
-    found = _collected(sort_attempts(rows).select(order))
+    rows = tables.scan("attempts").filter(of_problem).with_columns(has_fix=pl.col("fix_sha").is_not_null())
+    rows = rows.select(*ATTEMPT_KEY, "run_id", "suite", *_MEASURED, "has_fix")
+    for table, columns in (
+        ("outcomes", ["status", "passed", "ruling", "tests_passed", "tests_failed", message.alias("message")]),
+        ("attempt_scores", ["classification", "cost_usd"]),
+    ):
+        of_attempt = tables.scan(table).filter(of_problem).select(*ATTEMPT_KEY, *columns)
+        rows = rows.join(of_attempt, on=ATTEMPT_KEY, how="left")
+    found = _collected(sort_attempts(rows).select(*ATTEMPT_KEY, *_LISTED))
     if found.is_empty():
         tables.refuse_unknown(tier, oid)
     return found
@@ -157,8 +137,8 @@ def attempt_detail(folder: Path, model: str, tier: str, oid: str, iteration_id: 
             f"{model}, {tier}, {oid}: there is no attempt '{iteration_id}' ({near(iteration_id, known)})"
         )
     outcome, scores = tables.row("outcomes", key) or {}, tables.row("attempt_scores", key) or {}
-    texts = _Texts(tables, key, attempt, outcome)
-    measured = {name: attempt[name] for name in ("input_tokens", "output_tokens", "duration_seconds", "latency_ms")}
+    texts, missing = _texts(tables, key, attempt, outcome)
+    measured = {name: attempt[name] for name in _MEASURED}
     validated: dict[str, Any] = {
         name: outcome.get(name) for name in ("validator", "validator_version", "fidelity", "sandbox")
     }
@@ -174,20 +154,13 @@ def attempt_detail(folder: Path, model: str, tier: str, oid: str, iteration_id: 
         rulings=tables.rulings(key),
         flags=tables.flags(key),
         classification=scores.get("classification") or attempt["classification"],
-        fix=texts.fix(),
         fix_sha=attempt["fix_sha"],
-        original=texts.original(),
-        fixed=texts.fixed(),
-        diff=texts.diff(),
-        diagnostics_before=texts.diagnostics_before(),
-        diagnostics_after=texts.diagnostics_after(),
-        tests=texts.tests(),
-        raw_response=texts.raw_response(),
+        **texts,
         cost_usd=scores.get("cost_usd", attempt["cost_usd"]),
         **measured,
         **validated,
         validation_seconds=outcome.get("duration_seconds"),
-        missing=texts.missing | _unmeasured(measured | {"cost_usd": scores.get("cost_usd", attempt["cost_usd"])}),
+        missing=missing | _unmeasured(measured | {"cost_usd": scores.get("cost_usd", attempt["cost_usd"])}),
     )
 
 
@@ -315,113 +288,83 @@ def _collected(rows: pl.LazyFrame) -> pl.DataFrame:
         raise TouchstoneError(f"the tables cannot be read ({reason}); run again") from None
 
 
-class _Texts:
-    """The texts of one attempt; notes in `missing` why one is not at hand."""
+def _texts(
+    tables: _Tables, key: dict[str, str], attempt: dict[str, Any], outcome: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The texts of an attempt and its tests by field, and why one is not at hand."""
+    kept, file = tables.row("validated_fixes", key) or {}, tables.problem("problem_files", key["oid"]) or {}
+    baseline = tables.problem("baselines", key["oid"]) or {}
+    recorded, original, applied_diff = outcome.get("validator") == "recorded", file.get("text"), kept.get("diff")
 
-    def __init__(self, tables: _Tables, key: dict[str, str], attempt: dict[str, Any], outcome: dict[str, Any]) -> None:
-        self._tables, self._key, self._attempt, self._outcome = tables, key, attempt, outcome
-        self._kept = tables.row("validated_fixes", key)
-        self._file = tables.problem("problem_files", key["oid"])
-        self.missing: dict[str, str] = {}
-
-    def _first_text(self, columns: Sequence[str]) -> str | None:
-        texts = (self._attempt.get(name) for name in columns)
+    def given(columns: Sequence[str]) -> str | None:
+        texts = (attempt.get(name) for name in columns)
         return next((text for text in texts if text and text.strip()), None)
 
-    def _not_applied(self) -> str:
-        """Why there is no applied fix."""
-        if self._outcome.get("validator") == "recorded":
+    def not_applied() -> str:
+        if recorded:
             return "the outcome was recorded in the input, so the fix was not applied here"
-        if self._attempt["fix_sha"] is None and self._outcome.get("applied") is None:
+        if attempt["fix_sha"] is None and outcome.get("applied") is None:
             return "the input has no text of the fix"
-        if self._kept is None and self._outcome.get("applied"):
+        if outcome.get("applied"):
             return "the run that made these results kept no diffs; run again"
-        return f"the fix was not applied: {self._outcome.get('diagnostics') or 'it was not validated'}"
+        return f"the fix was not applied: {outcome.get('diagnostics') or 'it was not validated'}"
 
-    def fix(self) -> str | None:
-        """The fix as it was written."""
-        found = self._first_text(FIX_COLUMNS)
-        if found is None:
-            self.missing["fix"] = self._tables.unread("text of the fix") or "the input has no text of the fix"
-        return bounded(found)
+    def not_kept() -> str:
+        if not file:
+            return "the run read no files of this problem"
+        size = file["bytes"]
+        kept = "it is empty" if not size else f"with {size:,} bytes it is longer than validation.kept_characters"
+        return f"{file['path']} was not kept: {kept}"
 
-    def original(self) -> str | None:
-        """The problem's file as it was validated."""
-        if self._file is None:
-            self.missing["original"] = "the run read no files of this problem"
-        elif self._file["text"] is None:
-            path, size = self._file["path"], self._file["bytes"]
-            kept = "it is empty" if not size else f"with {size:,} bytes it is longer than validation.kept_characters"
-            self.missing["original"] = f"{path} was not kept: {kept}"
-        return bounded(self._file["text"]) if self._file is not None else None
+    def not_fixed() -> str:
+        if not kept:
+            return not_applied()
+        if original is None or applied_diff is None:
+            return "the original or the diff was not kept"
+        return f"the diff does not apply to {file['path']} alone"
 
-    def diff(self) -> str | None:
-        """The changes of the fix as it was applied; else those that it states itself, if it is a diff."""
-        if self._kept is not None and self._kept["diff"] is not None:
-            return bounded(self._kept["diff"])
-        stated = self._first_text(_DIFF_COLUMNS)
-        if stated is not None:
-            return bounded(stated)
-        if self._kept is None:
-            self.missing["diff"] = self._not_applied()
-        else:
-            length = self._kept["diff_characters"]
-            self.missing["diff"] = f"its {length:,} characters are more than validation.kept_characters"
-        return None
+    def no_diff() -> str:
+        return f"its {kept['diff_characters']:,} characters are more than validation.kept_characters"
 
-    def fixed(self) -> str | None:
-        """The problem's file with the fix applied: the original, changed by the diff."""
-        if self._kept is None:
-            self.missing["fixed"] = self._not_applied()
-        elif self._file is None or self._file["text"] is None or self._kept["diff"] is None:
-            self.missing["fixed"] = "the original or the diff was not kept"
-        else:
-            found = patched(self._file["path"], self._file["text"], self._kept["diff"])
-            if found is None:
-                self.missing["fixed"] = f"the diff does not apply to {self._file['path']} alone"
-            return bounded(found)
-        return None
+    def no_response() -> str:
+        return tables.unread("response") or f"the input has no column {' or '.join(RESPONSE_COLUMNS)}"
 
-    def diagnostics_before(self) -> str | None:
-        """What the validator said of the unmodified problem."""
-        baseline = self._tables.problem("baselines", self._key["oid"])
-        if baseline is None:
-            self.missing["diagnostics_before"] = "the problem was not validated in this run"
-        elif baseline["diagnostics"] is None:
-            self.missing["diagnostics_before"] = "the validator said nothing of the unmodified problem"
-        return bounded(baseline["diagnostics"]) if baseline is not None else None
+    tests, unread = _tests(kept)
+    whole = original is not None and applied_diff is not None
+    fixed = patched(file["path"], str(original), str(applied_diff)) if whole else None
+    # Each text, and what says why there is none.
+    found: dict[str, tuple[str | None, Callable[[], str]]] = {
+        "fix": (given(FIX_COLUMNS), lambda: tables.unread("text of the fix") or "the input has no text of the fix"),
+        "original": (original, not_kept),
+        # The original, changed by the diff.
+        "fixed": (fixed, not_fixed),
+        # As it was applied; else as the fix states it itself, if it is a diff.
+        "diff": (given(_DIFF_COLUMNS) if applied_diff is None else applied_diff, no_diff if kept else not_applied),
+        "diagnostics_before": (
+            baseline.get("diagnostics"),
+            lambda: _SILENT if baseline else "the problem was not validated in this run",
+        ),
+        "diagnostics_after": (
+            outcome.get("diagnostics"),
+            lambda: "the outcome was recorded in the input" if recorded else "the validator said nothing",
+        ),
+        "tests": (None if unread else kept.get("tests"), lambda: unread or ("no test ran" if kept else not_applied())),
+        "raw_response": (given(RESPONSE_COLUMNS), no_response),
+    }
+    missing = {name: reason() for name, (text, reason) in found.items() if text is None}
+    texts: dict[str, Any] = {name: bounded(text) for name, (text, _) in found.items()}
+    return texts | {"tests": tests}, missing
 
-    def diagnostics_after(self) -> str | None:
-        """Why the verdict is what it is, and what the validator said of the fix."""
-        found = self._outcome.get("diagnostics")
-        if found is None:
-            recorded = self._outcome.get("validator") == "recorded"
-            reason = "the outcome was recorded in the input" if recorded else "the validator said nothing"
-            self.missing["diagnostics_after"] = reason
-        return bounded(found)
 
-    def tests(self) -> tuple[TestResult, ...]:
-        """Every test, those that did not pass first."""
-        if self._kept is None:
-            self.missing["tests"] = self._not_applied()
-        elif self._kept["tests"] is None:
-            self.missing["tests"] = "no test ran"
-        elif self._kept["tests_left_out"]:
-            self.missing["tests"] = f"{self._kept['tests_left_out']:,} further tests were left out"
-        try:
-            stored = json.loads(self._kept["tests"]) if self._kept is not None and self._kept["tests"] else []
-            return tuple(TestResult(one["test"], one["status"], one["message"]) for one in stored)
-        except (ValueError, TypeError, LookupError):
-            self.missing["tests"] = "what the run kept of them is damaged; run again"
-            return ()
-
-    def raw_response(self) -> str | None:
-        """What the model answered."""
-        found = self._first_text(RESPONSE_COLUMNS)
-        if found is None:
-            no_column = f"the input has no column {' or '.join(RESPONSE_COLUMNS)}"
-            self.missing["raw_response"] = self._tables.unread("response") or no_column
-        return bounded(found)
+def _tests(kept: dict[str, Any]) -> tuple[tuple[TestResult, ...], str]:
+    """Every test, those that did not pass first, and why not all of those that ran are there."""
+    try:
+        stored = json.loads(kept["tests"]) if kept.get("tests") else []
+        tests = tuple(TestResult(one["test"], one["status"], one["message"]) for one in stored)
+    except (ValueError, TypeError, LookupError):
+        return (), "what the run kept of them is damaged; run again"
+    left_out = kept["tests_left_out"] if kept.get("tests") is not None else 0
+    return tests, f"{left_out:,} further tests were left out" if left_out else ""
 
 
 def patched(path: str, original: str, diff: str) -> str | None:

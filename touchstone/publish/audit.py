@@ -1,4 +1,4 @@
-"""The audit of a run on one screen: what a hostile reader would attack, and what the tables answer.
+"""The audit of a run in sentences: what a hostile reader would attack, and what the tables answer.
 
 One line per question, and a sentence on the weakest point. No figure is computed here.
 """
@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from touchstone.audit.problem_sentences import problem_sentences
-from touchstone.publish.figures import number
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.publish.table_columns import ResultTable, name, prose
+from touchstone.publish.table_columns import ResultTable, name, number, prose
 from touchstone.text import counted, counted_of, some_of, visible
 
 _MOST_NAMED = 3
@@ -207,3 +205,50 @@ def _weight(fallen: int, points: float) -> float:
 
 def _points(share: object) -> float:
     return 100 * float(share) if isinstance(share, float) else 0.0
+
+
+# Problems, for the report and the dashboard too
+
+
+_MOST_SUSPECTS = 5
+
+
+def problem_sentences(problem_audit: pl.DataFrame, audited_leaderboard: pl.DataFrame) -> list[str]:
+    """How many problems still tell models apart, which are suspect, and what changes without those."""
+    tiers = {
+        rows["tier"][0]: list(_tier_sentences(rows)) for rows in problem_audit.partition_by("tier", maintain_order=True)
+    }
+    if len(set(map(tuple, tiers.values()))) == 1:
+        said = next(iter(tiers.values()))
+    else:
+        said = [f"Tier {tier}: {sentence}" for tier, sentences in tiers.items() for sentence in sentences]
+    if audited_leaderboard["suspects"].sum():
+        ranks = pl.col("rank").ne_missing(pl.col("rank_without_suspects"))
+        reranked = counted(audited_leaderboard.filter(ranks).height, "model changes", "models change")
+        # A pair is counted by both of its sides.
+        verdicts = int(audited_leaderboard["changed_verdicts"].sum()) // 2
+        changed = counted(verdicts, "verdict between models changes", "verdicts between models change")
+        said.append(f"Without the suspects, {reranked} rank and {changed}.")
+    return said
+
+
+def _tier_sentences(audit: pl.DataFrame) -> Iterator[str]:
+    numbers = dict(audit.group_by("verdict").len().iter_rows())
+    unknown = numbers.get("not judged", 0)
+    few = "fewer than six models attempted"
+    if unknown < audit.height:
+        yield _named_suspects(audit)
+        apart = counted_of(audit["discrimination"].count(), audit.height, "problem")
+        saturated, unsolved = (f"{numbers.get(verdict, 0):,}" for verdict in ("saturated", "unsolved"))
+        yield f"{apart} still tell models apart; always solved: {saturated}, never solved: {unsolved}."
+        if unknown:
+            yield f"{counted(unknown, 'problem')} cannot be judged: {few} {'it' if unknown == 1 else 'them'}."
+    else:
+        yield f"The problems cannot be judged: {few} them."
+
+
+def _named_suspects(audit: pl.DataFrame) -> str:
+    found = audit.filter(pl.col("verdict") == "suspect").sort("p_value", "oid", nulls_last=True)["oid"].to_list()
+    if not found:
+        return "No problem is suspect."
+    return f"{counted(len(found), 'problem is', 'problems are')} suspect: {some_of(found, _MOST_SUSPECTS)}."

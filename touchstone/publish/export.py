@@ -4,7 +4,6 @@ CSV and Parquet files are streamed, so they may be larger than memory. The other
 `touchstone.publish.result_formats`.
 """
 
-import difflib
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.publish.csv_files import csv_pieces, safe_for_spreadsheets
 from touchstone.publish.formats import saving
 from touchstone.publish.views import require_tables, table_files
+from touchstone.text import near
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +71,7 @@ def scan_table(tables_dir: Path, table: str, columns: Sequence[str] = ()) -> pl.
     require_tables(tables_dir)
     files = table_files(tables_dir)
     if table not in files:
-        raise TouchstoneError(f"there is no table '{table}' ({_hint(table, list(files), 'tables')})")
+        raise TouchstoneError(f"there is no table '{table}' ({near(table, files, 'tables')})")
     for file in files[table]:
         try:
             pl.read_parquet_schema(file)
@@ -82,10 +82,5 @@ def scan_table(tables_dir: Path, table: str, columns: Sequence[str] = ()) -> pl.
     present = rows.collect_schema().names()
     for name in columns:
         if name not in present:
-            raise TouchstoneError(f"the table '{table}' has no column '{name}' ({_hint(name, present, 'columns')})")
+            raise TouchstoneError(f"the table '{table}' has no column '{name}' ({near(name, present, 'columns')})")
     return rows.select(columns) if columns else rows
-
-
-def _hint(name: str, known: list[str], what: str) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"{what}: {', '.join(known)}"

@@ -12,12 +12,11 @@ import polars as pl
 from touchstone.checks import CheckOutcome
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of
-from touchstone.metrics.counting import without_excluded
-from touchstone.names import file_key
-from touchstone.publish.figures import percent
-from touchstone.storage.check_results import kept_outcomes
-from touchstone.storage.files import parquet_files, refuse_links_out
+from touchstone.metrics.keys import without_excluded
+from touchstone.publish.table_columns import percent
+from touchstone.storage.files import file_key, parquet_files, refuse_links_out
 from touchstone.storage.snapshots import Snapshot, list_snapshots
+from touchstone.storage.store import kept_outcomes
 from touchstone.tables import TABLES
 
 Row = dict[str, Any]
@@ -134,6 +133,10 @@ class ReportedRun:
     def has_tiers(self) -> bool:
         """Whether there is more than one tier."""
         return self.table("pass_at_k")["tier"].n_unique() > 1
+
+    def side_name(self, model: str, tier: str) -> str:
+        """A model, with its tier if there are several."""
+        return f"{model} {tier}" if self.has_tiers else model
 
     @cached_property
     def sides(self) -> list[tuple[str, str]]:

@@ -10,11 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.comparison.verdicts import BEST_MODELS, Look, describe_shortage, with_ranks
 from touchstone.metrics.attempts import PRICE_COLUMNS
 from touchstone.metrics.keys import ATTEMPT_KEY
-from touchstone.publish.figures import dollars, interval, number, p_value, percent, with_interval
+from touchstone.publish.audit import problem_sentences
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.table_columns import (
     MAX_ROWS,
@@ -25,16 +24,22 @@ from touchstone.publish.table_columns import (
     Row,
     bar,
     count,
+    dollars,
     estimate,
     figure,
+    interval,
     label,
     name,
+    number,
+    p_value,
+    percent,
     prose,
     share,
     signed,
     sparkline,
     text,
     verdict,
+    with_interval,
 )
 from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
@@ -557,7 +562,7 @@ def _what_verdicts_depend_on(run: ReportedRun) -> dict[tuple[str, ...], str]:
 
 def _side_of_pair(run: ReportedRun, end: str) -> Callable[[Row], Cell]:
     model, tier = f"model_{end}", f"tier_{end}"
-    return lambda row: text(f"{row[model]} {row[tier]}" if run.has_tiers else row[model])
+    return lambda row: text(run.side_name(row[model], row[tier]))
 
 
 def _best_pairs_first(run: ReportedRun, rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -955,9 +960,7 @@ def test_strength(run: ReportedRun) -> ResultTable:
         count("killed"),
         count("survived"),
         count("undecided"),
-        Column(
-            "more than a third survive", lambda row: Cell({True: "yes", False: "no"}.get(row["weak"], "-")), "label"
-        ),
+        Column("more than a third survive", _yes_or_no("weak"), "label"),
         prose("not judged because", "reason"),
     ]
     rows = run.table("test_strength").sort("kill_rate", "oid", nulls_last=True)

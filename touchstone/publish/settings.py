@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 from pydantic import BaseModel
 
-from touchstone.config import CheckLimits, ComparisonConfig, IntervalSettings
+from touchstone.config import CheckLimits, ComparisonConfig, IntervalSettings, SliceSettings
 from touchstone.config.scoring import Scoring
-from touchstone.config.slices import SliceSettings
 from touchstone.config.validation import LimitSettings
 
 

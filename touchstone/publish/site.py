@@ -24,7 +24,7 @@ import polars as pl
 
 from touchstone.errors import TouchstoneError, explain, shown
 from touchstone.progress import track
-from touchstone.publish.figures import with_interval
+from touchstone.publish.charts.rendering import script_json
 from touchstone.publish.formats import require_new, saving_folder
 from touchstone.publish.report import report_html
 from touchstone.publish.report import sections as report
@@ -33,13 +33,23 @@ from touchstone.publish.report.page import (
     content_security_policy,
     drawn_charts,
     own_file,
-    page_json,
     render,
 )
 from touchstone.publish.report.summary import headline
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.publish.table_columns import MAX_ROWS, REDUNDANT, Cell, Column, ResultTable, Row, count, name, prose
-from touchstone.regular_files import read_bytes, read_json
+from touchstone.publish.table_columns import (
+    MAX_ROWS,
+    REDUNDANT,
+    Cell,
+    Column,
+    ResultTable,
+    Row,
+    count,
+    name,
+    prose,
+    with_interval,
+)
+from touchstone.regular_files import read_bytes, read_json_object
 from touchstone.storage.files import file_mark, refuse_links_out
 from touchstone.storage.output_folders import results_folder
 from touchstone.storage.store import REPORT_PAGE
@@ -209,7 +219,7 @@ def _index(benchmarks: Sequence[Benchmark], models: Sequence[str], unread: Seque
         page = each.link("").link
         entries += [[each.name, "benchmark", page], *([suite, f"suite of {each.name}", page] for suite in each.suites)]
     size = f"{counted(len(benchmarks), 'benchmark')}, {counted(len(models), 'model')}"
-    return _page("Evaluations", parts, home="", made=size, search=page_json(entries))
+    return _page("Evaluations", parts, home="", made=size, search=script_json(entries))
 
 
 def _leaderboard(benchmarks: Sequence[Benchmark]) -> ResultTable:
@@ -326,10 +336,7 @@ def require_own(folder: Path) -> None:
     if folder.is_symlink() or not (folder / _MANIFEST).is_file():
         require_new(folder)
         return
-    try:
-        written = dict(read_json(folder / _MANIFEST))
-    except (OSError, ValueError, TypeError):
-        written = {}
+    written = read_json_object(folder / _MANIFEST)
     foreign = [path for path, digest in _digests(folder).items() if digest is None or written.get(path) != digest]
     if foreign:
         raise TouchstoneError(

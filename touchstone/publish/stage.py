@@ -10,8 +10,7 @@ import polars as pl
 
 from touchstone.config import EvaluationConfig
 from touchstone.errors import shown
-from touchstone.publish.model_csvs import write_model_csvs
-from touchstone.publish.summary import write_summary
+from touchstone.publish.csv_files import write_model_csvs, write_summary
 from touchstone.publish.warehouse import Warehouse, publish_warehouse
 from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version

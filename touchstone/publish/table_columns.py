@@ -1,22 +1,102 @@
-"""How tables of results are shown to people: columns with header, format and rank, and what every medium makes of them.
+"""How results look to people: single figures, columns with header, format and rank, and what each medium makes of them.
 
 `result_tables` declares each table once with these. The terminal draws it in `touchstone.cli.terminal_tables`, the
-report in its template, the dashboard in its own; Markdown, LaTeX and plain text are written here.
+report in its template, the dashboard in its own; Markdown, LaTeX (booktabs rules, escaped text, rounded figures) and
+plain text are written here.
 """
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from touchstone.publish.figures import number, with_interval
-from touchstone.publish.latex import latex_table
-from touchstone.text import counted, markdown_paragraph, markdown_text, visible
+from touchstone.text import counted, markdown_lines, markdown_paragraph, markdown_text, significant, visible
+from touchstone.text import estimate as estimate_text
 
 if TYPE_CHECKING:
     import polars as pl
+
+# Single figures
+
+_MOST_DECIMALS = 8
+
+
+def number(value: float | None) -> str:
+    """A figure to three decimals, or a dash."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def percent(share: float) -> str:
+    """A confidence level as people write it.
+
+    >>> percent(0.95), percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * share:.6g}%"
+
+
+def decimals(values: Iterable[float], *, money: bool = False) -> int:
+    """How many decimals all figures of a column get, so that their points are below one another.
+
+    Shares get three, like `number`. Amounts of money get what the smallest needs for three significant digits.
+
+    >>> decimals([0.4, 0.45678]), decimals([0.0004, 0.12], money=True), decimals([412.0, 88.25]), decimals([3.0, 8.0])
+    (3, 6, 1, 0)
+    """
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    if not sizes or all(size.is_integer() for size in sizes):
+        return 4 if money else 3 if max(sizes, default=0) <= 1 else 0
+    if money:
+        return min(_MOST_DECIMALS, max(4, 2 - math.floor(math.log10(min(sizes)))))
+    return max(1, 3 - len(f"{max(sizes):.0f}") + (max(sizes) <= 1))
+
+
+def in_column(value: float, places: int, *, money: bool = False) -> str:
+    """A figure of a column with so many decimals; one that they would show as 0 gets its own digits.
+
+    >>> in_column(0.4, 3), in_column(1234.5, 1), in_column(-0.02, 4, money=True), in_column(math.inf, 3)
+    ('0.400', '1,234.5', '-$0.0200', '∞')
+    >>> in_column(0.0000123, 3)
+    '1.23e-05'
+    """
+    sign, unit = "-" if value < 0 else "", "$" if money else ""
+    if not math.isfinite(value):
+        return f"{sign}∞"
+    size = abs(value)
+    rounds_to_zero = value and round(size, places) == 0
+    return sign + unit + (significant(size, 3) if rounds_to_zero else f"{size:,.{places}f}")
+
+
+def p_value(value: float | None) -> str:
+    """A p-value to three decimals, or `< 0.001`."""
+    return "< 0.001" if value is not None and value < 0.001 else number(value)
+
+
+def interval(row: Mapping[str, Any], prefix: str) -> str:
+    """A confidence interval with signs, or a dash."""
+    low, high = row[f"{prefix}ci_low"], row[f"{prefix}ci_high"]
+    return "-" if low is None or high is None else f"[{low:+.3f}, {high:+.3f}]"
+
+
+def with_interval(row: Mapping[str, Any], figure: str, prefix: str, style: str) -> str:
+    """A figure with its confidence interval, if it has one; an end that is unknown is an ellipsis."""
+    return estimate_text(row[figure], row[f"{prefix}ci_low"], row[f"{prefix}ci_high"], style.format)
+
+
+def dollars(value: float | None) -> str:
+    """An amount in dollars, with at least three significant digits."""
+    if value is None:
+        return "-"
+    if math.isinf(value):
+        return "never passes"
+    # A fix by a small model costs a fraction of a cent, of which four decimals would keep one digit.
+    decimals = 4 if value <= 0 else max(4, 2 - math.floor(math.log10(value)))
+    return f"${value:.{decimals}f}"
+
+
+# Columns and tables
 
 Row = Mapping[str, Any]
 Kind = Literal["name", "label", "number", "text", "verdict", "bar"]
@@ -29,6 +109,7 @@ MAX_ROWS = 10_000
 _FIRST_ROWS = 25
 _LARGEST = 1e300
 BAR_WIDTH = 10
+_NIGHTS = 30
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 # A number at the start of a text, with its sign and a currency.
 _NUMBER = re.compile(r"[$,]*[+-]?[$,]*\d")
@@ -61,13 +142,7 @@ def _finite(value: float | None) -> float | None:
 
 def text(value: object) -> Cell:
     """Any value as text; a dash if there is none."""
-    return _string(value) if isinstance(value, str) else Cell("-" if value is None else visible(str(value)))
-
-
-# Thousands of rows repeat the same names and verdicts.
-@lru_cache(maxsize=1_000)
-def _string(value: str) -> Cell:
-    return Cell(visible(value))
+    return Cell("-" if value is None else visible(str(value)))
 
 
 @dataclass(frozen=True)
@@ -107,12 +182,12 @@ def prose(header: str, key: str = "") -> Column:
 
 def count(header: str, key: str = "", rank: int = 0) -> Column:
     """A column of whole numbers."""
-    return Column(header, lambda row: _counted(row[key or header]), rank=rank)
 
+    def cell(row: Row) -> Cell:
+        value = row[key or header]
+        return Cell("-" if value is None else f"{value:,}")
 
-@lru_cache(maxsize=1_000)
-def _counted(value: int | None) -> Cell:
-    return Cell("-" if value is None else f"{value:,}")
+    return Column(header, cell, rank=rank)
 
 
 def figure(header: str, key: str, show: Callable[[float | None], str] = number, rank: int = 0) -> Column:
@@ -145,19 +220,19 @@ def bar(rate: float | None) -> str:
     return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).ljust(BAR_WIDTH)[:BAR_WIDTH]
 
 
-def sparkline(values: Sequence[float | None], gaps: Sequence[bool], most: int = 30) -> str:
+def sparkline(values: Sequence[float | None], gaps: Sequence[bool]) -> str:
     """The last values as a line of blocks, from the lowest to the highest; a space in a gap, a dot if undefined.
 
     >>> sparkline([0.1, 0.2, None, 0.5], [False, True, False, False])
     '▁ ▃·█'
     """
-    shown = [value if value is not None and math.isfinite(value) else None for value in values[-most:]]
+    shown = [value if value is not None and math.isfinite(value) else None for value in values[-_NIGHTS:]]
     known = [value for value in shown if value is not None]
     low, high = min(known, default=0), max(known, default=0)
     blocks = "▁▂▃▄▅▆▇█"
     steps = [None if value is None else round(7 * (value - low) / ((high - low) or 1)) for value in shown]
     drawn = ["·" if step is None else blocks[step] for step in steps]
-    return "".join(f" {block}" if gap else block for block, gap in zip(drawn, gaps[-most:], strict=True)).lstrip()
+    return "".join(f" {block}" if gap else block for block, gap in zip(drawn, gaps[-_NIGHTS:], strict=True)).lstrip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,21 +307,17 @@ class ResultTable:
 def markdown_table(table: ResultTable, most: int) -> str:
     """A heading, the first rows and the notes in Markdown, in which all foreign text is inert."""
     columns = table.page_columns
-    rows = table.cells(most, columns)
-    lines = [
-        [markdown_text(column.header) for column in columns],
-        ["---:" if column.kind == "number" else "---" for column in columns],
-        *([markdown_text(cell.text) for cell in row] for row in rows),
-    ]
+    rows = [[cell.text for cell in row] for row in table.cells(most, columns)]
+    numeric = [column.kind == "number" for column in columns]
     more = [f"… and {table.total - len(rows):,} more"] if table.total > len(rows) else []
-    drawn = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    drawn = "\n".join(markdown_lines([column.header for column in columns], numeric, rows))
     return "\n\n".join([f"#### {markdown_text(table.heading)}", drawn, *more, *map(markdown_paragraph, table.notes)])
 
 
-def latex(table: ResultTable, most: int = MAX_ROWS) -> str:
+def latex(table: ResultTable) -> str:
     """The first rows as a `tabular` for a paper, with its title as a comment."""
     columns = table.page_columns
-    rows = [[cell.text for cell in row] for row in table.cells(most, columns)]
+    rows = [[cell.text for cell in row] for row in table.cells(columns=columns)]
     numeric = [column.kind == "number" for column in columns]
     return f"% {visible(table.title)}\n{latex_table([column.header for column in columns], rows, numeric)}"
 
@@ -260,3 +331,81 @@ def plain_text(table: ResultTable) -> str:
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+# LaTeX
+
+_DIGITS = 4
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "∞": r"$\infty$",
+    "…": r"\ldots{}",
+} | {mark: f"\\{mark}" for mark in "&%$#_{}"}
+
+
+def latex_table(header: Sequence[str], rows: Iterable[Sequence[object]], numeric: Sequence[bool]) -> str:
+    r"""A `tabular` with one line per row; numeric columns are right-aligned.
+
+    >>> print(latex_table(["model", "pass@1"], [["a_b", 0.123456]], [False, True]).splitlines()[5])
+    a\_b & 0.1235 \\
+    """
+    columns = "".join("r" if number else "l" for number in numeric)
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        f"\\begin{{tabular}}{{{columns}}}",
+        "\\toprule",
+        _line([escaped(name) for name in header]),
+        "\\midrule",
+        *(_line([latex_cell(value) for value in row]) for row in rows),
+        "\\bottomrule",
+        "\\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def latex_cell(value: object) -> str:
+    r"""A value as LaTeX: figures to four significant digits, a dash for an empty cell.
+
+    >>> latex_cell(1.0728e-06), latex_cell(-0.25), latex_cell(float("inf")), latex_cell(""), latex_cell(True)
+    ('$1.073 \\times 10^{-6}$', '$-0.25$', '$\\infty$', '--', 'true')
+    """
+    match value:
+        case "":
+            return "--"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return f"$-{-value}$" if value < 0 else str(value)
+        case float():
+            return _figure(value)
+    return escaped(str(value))
+
+
+def escaped(text: str) -> str:
+    r"""Escape text for LaTeX, on one line.
+
+    >>> escaped("50% of a_b\n& more")
+    '50\\% of a\\_b \\& more'
+    """
+    return "".join(_SPECIAL.get(mark, mark) for mark in visible(" ".join(text.split())))
+
+
+def _figure(value: float) -> str:
+    if math.isnan(value):
+        return "--"
+    if math.isinf(value):
+        return r"$\infty$" if value > 0 else r"$-\infty$"
+    text = significant(value, _DIGITS)
+    scientific = re.fullmatch(r"(.*)e([+-]\d+)", text)
+    if scientific:
+        return f"${scientific[1]} \\times 10^{{{int(scientific[2])}}}$"
+    return f"${text}$" if value < 0 else text
+
+
+def _line(cells: list[str]) -> str:
+    return " & ".join(cells) + r" \\"

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from touchstone.errors import TouchstoneError
 from touchstone.publish import views
 from touchstone.publish.views import create_macros, one_line, parquet_scan, table_files
-from touchstone.regular_files import read_json
+from touchstone.regular_files import read_json_object
 from touchstone.storage.files import link_or_copy, replacing
 from touchstone.storage.store import digest
 from touchstone.text import counted
@@ -155,11 +155,8 @@ def _state(path: Path) -> list[int] | None:
 
 def _read_stamp(path: Path) -> dict[str, Any] | None:
     """What a warehouse was made from; None if that is not known or somebody changed the file."""
-    try:
-        stamp = read_json(_stamp_of(path.resolve()))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(stamp, dict) or any(not isinstance(stamp.get(name), kind) for name, kind in _STAMP.items()):
+    stamp = read_json_object(_stamp_of(path.resolve()))
+    if any(not isinstance(stamp.get(name), kind) for name, kind in _STAMP.items()):
         return None
     # A write-ahead log is there if somebody writes to the file, or was killed then.
     is_written_to = path.resolve().with_name(path.resolve().name + ".wal").exists()

@@ -20,7 +20,7 @@ _LIBRARIES = ("numpy", "polars", "pyarrow", "scipy")
 _WRITERS = ("duckdb",)
 _AROUND = ("assets", "pipelines")
 # The public API imports everything on use but makes no table.
-_API = ("touchstone", "touchstone.api")
+_API = ("touchstone", "touchstone.evaluation")
 _IMPORT = re.compile(
     r"""^[ \t]*(?:
         from\ (?P<package>touchstone[\w.]*)\ import\ (?P<names>\([^)]*\)|[^\n(]+)

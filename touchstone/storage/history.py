@@ -5,14 +5,14 @@ because a snapshot never changes: a run adds one file, however many snapshots th
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 import polars.selectors as cs
 
 from touchstone.errors import TouchstoneError, explain
-from touchstone.storage.files import parquet_files, replacing
+from touchstone.storage.files import parquet_files, read_kept, replacing
 from touchstone.storage.snapshots import Snapshot, list_snapshots
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES, Table
@@ -31,10 +31,9 @@ def history(root: Path) -> pl.LazyFrame:
 def _kept_figures(snapshot: Snapshot) -> pl.LazyFrame:
     """A snapshot's figures, collected once because a snapshot never changes; again if that file is damaged."""
     path = snapshot.folder / _FIGURES
-    with suppress(OSError, pl.exceptions.PolarsError):
-        kept = pl.read_parquet(path, glob=False)
-        if kept.schema == TABLES["history"].dtypes and set(kept["snapshot"].unique()) <= {snapshot.id}:
-            return kept.lazy()
+    kept = read_kept(path, TABLES["history"].dtypes)
+    if kept is not None and set(kept["snapshot"].unique()) <= {snapshot.id}:
+        return kept.lazy()
     with _named_if_damaged(snapshot):
         figures = _gather_figures(snapshot)
     with replacing(path) as scratch:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of, is_mirror, objects_folder
 from touchstone.progress import report_step
-from touchstone.regular_files import read_json
+from touchstone.regular_files import read_json_object
 from touchstone.storage.files import replacing
 from touchstone.storage.object_store import Bucket, Object, ObjectChangedError, each_at_once, one_at_a_time
 
@@ -90,7 +90,7 @@ class _Mirror:
         return in_output or found.key.endswith("/")
 
     def _download(self, listed: Mapping[str, Object]) -> None:
-        index = self._read_index()
+        index = read_json_object(self._index)
         stale = [each for each in listed.values() if index.get(each.key) != [each.version, *_mark(self._path(each))]]
         if not stale:
             return
@@ -123,13 +123,6 @@ class _Mirror:
 
     def _path(self, found: Object) -> Path:
         return self._folder / found.key
-
-    def _read_index(self) -> dict[str, list[object]]:
-        try:
-            known = read_json(self._index)
-        except (OSError, ValueError):
-            return {}
-        return known if isinstance(known, dict) else {}
 
     def _write_index(self, index: Mapping[str, list[object]]) -> None:
         existing = {key: mark for key, mark in index.items() if (self._folder / key).exists()}

@@ -9,8 +9,8 @@ one takes these fingerprints for its own, so a change of one model stays one mod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from touchstone.names import PARTS_OF_NO_MODEL
 from touchstone.storage.batches import blocks
+from touchstone.storage.files import PARTS_OF_NO_MODEL
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES, Table, conform
 

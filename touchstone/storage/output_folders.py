@@ -4,36 +4,38 @@ Local ones pay nothing for the others: what talks to object storage is imported 
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from touchstone.downloads import downloaded
-from touchstone.locations import address, input_location, is_working_copy, output_location
+from touchstone.locations import address, downloaded, input_location, is_working_copy, output_location
 from touchstone.storage.files import refuse_links_out
 from touchstone.storage.snapshots import FOLDER, Snapshot, find
 from touchstone.storage.store import DRAFT, WAREHOUSE, Store
 
 if TYPE_CHECKING:
     from touchstone.storage.published_objects import PathFilter
+    from touchstone.storage.remote_store import RemoteStore
 
 
-def open_store(root: Path) -> Store:
-    """The store of an output folder, local or the working copy of one in object storage."""
+def _remote(root: Path) -> "RemoteStore | None":
+    """The store of a working copy; None for a local output folder."""
     if not is_working_copy(root):
-        return Store(root)
+        return None
     from touchstone.storage.remote_store import RemoteStore
 
     return RemoteStore(root)
 
 
+def open_store(root: Path) -> Store:
+    """The store of an output folder, local or the working copy of one in object storage."""
+    return _remote(root) or Store(root)
+
+
 def is_latest(root: Path) -> bool:
     """Whether what is published in an output folder is what its working copy has; always, for a local one."""
-    if not is_working_copy(root):
-        return True
-    from touchstone.storage.remote_store import RemoteStore
-
-    return RemoteStore(root).is_latest()
+    remote = _remote(root)
+    return remote is None or remote.is_latest()
 
 
 def is_of_run(path: str) -> bool:
@@ -97,19 +99,12 @@ def folder_at(text: str) -> Path:
 @contextmanager
 def editing(root: Path) -> Iterator[Path]:
     """An output folder whose snapshots are to be changed; in object storage, the change is published at the end."""
-    if not is_working_copy(root):
-        yield root
-        return
-    from touchstone.storage.remote_store import RemoteStore
-
-    with RemoteStore(root).changing():
+    remote = _remote(root)
+    with nullcontext() if remote is None else remote.changing():
         yield root
 
 
 def sweep(root: Path) -> int:
     """Remove objects that are no longer published; returns their number. A local folder has none."""
-    if not is_working_copy(root):
-        return 0
-    from touchstone.storage.remote_store import RemoteStore
-
-    return RemoteStore(root).objects.sweep()
+    remote = _remote(root)
+    return 0 if remote is None else remote.objects.sweep()

@@ -10,7 +10,6 @@ A run locks its working copy, brings it to what is published, works in it as in 
 it switches the working copy. So a working copy that is behind or ahead of the published run is made again.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -23,8 +22,8 @@ from pathlib import Path
 from touchstone.errors import VIEWS, TouchstoneError
 from touchstone.locations import address_of, objects_folder
 from touchstone.progress import report_step
-from touchstone.regular_files import open_regular, read_json
-from touchstone.storage.files import link_or_copy, replacing
+from touchstone.regular_files import read_json_object
+from touchstone.storage.files import link_or_copy, replacing, sha256_of
 from touchstone.storage.object_store import one_at_a_time
 from touchstone.storage.published_objects import MANIFEST, LocalFile, Manifest, PathFilter, PublishedObjects
 from touchstone.storage.snapshots import FOLDER, list_snapshots
@@ -140,7 +139,7 @@ class RemoteStore(Store):
         """Publish the log with what this working copy is made from. A failure here does not fail the run."""
         if self._base is not None:
             with suppress(TouchstoneError, OSError):
-                self.objects.publish_log(self._base.version, LocalFile(log, _sha256(log)))
+                self.objects.publish_log(self._base.version, LocalFile(log, sha256_of(log)))
 
     def _upload(self, generation: Path) -> None:
         report_step(f"publishing to {self.objects.address}")
@@ -169,26 +168,22 @@ class RemoteStore(Store):
     def _hashed(self, files: Mapping[str, Path]) -> dict[str, LocalFile]:
         """The files with their hashes; those of files that are the same as last time are not computed again."""
         place = self._home / "published_hashes.json"
-        known: dict[str, str] = {}
-        with suppress(OSError, ValueError):
-            known = dict(read_json(place))
+        known = read_json_object(place)
         hashes: dict[str, str] = {}
         hashed = {}
         for path, file in files.items():
             status = file.stat()
             # Parts are replaced and never written to, so this identifies their content; links change other times.
             mark = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
-            hashes[mark] = hashes.get(mark) or known.get(mark) or _sha256(file)
+            hashes[mark] = hashes.get(mark) or known.get(mark) or sha256_of(file)
             hashed[path] = LocalFile(file, hashes[mark])
         with replacing(place) as scratch:
             scratch.write_text(json.dumps(hashes))
         return hashed
 
     def _base_version(self) -> str | None:
-        try:
-            return str(read_json(self._base_record)["version"])
-        except (OSError, ValueError, LookupError, TypeError):
-            return None
+        found = read_json_object(self._base_record).get("version")
+        return None if found is None else str(found)
 
     def _record_base(self) -> None:
         with replacing(self._base_record) as scratch:
@@ -280,11 +275,6 @@ def _size(path: Path) -> int | None:
         return path.stat().st_size
     except OSError:
         return None
-
-
-def _sha256(path: Path) -> str:
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _remove_old(root: Path, manifest: Manifest) -> None:

@@ -12,11 +12,9 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from touchstone.names import file_key
-from touchstone.storage.files import replacing
+from touchstone.storage.files import file_key, read_kept, replacing
 from touchstone.storage.store import Part, Store
 from touchstone.tables import TABLES
 
@@ -112,7 +110,11 @@ class RunLog:
         """The log of earlier runs of this and other machines, in the order in which they started."""
         import polars as pl
 
-        own, others = _read(self._store.run_log), _read(self._store.published_log)
+        declared = TABLES[TABLE].dtypes
+        own, others = (
+            found if (found := read_kept(path, declared)) is not None else pl.DataFrame(schema=declared)
+            for path in (self._store.run_log, self._store.published_log)
+        )
         if others.is_empty():
             return own
         begun = pl.col("started").min().over("run_id")
@@ -130,18 +132,6 @@ class RunLog:
                 with replacing(path) as scratch:
                     table.write_parquet(scratch)
             self._store.publish_log(self._store.run_log)
-
-
-def _read(path: Path) -> "pl.DataFrame":
-    """The log in a file; empty if it is missing, damaged or of another version."""
-    import polars as pl
-
-    declared = TABLES[TABLE].dtypes
-    with suppress(OSError, pl.exceptions.PolarsError):
-        found = pl.read_parquet(path, glob=False)
-        if found.schema == declared:
-            return found
-    return pl.DataFrame(schema=declared)
 
 
 def _cpu_seconds() -> float:

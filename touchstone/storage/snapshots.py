@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from touchstone.errors import TouchstoneError
-from touchstone.names import check_name
 from touchstone.regular_files import read_json
-from touchstone.storage.files import link_or_copy, replacing
+from touchstone.storage.files import check_name, link_or_copy, replacing
 from touchstone.storage.store import digest
 from touchstone.text import some_of
 from touchstone.vocabulary import VERSION
@@ -190,8 +189,7 @@ def read_snapshot(folder: Path) -> Snapshot | None:
 def list_snapshots(root: Path) -> list[Snapshot]:
     """All readable snapshots of an output folder, oldest first; see `unreadable_snapshots` for the others."""
     found = [read_snapshot(manifest.parent) for manifest in _manifests(root)]
-    readable = [snapshot for snapshot in found if snapshot is not None]
-    return sorted(readable, key=lambda snapshot: (snapshot.made_at, snapshot.id))
+    return sorted(filter(None, found), key=lambda snapshot: (snapshot.made_at, snapshot.id))
 
 
 def unreadable_snapshots(root: Path) -> dict[str, str]:
@@ -314,6 +312,14 @@ def pins(root: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         raise TouchstoneError(f"{root / FOLDER / PINS}: cannot be read ({error}); correct or delete it") from None
     return stated
+
+
+def pin_names(pins: Mapping[str, str]) -> dict[str, list[str]]:
+    """The pinned names of each snapshot, sorted."""
+    names: dict[str, list[str]] = {}
+    for name, snapshot in sorted(pins.items()):
+        names.setdefault(snapshot, []).append(name)
+    return names
 
 
 def pin(root: Path, which: str, name: str) -> Snapshot:

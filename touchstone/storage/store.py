@@ -24,20 +24,22 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from touchstone.checks import CHECKS, Check, CheckOutcome, CheckResult
 from touchstone.errors import TouchstoneError
-from touchstone.names import file_key, name_of_key
 from touchstone.regular_files import read_json
 from touchstone.storage.batches import blocks
 from touchstone.storage.files import (
+    file_key,
     file_mark,
     is_as_written,
     link_or_copy,
     lock_folder,
+    name_of_key,
     parquet_files,
     refuse_links,
     refuse_links_out,
@@ -455,3 +457,48 @@ def _require_contract(rows: "pl.LazyFrame", table: str) -> None:
 def _columns(table: str) -> str:
     """A hash of a table's columns and types."""
     return digest({name: str(dtype) for name, dtype in TABLES[table].dtypes.items()})
+
+
+# Results of checks, kept in the draft: a check runs again only if the tables, settings or code behind it changed
+
+
+def check_if_stale(store: Store, check: Check, version: str, run: Callable[[], CheckResult]) -> CheckResult:
+    """The kept result if it was found in the same tables by the same `version` of settings and code, else a new one."""
+    made_from = digest([check.full_name, version, [store.fingerprint(table) for table in check.reads]])
+    kept = _read(store.draft, check)
+    if kept is not None and kept[0] == made_from:
+        return kept[1]
+    result = run()
+    keep_result(store, check, result, made_from)
+    return result
+
+
+def keep_result(store: Store, check: Check, result: CheckResult, made_from: str = "") -> None:
+    """Keep the result of a check for later readers of the results, and for the next run if it says `made_from`."""
+    plain = CheckResult(result.passed, result.message, result.error, dict(result.figures))
+    path = _path(store.draft, check)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as scratch:
+        scratch.write_text(json.dumps({"made_from": made_from, "result": asdict(plain)}))
+
+
+def kept_outcomes(folder: Path) -> list[CheckOutcome]:
+    """The outcomes of the checks of the tables in a draft or published run, in the order of `CHECKS`.
+
+    Results of tables that are not there are from an earlier run.
+    """
+    due = [check for check in CHECKS if (folder / "tables" / check.table).is_dir()]
+    return [CheckOutcome.of(check, kept[1]) for check in due if (kept := _read(folder, check)) is not None]
+
+
+def _read(folder: Path, check: Check) -> tuple[str, CheckResult] | None:
+    """What the kept result was found in, and the result; None if it is missing or damaged."""
+    try:
+        found = read_json(_path(folder, check))
+        return found["made_from"], CheckResult(**found["result"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _path(folder: Path, check: Check) -> Path:
+    return folder / CHECKS_FOLDER / f"{check.full_name}.json"

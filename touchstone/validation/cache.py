@@ -1,6 +1,6 @@
 """A content-addressed cache of reports, so that no tree is validated twice across models and runs.
 
-One SQLite file, safe for concurrent writers. The key (`cache_key`) is a hash of everything that can change the report,
+One SQLite file, safe for concurrent writers. The key (`report_key`) is a hash of everything that can change the report,
 so an entry is never stale, only unused. Results that the machine may have caused (`protocol.RETRIED`) are not stored:
 the next run retries them.
 
@@ -9,25 +9,31 @@ is signed with a key that only this user has: `$TOUCHSTONE_CACHE_KEY`, for machi
 in the user's state folder, made on first use.
 """
 
+import dataclasses
 import functools
 import hashlib
 import hmac
 import json
 import os
+import platform
 import secrets
 import sqlite3
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, get_args
 
+from touchstone.config.validation import ValidationSettings, ValidatorName
 from touchstone.errors import TouchstoneError
 from touchstone.locations import state_folder
 from touchstone.progress import report_warning
 from touchstone.regular_files import read_bytes
-from touchstone.validation.protocol import Report
+from touchstone.validation.protocol import Problem, Report, Validator
+from touchstone.validation.sandbox.command import Limits
 
 _FILE = "reports.sqlite"
 _WAIT_SECONDS = 60.0
@@ -40,12 +46,12 @@ _TABLES = {
     "PRIMARY KEY (key, owner)) WITHOUT ROWID",
     "edition": "CREATE TABLE edition (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL)",
 }
-# The keys in a parameter that is a JSON list, however many they are.
-_KEYS = "(SELECT value FROM json_each(?))"
 _UNSIGNED = (
     "CREATE TABLE reports (key TEXT PRIMARY KEY, validator TEXT NOT NULL, report TEXT NOT NULL, "
     "made REAL NOT NULL, used REAL NOT NULL) WITHOUT ROWID"
 )
+# The keys in a parameter that is a JSON list, however many they are.
+_KEYS = "(SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True)
@@ -329,3 +335,84 @@ def _kept_key(file: Path) -> str | None:
         if len(key := read_bytes(file, _MAX_BYTES).decode().strip()) >= _MIN_LENGTH:
             return key
     return None
+
+
+# The key of a report: a hash of everything that can change it. Fields of `Problem` and of the settings are part of it
+# unless they are listed here with the reason why no report depends on them, so that a new field cannot be forgotten.
+# What a validator reads from the machine (programs, packages, mirrors) is its `identity`.
+
+# Field by field, the reason why no report depends on it.
+PROBLEM_FIELDS_LEFT_OUT = {
+    "oid": "names the problem in the outcomes; no validator sees it",
+    "root": "the tree is hashed by relative path and content, wherever it is",
+    **dict.fromkeys(
+        ("line_start", "line_end", "block_start", "block_end"),
+        "read by the verdict and when a fix is applied, never by a validator",
+    ),
+    **dict.fromkeys(("severity", "summary"), "read by the verdict, never by a validator"),
+    **dict.fromkeys(("reference_fix", "reference_patch"), "a tree of its own, hashed like that of any fix"),
+    **dict.fromkeys(
+        ("shared_files", "judge_patterns", "source_patterns"), "read when a fix is applied, never by a validator"
+    ),
+}
+SETTINGS_LEFT_OUT = {
+    "mode": "decides which attempts are validated",
+    **dict.fromkeys(("apply", "test_edits"), "decides what the tree becomes, and the tree is hashed"),
+    **dict.fromkeys(("success", "exclude_flaky"), "read by the verdict, never by a validator"),
+    **dict.fromkeys(("repeat", "repeat_fixes"), "says how many reports are made again"),
+    "mutants": "each is a tree of its own, hashed like that of any fix",
+    "validators": "the validator that they choose is part of the key",
+    **dict.fromkeys(("sandbox", "unsandboxed"), "the backend that it chooses is part of the key"),
+    "workers": "says how many processes share the work",
+    "cache_dir": "says where reports are kept",
+    "environments_dir": "the environment that a problem uses is part of the validator's identity",
+    "kept_characters": "says what is kept of a validation for people to look at",
+    "limits": "the limits that follow from them are part of the key",
+}
+
+# Modules that no report depends on.
+_WITHOUT_INFLUENCE = ("cache.py", "recorded.py")
+
+
+def report_key(tree: str, conditions: str) -> str:
+    """The cache key of a report: a hash of the tree hash and the `conditions_key`."""
+    return hashlib.sha256(f"{tree} {conditions}".encode()).hexdigest()
+
+
+def conditions_key(
+    problem: Problem, validator: Validator, limits: Limits, sandbox: str, settings: ValidationSettings
+) -> str:
+    """A hash of everything besides the tree that a report depends on; the same for all fixes of a problem."""
+    fields = [field.name for field in dataclasses.fields(problem) if field.name not in PROBLEM_FIELDS_LEFT_OUT]
+    return _digest(
+        {
+            "problem": {name: getattr(problem, name) for name in fields},
+            "validator": validator.name,
+            "version": validator.version,
+            "identity": validator.identity(problem),
+            "settings": _settings_of(validator.name, settings),
+            "limits": dataclasses.asdict(limits),
+            "sandbox": sandbox,
+            "machine": platform.machine(),
+            "python": sys.version,
+            "code": validation_code(),
+        }
+    )
+
+
+def _settings_of(validator: str, settings: ValidationSettings) -> dict[str, Any]:
+    """The settings that a validator may depend on: all but those left out and the sections of other validators."""
+    others = {name for name in get_args(ValidatorName) if name != validator}
+    return settings.model_dump(mode="json", exclude=others | SETTINGS_LEFT_OUT.keys())
+
+
+@functools.cache
+def validation_code() -> str:
+    """A hash of the source code of this package."""
+    here = Path(__file__).parent
+    files = sorted(path for path in here.rglob("*.py") if path.name not in _WITHOUT_INFLUENCE)
+    return _digest({str(path.relative_to(here)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

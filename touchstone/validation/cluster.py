@@ -18,21 +18,20 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from touchstone.config import WorkerSettings
 from touchstone.config.validation import ValidationSettings
-from touchstone.config.workers import WorkerSettings
 from touchstone.errors import TouchstoneError
-from touchstone.validation.cache import ReportCache
-from touchstone.validation.cache_key import conditions_key, validation_code
+from touchstone.regular_files import open_beneath
+from touchstone.validation.cache import ReportCache, validation_code
 from touchstone.validation.files.file_identity import packages_identity
 from touchstone.validation.files.working_copy import HashedTree
-from touchstone.validation.open_beneath import open_beneath
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.registry import DEFAULT_VALIDATORS, ValidatorRegistry
 from touchstone.validation.sandbox.command import REMEDY, too_low
-from touchstone.validation.sandbox.probe import choose_sandbox, probe_backend
+from touchstone.validation.sandbox.runner import choose_sandbox, probe_backend
 from touchstone.validation.worker import Batch, open_registry, validate_each
 from touchstone.vocabulary import VERSION
-from touchstone.workers import WorkerRefusedError, WorkerState
+from touchstone.workers import Outcomes, WorkerRefusedError, WorkerState
 from touchstone.workers.cluster import running_workers
 from touchstone.workers.dask import DaskWorkers
 
@@ -84,7 +83,7 @@ class FilesToCarry:
 
 def _read(folder: str, root: Path, path: str, hashed: HashedTree) -> CarriedFile:
     try:
-        with os.fdopen(open_beneath(root, path), "rb") as file:
+        with open_beneath(root, path) as file:
             found = os.fstat(file.fileno())
             content = file.read()
     except OSError as error:
@@ -92,49 +91,6 @@ def _read(folder: str, root: Path, path: str, hashed: HashedTree) -> CarriedFile
     if not hashed.has(path, hashlib.sha256(content).hexdigest(), executable=bool(found.st_mode & 0o111)):
         raise TouchstoneError(f"{root / path}: changed during validation; run again")
     return CarriedFile(folder, path, content, found.st_mode & 0o777, found.st_mtime_ns)
-
-
-class CarriedFiles:
-    """The folders that a worker has received, below a folder of its own."""
-
-    def __init__(self, folder: Path, kept_bytes: int = _KEPT_BYTES) -> None:
-        self._folder, self._kept_bytes = folder, kept_bytes
-        # Sizes by name; the folder that was used last is last.
-        self._sizes: dict[str, int] = {}
-
-    def missing(self, names: Sequence[str]) -> list[str]:
-        """The folders among these that were not received, or have been removed since."""
-        for name in [name for name in dict.fromkeys(names) if name in self._sizes]:
-            self._sizes[name] = self._sizes.pop(name)
-        return [name for name in dict.fromkeys(names) if name not in self._sizes]
-
-    def root(self, name: str) -> Path:
-        """Where a received folder is."""
-        return self._folder / name
-
-    def receive(self, part: Sequence[CarriedFile]) -> None:
-        """Write some files of folders that are not complete yet."""
-        for file in part:
-            if file.folder in self._sizes:
-                continue
-            target = self._folder / f"{file.folder}.part" / file.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(file.content)
-            target.chmod(file.mode | 0o400)
-            os.utime(target, ns=(file.modified_ns, file.modified_ns))
-
-    def complete(self, names: Sequence[str]) -> None:
-        """All files of these folders were written; others are removed if there is too much."""
-        for name in [name for name in names if name not in self._sizes]:
-            partial = self._folder / f"{name}.part"
-            partial.mkdir(parents=True, exist_ok=True)
-            partial.rename(self.root(name))
-            self._sizes[name] = sum(file.stat().st_size for file in self.root(name).rglob("*"))
-        for name in [name for name in self._sizes if name not in names]:
-            if sum(self._sizes.values()) <= self._kept_bytes:
-                break
-            del self._sizes[name]
-            shutil.rmtree(self.root(name), ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -148,25 +104,49 @@ class CarriedBatch:
 
 @dataclass
 class ClusterWorker(WorkerState):
-    """The validators of this process, and the files that were carried here."""
+    """The validators of this process, and the folders that were carried here, below a folder of its own."""
 
     registry: ValidatorRegistry
     folder: Path
-    files: CarriedFiles
+    kept_bytes: int = _KEPT_BYTES
     stopped: threading.Event = field(default_factory=threading.Event)
+    # The sizes of the folders by name; the one that was used last is last.
+    _sizes: dict[str, int] = field(default_factory=dict)
     _agreed: set[str] = field(default_factory=set)
 
-    def missing(self, item: CarriedBatch) -> Sequence[str]:
-        """The folders that the batch needs and this worker has not."""
-        return self.files.missing(item.folders)
+    def missing(self, item: CarriedBatch) -> list[str]:
+        """The folders that the batch needs and that were not received, or have been removed since."""
+        names = list(dict.fromkeys(item.folders))
+        self._sizes |= {name: self._sizes.pop(name) for name in names if name in self._sizes}
+        return [name for name in names if name not in self._sizes]
+
+    def root(self, name: str) -> Path:
+        """Where a received folder is."""
+        return self.folder / "files" / name
 
     def receive(self, part: Sequence[CarriedFile]) -> None:
-        """Write some files of folders."""
-        self.files.receive(part)
+        """Write some files of folders that are not complete yet."""
+        for file in part:
+            if file.folder in self._sizes:
+                continue
+            target = self.root(f"{file.folder}.part") / file.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.content)
+            target.chmod(file.mode | 0o400)
+            os.utime(target, ns=(file.modified_ns, file.modified_ns))
 
     def complete(self, names: Sequence[str]) -> None:
-        """All files of these folders are here."""
-        self.files.complete(names)
+        """All files of these folders were written; others are removed if there is too much."""
+        for name in [name for name in names if name not in self._sizes]:
+            partial = self.root(f"{name}.part")
+            partial.mkdir(parents=True, exist_ok=True)
+            partial.rename(self.root(name))
+            self._sizes[name] = sum(file.stat().st_size for file in self.root(name).rglob("*"))
+        for name in [name for name in self._sizes if name not in names]:
+            if sum(self._sizes.values()) <= self.kept_bytes:
+                break
+            del self._sizes[name]
+            shutil.rmtree(self.root(name), ignore_errors=True)
 
     def stop(self) -> None:
         """Give up a batch after the job in hand."""
@@ -179,17 +159,7 @@ class ClusterWorker(WorkerState):
 
     def require_conditions(self, job: Job, validator: str, expected: str) -> None:
         """Refuse this worker if a report made here would not be the one that was asked for."""
-        if expected in self._agreed:
-            return
-        registry = self.registry
-        found = conditions_key(
-            job.problem,
-            registry.validator(validator),
-            registry.limits(validator),
-            registry.sandbox.name,
-            registry.settings,
-        )
-        if found != expected:
+        if expected not in self._agreed and self.registry.conditions_key(job.problem, validator) != expected:
             raise WorkerRefusedError(
                 f"programs, packages or environments that the validator {validator} uses for the problem "
                 f"{job.problem.oid} differ from those here"
@@ -217,13 +187,13 @@ def open_cluster_worker(
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return ClusterWorker(registry, folder, CarriedFiles(folder / "files"))
+    return ClusterWorker(registry, folder)
 
 
 def validate_carried(worker: ClusterWorker, carried: CarriedBatch) -> list[Report]:
     """The reports on a batch's jobs, in order."""
     batch, reports = carried.batch, []
-    jobs = [_moved(job, worker.files.root(name)) for job, name in zip(batch.jobs, carried.folders, strict=True)]
+    jobs = [_moved(job, worker.root(name)) for job, name in zip(batch.jobs, carried.folders, strict=True)]
     for job, expected in zip(jobs, carried.conditions, strict=True):
         worker.require_conditions(job, batch.validator, expected)
     for report in validate_each(worker.registry.validator(batch.validator), jobs):
@@ -272,7 +242,10 @@ def _short(value: str) -> str:
 
 
 class ValidationCluster:
-    """Sends batches to a cluster with what its workers need, and keeps their reports in the cache of this machine."""
+    """Sends batches to a cluster with what its workers need, and keeps their reports in the cache of this machine.
+
+    `trees` are the problems' folders as they were hashed.
+    """
 
     def __init__(
         self,
@@ -281,19 +254,19 @@ class ValidationCluster:
         validators: Sequence[str],
         cache_dir: Path,
         conditions: Callable[[Problem, str], str],
+        trees: Mapping[Path, HashedTree],
     ) -> None:
-        self._files, self._cache_dir, self._conditions = FilesToCarry(), cache_dir, conditions
+        self._cache_dir, self._conditions, self._trees = cache_dir, conditions, trees
+        self._files = FilesToCarry()
         arguments = _arguments(registry, validators)
         self._workers = DaskWorkers(
             workers, open_cluster_worker, arguments, self._files.parts, lambda carried: carried.folders
         )
         self.worker_count = min(len(running_workers(self._workers.client)) or 1, workers.count or 10**9)
 
-    def map(
-        self, batches: Sequence[Batch], trees: Mapping[Path, HashedTree]
-    ) -> Iterator[tuple[int, list[Report] | BaseException]]:
-        """Yield the index and the reports of each batch; `trees` are the problems' folders as they were hashed."""
-        carried = [self._carried(batch, trees) for batch in batches]
+    def map(self, batches: Sequence[Batch]) -> Outcomes[list[Report]]:
+        """Yield the index and the reports of each batch."""
+        carried = [self._carried(batch) for batch in batches]
         for place, outcome in self._workers.map(validate_carried, carried):
             batch = batches[place]
             if batch.keep and not isinstance(outcome, BaseException):
@@ -301,8 +274,8 @@ class ValidationCluster:
                     cache.keep_all(batch.validator, zip(batch.keys, outcome, strict=True))
             yield place, outcome
 
-    def _carried(self, batch: Batch, trees: Mapping[Path, HashedTree]) -> CarriedBatch:
-        folders = [self._files.name_of(job.tree.root, trees[job.tree.root]) for job in batch.jobs]
+    def _carried(self, batch: Batch) -> CarriedBatch:
+        folders = [self._files.name_of(job.tree.root, self._trees[job.tree.root]) for job in batch.jobs]
         return CarriedBatch(batch, folders, [self._conditions(job.problem, batch.validator) for job in batch.jobs])
 
     def close(self) -> None:

@@ -2,24 +2,28 @@
 
 The command is read, never run: `cd`, wrappers such as `timeout` and `env`, interpreters with options, test runners,
 Makefiles (only the targets that are made) and npm scripts are followed. Paths that the tree lacks are found too.
+Which test runner a command starts, and which programs of the machine it names, is here too.
 """
 
 import fnmatch
 import itertools
 import json
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from touchstone.validation.reach import TreeIndex, folder_of, joined
-from touchstone.validation.test_reports.runners import words_of
+from touchstone.validation.test_reports import lines_of
 
-_ENDS = frozenset({"&&", "||", ";", ";;", "|", "|&", "&", "(", ")", "{", "}", "!", "\n"})
+_ENDS = frozenset({"{", "}", "!", "\n"})
+_OPERATOR = re.compile(r"[();&|]+")
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "{", "}"})
 _WRAPPERS = (
     *("env", "time", "timeout", "nice", "exec", "sudo", "command", "nohup", "stdbuf", "xvfb-run", "setsid", "eval"),
-    *("npx", "bunx", "poetry", "uv", "pipenv", "pdm", "hatch", "coverage"),
+    *("xargs", "busybox"),
+    *("npx", "bunx", "poetry", "uv", "pipenv", "pdm", "hatch", "pixi", "rye", "coverage"),
 )
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 _INTERPRETERS = (
@@ -42,10 +46,18 @@ _RUN_BY = {
     "tox": ("tox.ini",),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
 }
+# How the programs above are given another folder, or another file than the usual one.
+_FOLDER_OPTIONS = ("-C", "--directory")
+_FILE_OPTIONS = ("-f", "--file", "--makefile", "--justfile", "--rakefile", "--noxfile", "-c", "--conf", "--taskfile")
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 _OWN_FOLDER = re.compile(r"""\$\(\s*dirname [^)]*\)|`dirname [^`]*`""")
 _VARIABLE_FOLDER = re.compile(r"^\$(?:\{[^}]*\}|\([^)]*\)|\w+)/")
+# Words of a command that may precede the name of the program that it starts.
+_BEFORE_PROGRAM = ("-m", "run", "exec", "--")
+# Options of programs that start others, whose value is not the program.
+_OPTIONS_WITH_VALUE = ("-u", "--unset", "-s", "--signal", "--with", "--python", "--source")
+_BETWEEN_WORDS = re.compile(r"[\s;&|()<>{}$`\"'=:,!\\]+")
 _MOST_SCRIPTS = 200
 _MOST_NESTED = 20
 
@@ -145,8 +157,11 @@ class _Following:
         """Files that are given to a test runner are tests, unless their documentation is."""
         if any("doctest" in word for word in arguments):
             return
+        arguments = [part for word in arguments for part in (("-p", word[2:]) if re.match("-p.", word) else (word,))]
         values = dict(itertools.pairwise(arguments))
         for before, word in zip(("", *arguments), arguments, strict=False):
+            if before == "--cov":  # what is measured, not what measures
+                continue
             place = self._place(word.partition("::")[0], directory, beside)
             if "*" in word and not before.startswith("-"):
                 self.found.tests.update(path for path in self.index.files if _matches(path, place))
@@ -188,13 +203,14 @@ class _Following:
 
     def _make(self, program: str, arguments: Sequence[str], directory: str, beside: str) -> None:
         names: Sequence[str] = _RUN_BY[program]
-        words = [part for word in arguments for part in (("-C", word[2:]) if re.match("-C.", word) else (word,))]
+        words = [part for word in arguments for part in _option_and_value(word)]
         for option, word in itertools.pairwise(words):
-            if option in ("-C", "--directory"):
+            if option in _FOLDER_OPTIONS:
                 directory = self._place(word, directory, beside, folder=True) or directory
-            if option in ("-f", "--file", "--makefile"):
+            if option in _FILE_OPTIONS:
                 names = (word,)
-        values = {word for option, word in itertools.pairwise(words) if option in ("-C", "-f", "-j")}
+        with_value = (*_FOLDER_OPTIONS, *_FILE_OPTIONS, "-j")
+        values = {word for option, word in itertools.pairwise(words) if option in with_value}
         targets = [word for word in words if not word.startswith("-") and "=" not in word and word not in values]
         places = [place for name in names if (place := joined(directory, name))]
         self.found.scripts.update(places)  # make prefers some names to others, so that a new file could come first
@@ -313,8 +329,8 @@ def _simple_commands(text: str) -> Iterator[list[str]]:
     """The commands of a shell text, each as its words."""
     for line in text.replace("\\\n", " ").split("\n"):
         current: list[str] = []
-        for word in (*words_of(line), "\n"):
-            if word in _ENDS:
+        for word in (*_words_of(line), "\n"):
+            if word in _ENDS or _OPERATOR.fullmatch(word):
                 while current and current[0] in _KEYWORDS:
                     current.pop(0)
                 if current:
@@ -322,6 +338,14 @@ def _simple_commands(text: str) -> Iterator[list[str]]:
                 current = []
             else:
                 current.append(word)
+
+
+def _option_and_value(word: str) -> tuple[str, ...]:
+    """An option and its value where a word has both, as `-fci.mk` and `--file=ci.mk`; else the word."""
+    option, equals, value = word.partition("=")
+    if equals and option in (*_FOLDER_OPTIONS, *_FILE_OPTIONS):
+        return option, value
+    return (word[:2], word[2:]) if re.match("-[Cfc].", word) else (word,)
 
 
 def _unwrapped(words: Sequence[str]) -> list[str]:
@@ -332,10 +356,72 @@ def _unwrapped(words: Sequence[str]) -> list[str]:
         if _ASSIGNMENT.fullmatch(word) or PurePosixPath(word).name in _WRAPPERS:
             wrapped = wrapped or PurePosixPath(word).name in _WRAPPERS
             rest.pop(0)
+        elif wrapped and word == "-m":  # `coverage run -m`
+            return ["python", *rest]
         elif wrapped and (word.startswith("-") or word in ("run", "exec") or _NUMBER.fullmatch(word)):
             rest.pop(0)
-            if word in ("-u", "--unset"):
+            if word in _OPTIONS_WITH_VALUE:
                 rest = rest[1:]
         else:
             break
     return rest
+
+
+# Programs of a command line
+
+
+def runner_format(arguments: Sequence[str]) -> str | None:
+    """The format of a test runner that runs the fix in its own process, so that the fix can end it with exit code 0.
+
+    >>> runner_format(["/bin/sh", "-c", "cd shop && python -m pytest -q"]), runner_format(["cargo", "test"])
+    ('pytest', 'cargo')
+    >>> runner_format(["grep", "pytest", "notes.txt"])
+    """
+    programs = set(_programs(arguments))
+    if any(name in ("pytest", "py.test") for name, _ in programs):
+        return "pytest"
+    return "cargo" if programs & {("cargo", "test"), ("cargo", "t")} else None
+
+
+def left_early(arguments: Sequence[str], output: str) -> bool:
+    """Whether a runner without a known report lacks the line with which it ends a successful run.
+
+    >>> [left_early(["python", "-m", "unittest"], text) for text in ("Ran 1 test\\n\\nOK (skipped=1)", "")]
+    [False, True]
+    """
+    runs = any(name == "unittest" for name, _ in _programs(arguments))
+    return runs and not any(line == "OK" or line.startswith("OK (") for line in lines_of(output))
+
+
+def words(command: str) -> set[str]:
+    """The words of a shell command, those in quotes too, that may name programs or files of the machine.
+
+    >>> sorted(words("cd /opt/shop\\ntimeout 9 sh -c 'go test' && /opt/check.sh --rules=/opt/rules"))
+    ['/opt/check.sh', '/opt/rules', '/opt/shop', '9', 'cd', 'go', 'sh', 'test', 'timeout']
+    """
+    return {word for word in _BETWEEN_WORDS.split(command) if word and not word.startswith("-")}
+
+
+def _programs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The programs that a command starts, as far as it shows, each with its first word that is no option."""
+    rest = _unwrapped(words)
+    name = PurePosixPath(rest[0]).name if rest else ""
+    yield name, next((word for word in rest[1:] if not word.startswith(("-", "+"))), "")
+    for place, option in enumerate(rest[1:-1], 2):
+        if name in _SHELLS and option.startswith("-") and option.endswith("c"):
+            for command in _simple_commands(rest[place]):
+                yield from _programs(command)
+            return
+        if option in _BEFORE_PROGRAM:
+            yield from _programs(rest[place:])
+            return
+
+
+def _words_of(command: str) -> list[str]:
+    """The words and operators of a shell command."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        return list(lexer)
+    except ValueError:  # an unclosed quote
+        return command.split()

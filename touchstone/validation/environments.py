@@ -70,11 +70,6 @@ def _no_environment(reason: str, requirements: tuple[str, ...] = ()) -> NoTarget
     return NoTarget("validator_unavailable", reason, requirements)
 
 
-def packages_of(environment: Path, python: Interpreter) -> Path:
-    """The folder of an environment's packages."""
-    return environment / "lib" / python.library / "site-packages"
-
-
 def environment_name(requirements: tuple[str, ...], python: Interpreter) -> str:
     """The folder name of a prepared environment: the same for the same requirements, Python version and platform."""
     about = [requirements, python.library, sysconfig.get_platform()]
@@ -121,7 +116,7 @@ def _requirements_text(text: str, problem: Problem, tree: Tree) -> str:
 def _usable(environment: Path, python: Interpreter) -> Path | None:
     """The environment's folder, if its packages are there and not behind a link, which could show any other folder."""
     resolved = Path(os.path.realpath(environment))
-    packages = packages_of(resolved, python)
+    packages = python.packages_in(resolved)
     return resolved if packages.is_dir() and Path(os.path.realpath(packages)) == packages else None
 
 
@@ -136,24 +131,18 @@ def _why_unusable(environment: Path, python: Interpreter) -> str:
 # Preparing
 
 
-@dataclass(frozen=True)
-class InstallOptions:
-    """Where packages are installed from, besides what uv or pip are configured to use."""
-
-    find_links: Sequence[str] = ()
-    no_index: bool = False
-
-    @property
-    def arguments(self) -> list[str]:
-        """The options as both uv and pip take them."""
-        links = [part for place in self.find_links for part in ("--find-links", place)]
-        return [*links, *(["--no-index"] if self.no_index else [])]
-
-
 def prepare(
-    folder: Path, wanted: Iterable[tuple[str, ...]], python: Interpreter, options: InstallOptions
+    folder: Path,
+    wanted: Iterable[tuple[str, ...]],
+    python: Interpreter,
+    find_links: Sequence[str] = (),
+    no_index: bool = False,
 ) -> dict[tuple[str, ...], str]:
-    """Make an environment for each set of requirements that has none; returns why each of the others failed."""
+    """Make an environment for each set of requirements that has none; returns why each of the others failed.
+
+    `find_links` and `no_index` are options of both uv and pip.
+    """
+    options = [part for place in find_links for part in ("--find-links", place)] + ["--no-index"] * no_index
     sets, failures = sorted(set(wanted)), dict[tuple[str, ...], str]()
     if not sets:
         return failures
@@ -188,7 +177,7 @@ def prepared_environments(folder: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _prepare_one(
-    folder: Path, requirements: tuple[str, ...], python: Interpreter, options: InstallOptions
+    folder: Path, requirements: tuple[str, ...], python: Interpreter, options: Sequence[str]
 ) -> str | None:
     """Install into a temporary sibling, renamed when complete; returns why that failed."""
     made = folder / environment_name(requirements, python)
@@ -196,11 +185,11 @@ def _prepare_one(
         return None
     unfinished = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder))
     try:
-        packages = packages_of(unfinished, python)
+        packages = python.packages_in(unfinished)
         packages.mkdir(parents=True)
         listed = unfinished / "requirements.txt"
         listed.write_text("".join(f"{line}\n" for line in requirements))
-        command = [*_installer(python), *options.arguments, "--target", str(packages), "--requirement", str(listed)]
+        command = [*_installer(python), *options, "--target", str(packages), "--requirement", str(listed)]
         ended = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
         if ended.returncode != 0:
             return " ".join((ended.stderr or ended.stdout).split())[:_MAX_MESSAGE] or f"exit code {ended.returncode}"

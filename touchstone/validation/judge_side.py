@@ -17,9 +17,9 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from touchstone.validation.command_files import CommandFiles, command_files
-from touchstone.validation.fixes.runner_settings import MANIFESTS
+from touchstone.validation.fixes.judge_changes import MANIFESTS
 from touchstone.validation.fixes.rust_tests import test_items
-from touchstone.validation.fixes.unified_diff import PatchError, parse_diff
+from touchstone.validation.fixes.unified_diff import readable_patches
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.reach import (
     CODE,
@@ -109,10 +109,7 @@ class _Split:
     @cached_property
     def reference(self) -> tuple[str, ...]:
         """What the reference changes outside of tests: source."""
-        try:
-            patches = parse_diff(self.problem.reference_patch or "") if self.problem.reference_patch else []
-        except PatchError:
-            return ()
+        patches = readable_patches(self.problem.reference_patch)
         paths = {path for patch in patches for path in (patch.old, patch.new) if path is not None}
         # With a patch of tests beside it, the reference has none.
         return tuple(sorted(path for path in paths if self.declared.test_patch or not looks_like_test(path)))

@@ -7,26 +7,25 @@ figures belongs in `touchstone.metrics.validator_variance`.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from touchstone.inference.uncertainty import wilson
 from touchstone.validation.fixes.apply_fix import AppliedFix, NotApplied
+from touchstone.validation.judging.verdicts import compute_verdict
 from touchstone.validation.outcomes import (
     PlannedFix,
     Row,
     ValidatedProblem,
     judge_fix,
     plan_attempts,
-    reference_verdict,
     validate_problems,
 )
 from touchstone.validation.protocol import UNDECIDED, NoTarget, Report
 from touchstone.validation.session import Request, ValidationSession
 from touchstone.validation.targets import Target
-from touchstone.vocabulary import Success
 
 _FINISHED = ("passed", "failed")
 # A test that flips with a fix may flip because of the fix, so only these can show that the test is to blame.
@@ -84,21 +83,15 @@ def problem_subjects(known: ValidatedProblem | NoTarget, validation: ValidationS
     """The unmodified files and the reference fix of a problem, as far as they can be validated."""
     if isinstance(known, NoTarget):
         return
-    oid, success = known.target.problem.oid, validation.settings.success
+    problem, success, fix = known.target.problem, validation.settings.success, known.applied
     unmodified = validation.request(known.target, None)
-    yield Subject(_key(oid, "baseline"), unmodified, known.baseline, lambda report: report.status)
-    if isinstance(known.applied, AppliedFix) and known.reference is not None:
-        fixed = validation.request(known.target, known.applied)
-        yield Subject(_key(oid, "reference"), fixed, known.reference, _reference_judge(known, success))
+    yield Subject(_key(problem.oid, "baseline"), unmodified, known.baseline, lambda report: report.status)
+    if isinstance(fix, AppliedFix) and known.reference is not None:
 
+        def verdict(report: Report) -> str:
+            return compute_verdict(known.baseline, report, problem, *fix.lines, success, report).status
 
-def _reference_judge(known: ValidatedProblem, success: Success) -> Callable[[Report], str]:
-    def verdict(report: Report) -> str:
-        found = reference_verdict(replace(known, reference=report), success)
-        assert found is not None
-        return found.status
-
-    return verdict
+        yield Subject(_key(problem.oid, "reference"), validation.request(known.target, fix), known.reference, verdict)
 
 
 def fix_subject(

@@ -14,23 +14,27 @@ from touchstone.config.validation import ValidationSettings
 from touchstone.validation.files.working_copy import is_executable
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix, choose_fix
 from touchstone.validation.fixes.line_diff import diff_lines
-from touchstone.validation.judging.environment import missing_package
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.judging.verdicts import (
     Verdict,
     compute_verdict,
+    missing_package,
     new_doubts,
     only_judged,
     target_diagnostics,
     unlike_recorded,
 )
-from touchstone.validation.protocol import RETRIED, SETTLED, UNDECIDED, NoTarget, Report
+from touchstone.validation.protocol import RETRIED, SETTLED, UNDECIDED, NoTarget, Problem, Report
 from touchstone.validation.session import CachedReport, Request, ValidationSession
 from touchstone.validation.targets import Target
 from touchstone.vocabulary import MAX_DIAGNOSTICS, Success
 
 _MAX_KEPT_TESTS = 2_000
 _MAX_KEPT_MESSAGE = 500
+_FROM_VERDICT = (
+    *("fixed", "introduced_block", "introduced_file", "introduced_module"),
+    *("introduced_errors", "block_errors", "module_errors"),
+)
 # Beside the columns of an outcome: the columns that `validated_fixes` has besides the key, if the fix was applied.
 KEPT = "kept"
 Row = dict[str, Any]
@@ -48,6 +52,14 @@ class ValidatedProblem:
     applied: AppliedFix | NotApplied | None
     reference: Report | None
     excluded: frozenset[str] = frozenset()
+
+    @property
+    def judged(self) -> Problem:
+        """The problem as fixes are judged: without the excluded tests among those that it names."""
+        problem, left_out = self.target.problem, self.excluded
+        lists = (problem.fail_to_pass, problem.pass_to_pass)
+        fail_to_pass, pass_to_pass = (tuple(name for name in names if name not in left_out) for names in lists)
+        return replace(problem, fail_to_pass=fail_to_pass, pass_to_pass=pass_to_pass)
 
 
 @dataclass(frozen=True)
@@ -102,13 +114,19 @@ def validate_problems(
 
 def exclude_tests(known: ValidatedProblem, names: frozenset[str]) -> ValidatedProblem | NoTarget:
     """The problem as the other tests show it; no target if none of them shows its errors."""
-    baseline, reference = known.baseline.without_tests(names), known.reference
-    problem = known.target.problem
-    if target_diagnostics(known.baseline, problem) and not target_diagnostics(baseline, problem):
+    reference = None if known.reference is None else known.reference.without_tests(names)
+    left = replace(known, baseline=known.baseline.without_tests(names), reference=reference, excluded=names)
+    if _shows_its_errors(known) and not _shows_its_errors(left):
         reason = "every test that shows its errors is flaky and left out (validation.exclude_flaky)"
         return NoTarget("validator_unavailable", f"{reason}: {', '.join(sorted(names))}")
-    reference = None if reference is None else reference.without_tests(names)
-    return replace(known, baseline=baseline, reference=reference, excluded=names)
+    return left
+
+
+def _shows_its_errors(known: ValidatedProblem) -> bool:
+    """Whether the unmodified problem shows its errors; it shows none if every test that it names is left out."""
+    if known.target.problem.judged_tests and not known.judged.judged_tests:
+        return False
+    return bool(target_diagnostics(only_judged(known.baseline, known.judged), known.judged))
 
 
 def _applied_reference(target: Target, settings: ValidationSettings) -> AppliedFix | NotApplied | None:
@@ -131,15 +149,15 @@ def reference_verdict(known: ValidatedProblem, success: Success) -> Verdict | No
     if isinstance(applied, NotApplied):
         return Verdict(applied.status, fixed=False, note=applied.reason)
     assert report is not None
-    return compute_verdict(known.baseline, report, known.target.problem, *applied.lines, success, report)
+    return compute_verdict(known.baseline, report, known.judged, *applied.lines, success, report)
 
 
 def _problem_row(known: ValidatedProblem, validation: ValidationSession) -> Row:
-    target, problem = known.target, known.target.problem
+    target, problem = known.target, known.judged
     baseline = only_judged(known.baseline, problem)
     reference = reference_verdict(known, validation.settings.success)
     finished = baseline.status in ("passed", "failed")
-    unlike = unlike_recorded(baseline, problem) if finished else ""
+    unlike = unlike_recorded(known.baseline, problem, known.reference) if finished else ""
     failing = not finished or (bool(target_diagnostics(baseline, problem)) and not unlike)
     words = [unlike, baseline.note, *map(str, baseline.diagnostics)]
     if reference is not None and reference.status != "passed":
@@ -147,7 +165,7 @@ def _problem_row(known: ValidatedProblem, validation: ValidationSession) -> Row:
     return {
         "oid": problem.oid,
         "validator": target.validator,
-        "fidelity": baseline.fidelity or target_fidelity(target, validation),
+        "fidelity": _fidelity(baseline.fidelity, target, validation),
         "files_sha": target.hashed.hash_of(target.tree),
         "baseline_status": baseline.status,
         "baseline_errors": sum(one.severity == "error" for one in baseline.diagnostics) if baseline.decided else None,
@@ -224,7 +242,7 @@ def judge_fix(
     if missing := missing_package(baseline, report, problem.reference, files):
         note = f"neither the unmodified problem nor the fix can be tested without '{missing}', which is not installed"
         report = replace(report, status="validator_unavailable", note=f"{note} where the tests run")
-    verdict = compute_verdict(baseline, report, target.problem, *applied.lines, success, problem.reference)
+    verdict = compute_verdict(baseline, report, problem.judged, *applied.lines, success, problem.reference)
     return report, replace(verdict, note="\n".join(filter(None, (verdict.note, *applied.notes))))
 
 
@@ -265,9 +283,9 @@ def _outcome(
     assert plan.request is not None and isinstance(problem, ValidatedProblem)
     known = reports[plan.request.key]
     report, verdict = judge_fix(known.report, plan.applied, problem, validation)
-    judged = only_judged(report, problem.target.problem)
+    judged = only_judged(report, problem.judged)
     if not plan.kept:  # once for the attempts that share the fix
-        before, limit = only_judged(problem.baseline, problem.target.problem), validation.settings.kept_characters
+        before, limit = only_judged(problem.baseline, problem.judged), validation.settings.kept_characters
         plan.kept.update(fix_columns(problem.target, plan.applied, judged, before, limit))
     row |= {KEPT: plan.kept, "cached": known.cached, SETTLED: is_final(verdict.status, report)}
     verdict = with_judge_note(verdict, plan.applied, validation.settings)
@@ -289,7 +307,7 @@ def _not_validated_columns(why: NotApplied | NoTarget, target: Target | NoTarget
     if why.status in UNDECIDED or isinstance(target, NoTarget):
         return columns
     failed = dict.fromkeys(("passed", "applied", "fixed", "compiled"), False)
-    return columns | failed | _validator_columns(target, target_fidelity(target, validation), validation)
+    return columns | failed | _validator_columns(target, "", validation)
 
 
 def _validated_columns(report: Report, verdict: Verdict, target: Target, validation: ValidationSession) -> Row:
@@ -302,13 +320,7 @@ def _validated_columns(report: Report, verdict: Verdict, target: Target, validat
         "duration_seconds": report.duration_seconds,
         "diagnostics": _truncated_text(said),
         "applied": True,
-        "fixed": verdict.fixed,
-        "introduced_block": verdict.introduced_block,
-        "introduced_file": verdict.introduced_file,
-        "introduced_module": verdict.introduced_module,
-        "introduced_errors": verdict.introduced_errors,
-        "block_errors": verdict.block_errors,
-        "module_errors": verdict.module_errors,
+        **{name: getattr(verdict, name) for name in _FROM_VERDICT},
         "consistent": report.consistent,
         "compiled": _compiled(report, verdict) if decided else None,
         "tests_passed": sum(tests) if report.tests else None,
@@ -329,14 +341,14 @@ def _validator_columns(target: Target, fidelity: str, validation: ValidationSess
     return {
         "validator": validator.name,
         "validator_version": validator.version,
-        "fidelity": fidelity or target_fidelity(target, validation),
+        "fidelity": _fidelity(fidelity, target, validation),
         "sandbox": validation.sandbox.name,
     }
 
 
-def target_fidelity(target: Target, validation: ValidationSession) -> str:
-    """The fidelity of the target's validator for this problem."""
-    return validation.registry.validator(target.validator).fidelity(target.problem)
+def _fidelity(reported: str, target: Target, validation: ValidationSession) -> str:
+    """The fidelity of a report; without any, that of the target's validator for this problem."""
+    return reported or validation.registry.validator(target.validator).fidelity(target.problem)
 
 
 def _truncated_text(lines: Sequence[str]) -> str | None:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Protocol, Self
 
-from touchstone.validation.open_beneath import read_beneath
+from touchstone.regular_files import read_beneath
 
 Severity = Literal["error", "warning"]
 

@@ -8,11 +8,12 @@ Which files are tests, by their names alone, is here too.
 import ast
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import PurePosixPath
+from typing import Any, TypeVar
 
 from touchstone.validation.protocol import Tree
 
@@ -54,6 +55,7 @@ _RUNNER_FILES = re.compile(
 )
 
 Import = tuple[int, str, tuple[str, ...]]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -81,21 +83,26 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-@dataclass
-class FilesOnDisk:
-    """What files reach, by path, as far as it was asked for."""
+def _once(find: Callable[["TreeIndex", str], Found]) -> Callable[["TreeIndex", str], Found]:
+    """Look at each file once; of files on disk, the result is known to all trees of a root."""
 
-    reached: dict[str, Reached] = field(default_factory=dict)
-    imports: dict[str, frozenset[str]] = field(default_factory=dict)
-    names: dict[str, frozenset[str]] = field(default_factory=dict)
+    def found(index: "TreeIndex", path: str) -> Found:
+        known = index.own if path in index.tree.changed else index.known
+        if (find.__name__, path) not in known:
+            known[find.__name__, path] = find(index, path)
+        result: Found = known[find.__name__, path]
+        return result
+
+    return found
 
 
 @dataclass
 class TreeIndex:
-    """A tree's files by name, and what they reach; of files on disk this is `known` to all trees of a root."""
+    """A tree's files by name, and what they reach: those that it changed, and those that all trees of a root share."""
 
     tree: Tree
-    known: "FilesOnDisk" = field(default_factory=lambda: FilesOnDisk())
+    known: dict[tuple[str, str], Any] = field(default_factory=dict)
+    own: dict[tuple[str, str], Any] = field(default_factory=dict)
     parsed_bytes: int = 0
 
     @cached_property
@@ -132,15 +139,9 @@ class TreeIndex:
         except OSError:
             return ""
 
+    @_once
     def reach(self, path: str) -> Reached:
         """What a file of the judge's side reaches."""
-        if path in self.tree.changed:
-            return self._reach(path)
-        if path not in self.known.reached:
-            self.known.reached[path] = self._reach(path)
-        return self.known.reached[path]
-
-    def _reach(self, path: str) -> Reached:
         text, suffix = self.read(path), PurePosixPath(path).suffix
         if suffix in PYTHON:
             self.parsed_bytes += len(text)
@@ -152,24 +153,19 @@ class TreeIndex:
             return Reached(self._javascript_imports(text, path), frozenset(_quoted(text)))
         return Reached(names=frozenset(_quoted(text) if suffix in CODE else _WORD.findall(text)))
 
+    @_once
     def imports(self, path: str) -> frozenset[str]:
         """The files that a source file imports, by its import lines."""
-        if path not in self.known.imports:
-            found: frozenset[str] = frozenset()
-            if path.endswith(PYTHON):
-                found = self._resolve_all(_import_lines(self.read(path)), path)
-            elif path.endswith(JAVASCRIPT):
-                found = self._javascript_imports(self.read(path), path)
-            self.known.imports[path] = found
-        return self.known.imports[path]
+        if path.endswith(PYTHON):
+            return self._resolve_all(_import_lines(self.read(path)), path)
+        return self._javascript_imports(self.read(path), path) if path.endswith(JAVASCRIPT) else frozenset()
 
+    @_once
     def names_in(self, path: str) -> frozenset[str]:
         """The quoted names of files and folders of the tree in a source file."""
-        if path not in self.known.names:
-            is_text = PurePosixPath(path).suffix in _SOURCE_TEXTS
-            words = _QUOTED_NAME.findall(self.read(path)) if is_text else []
-            self.known.names[path] = frozenset(word for word in words if word in self._by_name)
-        return self.known.names[path]
+        is_text = PurePosixPath(path).suffix in _SOURCE_TEXTS
+        words = _QUOTED_NAME.findall(self.read(path)) if is_text else []
+        return frozenset(word for word in words if word in self._by_name)
 
     def named(self, names: Iterable[str], beside: Iterable[str]) -> set[str]:
         """The files and folders that names mean: seen from the folders `beside`, else the only one that ends so."""

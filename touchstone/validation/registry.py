@@ -7,10 +7,10 @@ from pathlib import Path
 
 from touchstone.config.validation import LimitSettings, ValidationSettings
 from touchstone.errors import TouchstoneError
-from touchstone.validation.protocol import Availability, Validator
+from touchstone.validation.cache import conditions_key
+from touchstone.validation.protocol import Availability, Problem, Validator
 from touchstone.validation.sandbox.command import REMEDY, Limits, too_low
-from touchstone.validation.sandbox.probe import BACKENDS, INSTALL, choose_sandbox, probe_backend
-from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.runner import BACKENDS, INSTALL, SandboxRunner, choose_sandbox, probe_backend
 from touchstone.validation.validators.command import CommandValidator
 from touchstone.validation.validators.hcl import HclValidator
 from touchstone.validation.validators.python import PythonValidator
@@ -71,6 +71,10 @@ class ValidatorRegistry:
     def limits(self, name: str) -> Limits:
         """The resource limits of a validator."""
         return limits_for(name, self.settings.limits)
+
+    def conditions_key(self, problem: Problem, name: str) -> str:
+        """A hash of everything besides the tree that a validator's report on a problem depends on."""
+        return conditions_key(problem, self.validator(name), self.limits(name), self.sandbox.name, self.settings)
 
     def _make(self, name: str) -> Validator:
         settings, sandbox, limits = self.settings, self.sandbox, self.limits(name)

@@ -16,19 +16,17 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Self
 
+from touchstone.config import WorkerSettings
 from touchstone.config.validation import ValidationSettings
-from touchstone.config.workers import WorkerSettings
 from touchstone.progress import report_warning, track
 from touchstone.text import counted
-from touchstone.validation.cache import VARIABLE, ReportCache
-from touchstone.validation.cache_key import conditions_key, report_key
+from touchstone.validation.cache import VARIABLE, ReportCache, report_key
 from touchstone.validation.cluster import ValidationCluster
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.fixes.apply_fix import AppliedFix
 from touchstone.validation.protocol import Availability, Job, Problem, Report
 from touchstone.validation.registry import ValidatorRegistry
-from touchstone.validation.sandbox.probe import choose_sandbox
-from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.runner import SandboxRunner, choose_sandbox
 from touchstone.validation.targets import Target
 from touchstone.validation.validators.common import unavailable
 from touchstone.validation.worker import Batch, open_worker, report_on_error, validate_batch
@@ -139,9 +137,7 @@ class ValidationSession:
         """The `conditions_key` of a problem for a validator, computed once."""
         known = self._conditions.get((name, problem))
         if known is None:
-            validator, limits = self.registry.validator(name), self.registry.limits(name)
-            known = conditions_key(problem, validator, limits, self.sandbox.name, self.settings)
-            self._conditions[name, problem] = known
+            known = self._conditions[name, problem] = self.registry.conditions_key(problem, name)
         return known
 
     def reports(self, requests: Sequence[Request], what: str, retried: Collection[str] = ()) -> dict[str, CachedReport]:
@@ -236,7 +232,7 @@ class ValidationSession:
 
     def _validate_alone(self, request: Request, *, keep: bool = True) -> Report:
         [(_, outcome)] = self._map_batches(self._in_process_workers, [[request]], keep)
-        return _reports(outcome, [request.job])[0]
+        return _reports(outcome, [request])[0]
 
     def repeats(self, requests: Iterable[Request], times: int) -> dict[str, list[Report]]:
         """So many further reports on each tree, by key. They neither come from the cache nor go into it."""
@@ -262,14 +258,14 @@ class ValidationSession:
         cluster = self._open_cluster(requests)
         batches = self._batches(requests)
         workers = cluster or self._workers_for(len(requests), len(batches))
-        lost: list[list[Request]] = []
-        for some, outcome in self._map_batches(workers, batches, keep):
-            if isinstance(outcome, BaseException) and len(some) > 1:
-                lost += [[request] for request in some]
-            else:
-                yield list(zip(some, _reports(outcome, [one.job for one in some]), strict=True))
-        for some, outcome in self._map_batches(workers, lost, keep):
-            yield list(zip(some, _reports(outcome, [one.job for one in some]), strict=True))
+        while batches:
+            lost: list[list[Request]] = []
+            for some, outcome in self._map_batches(workers, batches, keep):
+                if isinstance(outcome, BaseException) and len(some) > 1:
+                    lost += [[request] for request in some]
+                else:
+                    yield list(zip(some, _reports(outcome, some), strict=True))
+            batches = lost
 
     def _batches(self, requests: Sequence[Request]) -> list[list[Request]]:
         """Batches of one validator each: one process runs a batch, and one call lints all of it."""
@@ -291,10 +287,7 @@ class ValidationSession:
         items = [
             Batch(some[0].validator, [one.key for one in some], [one.job for one in some], keep) for some in batches
         ]
-        if isinstance(workers, ValidationCluster):
-            mapped = workers.map(items, self._trees)
-        else:
-            mapped = workers.map(validate_batch, items)
+        mapped = workers.map(items) if isinstance(workers, ValidationCluster) else workers.map(validate_batch, items)
         for place, outcome in mapped:
             yield batches[place], outcome
 
@@ -320,9 +313,8 @@ class ValidationSession:
         """The cluster that the configuration names, if any."""
         if self._cluster is None and self._worker_settings.kind == "dask" and requests:
             validators = sorted({request.validator for request in requests})
-            self._cluster = ValidationCluster(
-                self._worker_settings, self.registry, validators, self.cache_dir, self._conditions_key
-            )
+            conditions = (self.cache_dir, self._conditions_key, self._trees)
+            self._cluster = ValidationCluster(self._worker_settings, self.registry, validators, *conditions)
         return self._cluster
 
     @property
@@ -369,7 +361,7 @@ def _is_final(report: Report, retried: bool) -> bool:
     return report.settled and not (retried and report.status == "timeout")
 
 
-def _reports(outcome: list[Report] | BaseException, jobs: Sequence[Job]) -> list[Report]:
+def _reports(outcome: list[Report] | BaseException, requests: Sequence[Request]) -> list[Report]:
     if isinstance(outcome, BaseException):
-        return [report_on_error(job, outcome) for job in jobs]
+        return [report_on_error(request.job, outcome) for request in requests]
     return outcome

@@ -22,15 +22,20 @@ from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.rulings import Ruling, plain
-from touchstone.names import PROBLEMS_PART
 from touchstone.storage.batches import batches
 from touchstone.storage.code_version import table_code_version
+from touchstone.storage.files import PROBLEMS_PART
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES
 from touchstone.validation.files.file_identity import identified_since
 from touchstone.validation.protocol import SETTLED, NoTarget
-from touchstone.validation.recorded import REASONS, recorded_outcomes
-from touchstone.validation.ruled_outcomes import apply_rulings, rows_without_model, rulings_frame
+from touchstone.validation.recorded import (
+    REASONS,
+    apply_rulings,
+    recorded_outcomes,
+    rows_without_model,
+    rulings_frame,
+)
 from touchstone.vocabulary import VALIDATION_COLUMNS
 
 if TYPE_CHECKING:
@@ -134,10 +139,9 @@ class ValidationStage:
 
     def _recorded_outcomes(self, models: Sequence[str]) -> dict[str, Part]:
         """The outcomes of models without fixes to validate, made many at once."""
-        attempts = {model: self.store.require_part("attempts", model) for model in models}
-        made_from = {model: self._fingerprint(model, part, None, {}) for model, part in attempts.items()}
+        made_from = {model: self._fingerprint(model, None, {}) for model in models}
         parts = {model: self._current_outcomes(model, made_from[model]) for model in models}
-        stale = {model: part.rows for model, part in attempts.items() if parts[model] is None}
+        stale = {model: self.store.require_part("attempts", model).rows for model in models if parts[model] is None}
         written: dict[str, Part] = {}
         for batch in batches(stale):
             outcomes = recorded_outcomes(self.store.scan("attempts", batch, REASONS)).collect()
@@ -185,21 +189,17 @@ class ValidationStage:
 
     def outcomes_of(self, model: str) -> Part:
         """One model's outcomes."""
-        attempts = self.store.require_part("attempts", model)
         fixes = self._fixes_of(model)
         rows = fixes.collect() if fixes is not None else pl.DataFrame()
         targets = self.targets(rows["oid"].unique().to_list()) if rows.height else {}
-        validated_by = self.session.fingerprint(targets) if targets else None
+        if not targets:
+            return self._recorded_outcomes([model])[model]
         excluded = {oid: tests for oid, tests in self.excluded_tests().items() if oid in targets}
-        fingerprint = self._fingerprint(model, attempts, validated_by, excluded)
+        fingerprint = self._fingerprint(model, self.session.fingerprint(targets), excluded)
         current = self._current_outcomes(model, fingerprint)
         if current is not None:
             return current
         recorded = recorded_outcomes(self.store.scan("attempts", [model], REASONS))
-        if not targets:
-            self.store.remove("validated_fixes", model)
-            ruled = self._ruled(recorded.collect(), {model: fingerprint})
-            return self.store.write("outcomes", ruled.lazy(), fingerprint, model)
         from touchstone.validation.outcomes import KEPT, outcome_rows
 
         table = TABLES["outcomes"]
@@ -211,11 +211,10 @@ class ValidationStage:
         every = sort_attempts(pl.concat([rest, validated], how="diagonal"))
         return self._write("outcomes", self._ruled(every.collect(), {model: fingerprint}), fingerprint, model)
 
-    def _fingerprint(
-        self, model: str, attempts: Part, validated_by: object, excluded: Mapping[str, frozenset[str]]
-    ) -> str:
+    def _fingerprint(self, model: str, validated_by: object, excluded: Mapping[str, frozenset[str]]) -> str:
         """A hash of what a model's outcomes are made from."""
-        made_from = [attempts.fingerprint, validated_by, _plain(excluded), plain(self._rulings_about(model))]
+        attempts = self.store.require_part("attempts", model).fingerprint
+        made_from = [attempts, validated_by, _plain(excluded), plain(self._rulings_about(model))]
         return digest(["outcomes", made_from, table_code_version("outcomes")])
 
     def _keep_texts(self, model: str | None, fingerprint: str, rows: Iterable[dict[str, Any]]) -> None:

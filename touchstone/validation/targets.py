@@ -22,7 +22,7 @@ from touchstone.validation.fixes.apply_fix import Fix, NotApplied, apply_fix
 from touchstone.validation.judge_side import Declared, with_judge_side
 from touchstone.validation.judging.verdicts import named_severity
 from touchstone.validation.protocol import NoTarget, Problem, Tree
-from touchstone.validation.reach import FilesOnDisk, TreeIndex
+from touchstone.validation.reach import TreeIndex
 from touchstone.validation.registry import language_of, validator_for
 from touchstone.vocabulary import VALIDATION_COLUMNS, WARNING_NOT_SHOWN
 
@@ -43,7 +43,7 @@ class Targets:
     def __init__(self, clones_dir: Path | None, settings: ValidationSettings) -> None:
         self._clones_dir, self._settings = clones_dir, settings
         self._trees: dict[Path, HashedTree | NoTarget] = {}
-        self._known_files: dict[Path, FilesOnDisk] = {}
+        self._known_files: dict[Path, dict[tuple[str, str], Any]] = {}
         # By row: every model's attempts ask for the same problems.
         self._found: dict[tuple[tuple[str, Any], ...], Target | NoTarget] = {}
 
@@ -76,6 +76,11 @@ class Targets:
         except ValueError as error:
             return NoTarget("validator_unavailable", str(error))
         language = language_of(row.get("language"), place.filename)
+        about: dict[str, Any] = {
+            name: row.get(name) for name in ("severity", "summary", "reference_fix", "resource_schema")
+        }
+        about |= {name: _names(row.get(name)) for name in ("tests", "expected_tests")}
+        about |= {name: _text(row.get(name)) for name in _COMMANDS}
         problem = Problem(
             oid=row["oid"],
             filename=place.filename,
@@ -86,19 +91,10 @@ class Targets:
             line_end=line_end,
             block_start=block_start,
             block_end=block_end,
-            severity=row.get("severity"),
-            summary=row.get("summary"),
-            reference_fix=row.get("reference_fix"),
-            resource_schema=row.get("resource_schema"),
-            tests=_names(row.get("tests")),
-            expected_tests=_names(row.get("expected_tests")),
             reference_patch=row.get("reference_patch") or row.get("patch"),
             fail_to_pass=fail_to_pass,
             pass_to_pass=pass_to_pass,
-            test_command=_text(row.get("test_command")),
-            setup_command=_text(row.get("setup_command")),
-            test_report=_text(row.get("test_report")),
-            report_file=_text(row.get("report_file")),
+            **about,
         )
         validator = "command" if problem.test_command else validator_for(language, self._settings)
         if validator is None:
@@ -140,11 +136,12 @@ class Targets:
         declared = Declared(_names(row.get("judge_files")), _names(row.get("source_files")), patched)
         if validator in ("hcl", "terraform") and declared == Declared():
             return problem
-        index = TreeIndex(tree, self._known_files.setdefault(problem.root, FilesOnDisk()))
+        index = TreeIndex(tree, self._known_files.setdefault(problem.root, {}))
         command = shlex.join(self._settings.command.arguments) if validator == "command" else ""
         return with_judge_side(problem, tree, declared, command, index)
 
 
+_COMMANDS = ("test_command", "setup_command", "test_report", "report_file")
 _LINES = ("line_start", "line_end", "impacted_block_start_line", "impacted_block_end_line")
 
 

@@ -10,7 +10,7 @@ from touchstone.config import EvaluationConfig
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.discovery import require_problems_csv
 from touchstone.regular_files import read_bytes
-from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, choose_fix
+from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind
 from touchstone.validation.judging.verdicts import Verdict, only_judged
 from touchstone.validation.noise import fix_subject, problem_subjects, repeated_rows
 from touchstone.validation.outcomes import (
@@ -29,9 +29,7 @@ from touchstone.validation.targets import Target, Targets, problem_rows
 from touchstone.validation.terraform_choice import choose_terraform_validator, is_terraform
 from touchstone.vocabulary import Success
 
-# The column that a file's text is read from, by the way it is applied and by its ending.
-_COLUMNS: dict[str, str] = {"diff": "fixed_diff", "files": "fixed_files", "edits": "fixed_edits"}
-_ENDINGS = {".diff": "diff", ".patch": "diff"}
+_DIFFS = (".diff", ".patch")
 
 
 @dataclass(frozen=True)
@@ -124,12 +122,8 @@ def _target(
 
 def _fix(path: Path, kind: FixKind | None, apply: Literal["auto", "file", "block"], problem: Problem) -> Fix:
     """The file's text as a fix: by default a diff if it is named so, a block if the problem has lines, else a file."""
-    how = kind or _ENDINGS.get(path.suffix) or apply
-    column = _COLUMNS.get(how, "fixed_code")
-    way: dict[str, Literal["auto", "file", "block"]] = {"file": "file", "block": "block"}
-    fix = choose_fix({column: _read(path)}, way.get(how, "auto"), problem.has_block)
-    assert fix is not None
-    return fix
+    usual: FixKind = ("block" if problem.has_block else "file") if apply == "auto" else apply
+    return Fix(_read(path), kind or ("diff" if path.suffix in _DIFFS else usual))
 
 
 def _read(path: Path) -> str:

@@ -17,8 +17,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
+from touchstone.regular_files import UnsafePathError
 from touchstone.validation.cache import ReportCache
-from touchstone.validation.open_beneath import UnsafePathError
 from touchstone.validation.protocol import Job, Report, Validator
 from touchstone.validation.registry import ValidatorRegistry
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed

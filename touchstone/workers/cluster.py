@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from touchstone.config.workers import TlsFiles, WorkerSettings
+from touchstone.config import TlsFiles, WorkerSettings
 from touchstone.errors import TouchstoneError, UnreachableError
 from touchstone.locations import cache_folder
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from multiprocessing.sharedctypes import Synchronized
 from typing import Any
 
-from touchstone.workers.protocol import DIED, TRIES, Item, Outcomes, Result, WorkerDiedError, WorkerState, portable
+from touchstone.workers import DIED, TRIES, Item, Outcomes, Result, WorkerDiedError, WorkerState, portable
 
 _PR_SET_PDEATHSIG = 1
 

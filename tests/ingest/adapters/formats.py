@@ -155,6 +155,7 @@ SAMPLES = {
     "trx": Sample("trx", "test-reports/handmade_mstest.trx"),
     "nunit": Sample("nunit", "test-reports/handmade_nunit3.xml"),
     "nunit 2": Sample("nunit", "test-reports/handmade_nunit2.xml"),
+    "testng": Sample("testng", "test-reports/handmade_testng.xml"),
     "go-test": Sample("go-test", "test-reports/handmade_go.jsonl"),
     "ctrf": Sample("ctrf", "test-reports/handmade_ctrf.json"),
     "jest": Sample("jest", "test-reports/handmade_jest.json"),

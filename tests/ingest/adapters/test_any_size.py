@@ -1,5 +1,6 @@
 """Files of any size: in small pieces they give the same rows, and a hundred megabytes need little memory."""
 
+import gc
 import importlib
 import json
 from pathlib import Path
@@ -11,7 +12,7 @@ from tests.ingest.adapters.formats import SAMPLES
 from tests.ingest.adapters.test_every_format import golden, read_good, snapshot
 from tests.peak_memory import run_measured
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import json_files, json_stream, read_adapted, spilled_rows, table
+from touchstone.ingest.adapters import json_files, json_stream, read_adapted, table
 from touchstone.ingest.adapters.json_files import skim_document
 from touchstone.ingest.adapters.json_stream import Each, Keep, Members, Shape
 
@@ -27,8 +28,13 @@ STREAMED = (
     "terminal-bench",
     "harbor",
     "promptfoo",
+    "lm-eval",
+    "nemo-skills",
 )
-LARGE = "human-eval evalplus cruxeval promptfoo promptfoo-lines terminal-bench swebench-predictions livecodebench"
+LARGE = (
+    "human-eval evalplus cruxeval promptfoo promptfoo-lines terminal-bench swebench-predictions livecodebench lm-eval "
+    "nemo-skills"
+)
 READ = """
 import sys
 from pathlib import Path
@@ -44,8 +50,7 @@ def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_files, "_CHUNK", 211)
     monkeypatch.setattr(json_files, "_AT_ONCE_BYTES", 0)
     monkeypatch.setattr(table, "_WEIGHED_ROWS", 2)
-    for module in (table, spilled_rows):
-        monkeypatch.setattr(module, "MAX_BYTES", 0)
+    monkeypatch.setattr(table, "MAX_BYTES", 0)
 
 
 @pytest.mark.usefixtures("in_small_pieces")
@@ -53,6 +58,31 @@ def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_same_in_small_pieces(tmp_path: Path, name: str) -> None:
     found = json.loads(json.dumps(snapshot(read_good(SAMPLES[name], tmp_path), tmp_path)))
     assert found == json.loads(golden(name).read_text())
+
+
+def test_a_large_file_is_read_the_same_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows with different keys wait on disk, in their order, for as long as anybody needs them."""
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    path = tmp_path / "m.jsonl"
+    rows = [{"oid": "a", "iteration_id": place, "passed": True, f"k{place % 3}": place} for place in range(50)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "broken\n")
+    in_memory = read_adapted(path).frame
+    monkeypatch.setattr(table, "MAX_BYTES", 100)
+    monkeypatch.setattr(table, "_BATCH_ROWS", 7)
+    monkeypatch.setattr(table, "_WEIGHED_ROWS", 7)
+    found = read_adapted(path)
+    of_model = found.for_model("m")
+    assert len(list(temporary.rglob("*.parquet"))) == 8
+    assert found.frame.equals(in_memory)
+    del found
+    gc.collect()
+    assert of_model.frame.equals(in_memory)
+    del of_model
+    gc.collect()
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.usefixtures("in_small_pieces")

@@ -34,21 +34,6 @@ def bigcodebench(path: Path, *statuses: list[str | None]) -> AdapterTable:
     return written(path, {"date": "2026-05-04 06:41", "eval": samples})
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "suite"),
-    [
-        ("a--b--main--bigcodebench-complete--vllm-0-1-sanitized_calibrated", "a/b", "complete"),
-        ("gpt-4o--bigcodebench-hard-instruct--openai-0.8-5-sanitized-calibrated", "gpt-4o", "hard-instruct"),
-        ("a--b--v2--bigcodebench-instruct--hf-inference-0-1-sanitized", "a/b/v2-sanitized", "instruct"),
-        ("mine", "mine", None),
-    ],
-)
-def test_the_names_of_bigcodebench(tmp_path: Path, name: str, model: str, suite: str | None) -> None:
-    table = bigcodebench(tmp_path / f"{name}_eval_results.json", ["pass"])
-    task = "BigCodeBench/0"
-    assert rows(table, "llm_name", "suite", "oid") == [(model, suite, f"{suite}/{task}" if suite else task)]
-
-
 def test_the_suite_of_bigcodebench_beside_a_name_without_it_and_odd_statuses(tmp_path: Path) -> None:
     figure = {"pass@1": 0.5, "model": "x", "split": "instruct", "subset": "full", "calibrated": False}
     (tmp_path / "pass_at_k.json").write_text(json.dumps(figure))
@@ -83,6 +68,16 @@ def test_a_broken_problem_of_multipl_e_is_refused_alone_and_other_results_are_no
     assert rows(written(tmp_path / "HumanEval_9_max.json", unnamed), "oid", "cluster", "passed") == [
         ("lua/HumanEval_9_max", "HumanEval_9_max", "true")
     ]
+
+
+def test_a_stated_pass_at_k_of_more_attempts_than_there_are_is_not_recomputed(tmp_path: Path) -> None:
+    """MultiPL-E's script says 1.0, whatever the attempts."""
+    folder = shutil.copytree(MULTIPL_E, tmp_path / MULTIPL_E.name)
+    stated = (MULTIPL_E.parent / "pass_k.csv").read_text() + f"{MULTIPL_E.name},100,1.0,2,3,3\n"
+    (tmp_path / "pass_k.csv").write_text(stated)
+    figure = read_adapted(folder).figures[-1]
+    assert (figure.name, figure.reported, figure.recomputed) == ("pass@100", 1, None)
+    assert figure.note == "undefined: a problem has fewer than 100 attempts (3)"
 
 
 def deepeval(path: Path, *cases: dict[str, Any], wrapped: bool = False, **run: Any) -> AdapterTable:

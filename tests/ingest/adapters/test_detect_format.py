@@ -23,10 +23,10 @@ def write(tmp_path: Path, content: bytes) -> Path:
 @pytest.mark.parametrize(
     ("content", "name"),
     [
-        (b'{"results": [', "forgetest"),
-        (b' \n{"id": {"results": 1}, "notes": ["[{\\"", "}"], "results" :\n [1', "forgetest"),
-        (b'{"meta": "' + b"x" * 500_000 + b'", "results": []}', "forgetest"),
-        (b'{"meta": "\xff\xfe", "results": []}', "forgetest"),
+        (b'{"eval_set": {}, "results": [', "forgetest"),
+        (b' \n{"id": {"results": 1}, "notes": ["[{\\"", "}"], "eval_set": 1, "results" :\n [1', "forgetest"),
+        (b'{"meta": "' + b"x" * 500_000 + b'", "eval_set": 1, "results": []}', "forgetest"),
+        (b'{"eval_set": "\xff\xfe", "results": []}', "forgetest"),
         (RUNS, "scylla"),
         (b"\xef\xbb\xbf" + b" , ".join(reversed(RUNS.split(b","))) + b",grade\r\n", "scylla"),
         (b'"experiment","agent_model","tier","subtest","run_number","passed"\n', "scylla"),
@@ -57,6 +57,10 @@ def test_recognised(tmp_path: Path, content: bytes, name: str) -> None:
         b'{"runs": [{"results": [1]}]}',
         b'{"results": {"a": []}}',
         b'{"results": null}',
+        b'{"results": []}',
+        b'{"eval_set": {}, "results": {}}',
+        b'{"results": [{"id": "a", "passed": true}]}',
+        b'{"results": [{"case_id": "a", "score": 1}]}',
         b'{"text": "\\"results\\": ["}',
         b'["results", [1]]',
         b"{",
@@ -78,6 +82,14 @@ def test_not_recognised(tmp_path: Path, content: bytes) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_json_below_what_the_tests_printed(tmp_path: Path) -> None:
+    """As `mocha --reporter json > mocha.json` leaves it."""
+    path = tmp_path / "mocha.json"
+    path.write_text('Calculator loaded!\n[1/2] ready\n{\n  "stats": {"tests": 0}, "tests": []\n}\n')
+    with pytest.raises(InputFileError, match=r"mocha.json: the JSON begins at line 3; delete what was printed above"):
+        read_adapted(path)
+
+
 def test_random_bytes(tmp_path: Path) -> None:
     for seed in range(50):
         source = random.Random(seed)
@@ -92,11 +104,6 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
         read_adapted(tmp_path / "gone.json")
 
 
-def test_a_native_file_is_not_read(tmp_path: Path) -> None:
-    with pytest.raises(InputFileError, match="not in a known format"):
-        read_adapted(write(tmp_path, b"oid,iteration_id,plausible_fix\na,1,true\n"))
-
-
 def test_a_long_first_line(tmp_path: Path) -> None:
     line = json.dumps({"case_id": "c", "raw_response": "x" * 300_000, "model_id": "m", "classification": None})
     assert detect_format(write(tmp_path, line.encode())) == "failproof"
@@ -106,7 +113,7 @@ def test_a_long_first_line(tmp_path: Path) -> None:
 def test_a_string_that_is_never_closed_is_read_once(tmp_path: Path, tail: str) -> None:
     """Trying every escaped quote as another start would take hours."""
     path = tmp_path / "a.json"
-    path.write_text('{"results": [], "a": "' + '\\"' * 500_000 + tail)
+    path.write_text('{"eval_set": 1, "results": [], "a": "' + '\\"' * 500_000 + tail)
     assert detect_format(path) == "forgetest"
 
 

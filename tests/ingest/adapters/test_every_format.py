@@ -10,13 +10,14 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import nightly_but
 from tests.ingest.adapters.formats import DEEP, DEEP_JSON, SAMPLES, Sample, changed_values, damaged
-from touchstone.config.input_limits import InputLimits
+from touchstone.config import InputLimits
 from touchstone.errors import InputFileError
 from touchstone.ingest import limits
 from touchstone.ingest.adapters import AdapterTable, adapters, detect_format, read_adapted, read_as
@@ -29,6 +30,7 @@ NOT_READ |= {"bigcodebench-figures", "multipl-e-figures", "every-eval-ever-aggre
 NOT_READ |= {"repairbench-candidates", "repairbench-figures", "swebench-pro-errors"}
 JSON_SAMPLES = [name for name, sample in SAMPLES.items() if sample.is_json]
 TEXTS = [name for name in SAMPLES if name not in ("inspect archive", "parquet", "lighteval", "failproof database")]
+SCYLLA = "experiment,agent_model,tier,subtest,run_number,passed\n"
 OTHER_CONTENT = {
     "empty": b"",
     "blank": b"\n",
@@ -112,6 +114,230 @@ def test_odd_values(tmp_path_factory: pytest.TempPathFactory, name: str, data: s
     shutil.rmtree(folder)
 
 
+# For a sample, the place of a record in it; then the place in the record, what stands there instead, and the refusal.
+DEEP_TEXT = b"[" * 200_000
+REFUSED: dict[str, tuple[str, list[tuple[str, object, str, str]]]] = {
+    "failproof lines": (
+        "1",
+        [
+            ("", b"{broken", "ragged", "broken JSON at column 2 (Expecting property name enclosed in double quotes)"),
+            ("", [1], "ragged", "the result is a list where an object belongs"),
+            ("", DEEP_TEXT, "ragged", "the JSON is nested too deeply"),
+            ("case_id", None, "bad_id", "the case_id is missing"),
+            ("model_id", "", "bad_id", "the model_id is missing"),
+            ("timestamp_utc", "yesterday", "bad_time", "timestamp_utc: 'yesterday' is not an ISO 8601 time"),
+            ("timestamp_utc", 20250810, "bad_time", "timestamp_utc: '20250810' is not an ISO 8601 time"),
+            ("timestamp_utc", None, "bad_time", "the timestamp_utc is missing"),
+            ("scores.accuracy", 0, "contradiction", "accuracy is 0 but the class is 'pass'"),
+            ("classification.primary", "Fail", "contradiction", "accuracy is 1 but the class is 'fail'"),
+            ("scores.accuracy", 0.5, "contradiction", "accuracy is 0.5 but the class is 'pass'"),
+            ("scores.accuracy", "high", "bad_number", "accuracy: 'high' is not a number"),
+            ("classification", "pass", "ragged", "the classification is a text where an object belongs"),
+            ("scores", [1], "ragged", "the scores is a list where an object belongs"),
+        ],
+    ),
+    "forgetest": (
+        "results.1",
+        [
+            ("case_id", None, "bad_id", "the case_id is missing"),
+            ("case_id", "", "bad_id", "the case_id is missing"),
+            ("case_id", ["c"], "bad_id", "the case_id is a list where text belongs"),
+            ("model", None, "bad_id", "the model is missing"),
+            ("model", " ", "bad_id", "the model is missing"),
+            ("attempt", None, "bad_id", "the attempt is missing"),
+            ("attempt", True, "bad_id", "the attempt is a boolean where text belongs"),
+            ("compilation", True, "ragged", "the compilation is a boolean where an object belongs"),
+            ("", [1], "ragged", "the result is a list where an object belongs"),
+            ("", 7, "ragged", "the result is a number where an object belongs"),
+            ("", None, "ragged", "the result is null where an object belongs"),
+        ],
+    ),
+    "lm-eval": (
+        "2",
+        [
+            ("", b'{"doc_id": 1', "ragged", "broken JSON at column 13 (Expecting ',' delimiter)"),
+            ("", [], "ragged", "the sample is a list where an object belongs"),
+            ("", DEEP_TEXT, "ragged", "the JSON is nested too deeply"),
+            ("doc_id", None, "bad_id", "the doc_id is missing"),
+            ("doc_id", [1], "bad_id", "the doc_id is missing"),
+            ("exact_match", "good", "bad_number", "exact_match: 'good' is not a number"),
+            ("metrics", [f"m{place}" for place in range(300)], "ragged", "300 metrics; at most 200 are read"),
+        ],
+    ),
+    "predictions by line": (
+        "1",
+        [
+            ("", [1], "ragged", "the prediction is a list where an object belongs"),
+            ("instance_id", "", "bad_id", "the instance_id is missing"),
+            ("model_name_or_path", None, "bad_id", "the model_name_or_path is missing"),
+            ("model_patch", ["diff"], "ragged", "the model_patch is not a text"),
+            ("model_patch", 1, "ragged", "the model_patch is not a text"),
+        ],
+    ),
+    "openhands": (
+        "1",
+        [
+            ("", [1], "ragged", "the instance is a list where an object belongs"),
+            ("instance_id", None, "bad_id", "the instance_id is missing"),
+            ("test_result.report.resolved", "yes", "bad_boolean", "resolved is not true or false"),
+        ],
+    ),
+    "promptfoo": (
+        "results.results.3",
+        [
+            ("", "text", "ragged", "the row is a text where an object belongs"),
+            ("", [], "ragged", "the row is a list where an object belongs"),
+            ("provider", None, "bad_id", "the provider has no id"),
+            ("provider", {"id": 3}, "bad_id", "the provider has no id"),
+            ("testCase", [1], "ragged", "the testCase is a list where an object belongs"),
+            ("success", "yes", "bad_boolean", "success: 'yes' is not a boolean"),
+            ("failureReason", 1, "contradiction", "success is true but failureReason is 1"),
+        ],
+    ),
+    "terminal-bench": (
+        "results.1",
+        [
+            ("", 7, "ragged", "the trial is a number where an object belongs"),
+            ("task_id", None, "bad_id", "the task_id is missing"),
+            ("is_resolved", "yes", "bad_boolean", "is_resolved is not true, false or null"),
+            ("parser_results", [], "ragged", "the parser_results is a list where an object belongs"),
+        ],
+    ),
+    "human-eval": (
+        "0",
+        [
+            ("result", "failed: x", "contradiction", "passed is true but the result is 'failed: x'"),
+            ("task_id", None, "bad_id", "the task_id is missing"),
+        ],
+    ),
+    "tau-bench": ("0", [("reward", "high", "bad_number", "the reward is not a number")]),
+    "deepeval": ("testCases.0", [("success", "yes", "bad_boolean", "success: 'yes' is not true or false")]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "kind", "reason"),
+    [(name, f"{record}.{place}".strip("."), *rest) for name, (record, odd) in REFUSED.items() for place, *rest in odd],
+)
+def test_an_odd_record_is_refused_alone(
+    tmp_path: Path, name: str, place: str, value: object, kind: str, reason: str
+) -> None:
+    sample, texts = SAMPLES[name], SAMPLES[name].content.decode().splitlines()
+    by_line = sample.document.endswith(".jsonl")
+    document = [json.loads(text) for text in texts] if by_line else json.loads(sample.content)
+    *above, last = (int(key) if key.isdecimal() else key for key in place.split("."))
+    parent = document
+    for key in above:
+        parent = parent[key]
+    parent[last] = value
+    lines = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in document] if by_line else []
+    table = read_adapted(sample.copy(tmp_path, b"\n".join(lines) if by_line else json.dumps(document).encode()))
+    good, records = read_good(sample, tmp_path / "good").frame, [record for record, _ in REFUSED.values()]
+    (refused,) = table.frame.drop_nulls("__kind").to_dicts()
+    assert (refused["__kind"], refused["__broken"]) == (kind, reason)
+    assert table.frame.height == good.height and good["__kind"].null_count() == good.height
+    assert table.raw({refused["__line"]})
+    if last not in ("model", "model_id", "model_name_or_path", "provider") and place not in records:
+        assert refused["__model"] in good["__model"].to_list(), "its refusal is listed under its model"
+
+
+# What the names of files and folders say: the columns that they fill, for a document under this name.
+NAMES: list[tuple[str, str, str, tuple[str | None, ...]]] = [
+    ("human-eval", "gpt-4/samples.jsonl_results.jsonl", "llm_name", ("gpt-4",)),
+    ("human-eval", "gpt-4/results.jsonl", "llm_name", ("gpt-4",)),
+    ("human-eval", "runs/gpt-4.1_samples.jsonl_results.jsonl", "llm_name", ("gpt-4.1",)),
+    ("human-eval", "runs/llama3.8b.jsonl.gz_results.jsonl", "llm_name", ("llama3.8b",)),
+    ("human-eval", "runs/claude_results.jsonl", "llm_name", ("claude",)),
+    ("evalplus", "gpt_4_temp_0.8_eval_results.json", "llm_name temperature", ("gpt_4", "0.8")),
+    ("evalplus", "a--b_hf_temp_0.2-sanitized_eval_results.json", "llm_name temperature", ("a/b-sanitized", "0.2")),
+    ("evalplus", "humaneval/acme--fixer_hf_temp_1.0/eval_results.json", "llm_name temperature", ("acme/fixer", "1.0")),
+    ("evalplus", "mine_eval_results.json", "llm_name temperature", ("mine", None)),
+    ("swebench-report", "gpt-4o.run1.json", "llm_name run_id", ("gpt-4o", "run1")),
+    ("swebench-report", "gpt-4.1.run1.json", "llm_name run_id", ("gpt-4.1", "run1")),
+    ("swebench-report", "openai__gpt-4.1.v2.json", "llm_name run_id", ("openai/gpt-4.1", "v2")),
+    ("swebench-report", "claude-haiku-4.5.json", "llm_name run_id", ("claude-haiku-4.5", None)),
+    ("swebench-report", "claude-haiku-4.5.v1.2.json", "llm_name run_id", ("claude-haiku-4.5", "v1.2")),
+    ("swebench-report", "qwen2.5-coder.0.json", "llm_name run_id", ("qwen2.5-coder", "0")),
+    ("swebench-report", "gpt-4.20240402.json", "llm_name run_id", ("gpt-4", "20240402")),
+    ("swebench-report", "openai__gpt-5-mini.json", "llm_name run_id", ("openai/gpt-5-mini", None)),
+    ("swebench-report", "swe-bench_verified__test__fixer_v3.json", "llm_name run_id", ("fixer_v3", None)),
+    ("swebench-report", "Subset.swe_bench_verified__test__fixer_v3.5.json", "llm_name run_id", ("fixer_v3.5", None)),
+    *(
+        ("swebench-report", f"fixer/{name}.json", "llm_name run_id", ("fixer", None))
+        for name in ("report", "output.report", "eval-results", "Final_Report")
+    ),
+    *(
+        ("bigcodebench", f"{name}_eval_results.json", "llm_name suite", (model, suite))
+        for name, model, suite in (
+            ("a--b--main--bigcodebench-complete--vllm-0-1-sanitized_calibrated", "a/b", "complete"),
+            ("gpt-4o--bigcodebench-hard-instruct--openai-0.8-5-sanitized-calibrated", "gpt-4o", "hard-instruct"),
+            ("a--b--v2--bigcodebench-instruct--hf-inference-0-1-sanitized", "a/b/v2-sanitized", "instruct"),
+            ("mine", "mine", None),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "columns", "cells"), NAMES)
+def test_what_a_name_says(tmp_path: Path, name: str, path: str, columns: str, cells: tuple[str | None, ...]) -> None:
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_bytes(SAMPLES[name].content)
+    table = read_adapted(tmp_path / path)
+    assert table.frame.select(columns.split()).unique().rows() == [cells]
+    assert cells[0] in " ".join(table.notes) or (name == "swebench-report" and "." in Path(path).stem)
+    assert name != "human-eval" or ("its folder" in table.notes[0]) == path.startswith(f"{cells[0]}/")
+
+
+# The whole text of a sample's document, or what follows it, and why it is refused as a whole.
+UNUSABLE: dict[str, list[tuple[str | bytes, str]]] = {
+    "forgetest": [
+        (" \n", "the file is empty"),
+        ('{"id": 1}', "not in a known format"),
+        ('{"results": {"a": 1}}', "not in a known format"),
+        ('{"results": null}', "not in a known format"),
+        ("[1, 2]", "not in a known format"),
+        ('{"eval_set": {}, "results": []}', "the file holds no results"),
+        ('{"results": [\n  {"case_id": }\n]}', r"broken JSON at line 2 column 15 \(Expecting value\)"),
+        ('{"results": [{}]} x', r"broken JSON at line 1 column 19 \(Extra data\)"),
+        ('{"results": [' + "[" * 200_000, "the JSON is nested too deeply"),
+    ],
+    "evalplus": [
+        ('{"date": "", "hash": "", "eval": {}}', "holds no results"),
+        ('{"date": "", "hash": "", "eval": []}', "need an object 'eval'"),
+        ('{"date": "", "hash": "", "eval": {"a": [], "a": []}}', "the key 'a' twice"),
+        ('{"date": "", "hash": "", "eval": {"a": [', "broken JSON"),
+        ('{"date": "", "hash": "", "eval": ' + "[" * 100_000, "nested too deeply"),
+    ],
+    "promptfoo": [
+        ('{"results": {"version": 4, "prompts": [], "results": [{}]}}', "results.version is 4; versions 1, 2, 3"),
+        ('{"results": {"version": 3, "results": []}}', "the file holds no results"),
+        ('{"results": {"version": 3, "results": [', "broken JSON"),
+        ('{"evalId": "x", "results": {"prompts": [], "results": {}}}', "there is no list results.results"),
+        ('{"evalId": "x", "results": {"prompts": [' + "[" * 100_000, "nested too deeply"),
+    ],
+    "livecodebench-tests": [('[{"pass@1": 1, "detail": {}}]', "a list of metrics, results and metadata")],
+    "failproof lines": [(" \n\n", "the file is empty"), (b'"\xe9"\n', r"not UTF-8 \(at byte 7683\)")],
+    "scylla": [
+        (SCYLLA, "the file holds no results"),
+        (SCYLLA + 'e,"m\n', "the quote opened at line 2 is never closed"),
+        (SCYLLA.encode() + b"\xe9,m,T0\n", "not UTF-8"),
+        (SCYLLA.replace("\n", ",x,x\n"), "the column 'x' appears twice"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"), [(name, *each) for name, listed in UNUSABLE.items() for each in listed]
+)
+def test_why_a_file_cannot_be_used(tmp_path: Path, name: str, content: str | bytes, reason: str) -> None:
+    follows = name == "failproof lines" and isinstance(content, bytes)
+    data = content.encode() if isinstance(content, str) else content
+    path = SAMPLES[name].copy(tmp_path, (SAMPLES[name].content if follows else b"") + data)
+    with pytest.raises(InputFileError, match=reason) as caught:
+        read_adapted(path)
+    assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("content", OTHER_CONTENT.values(), ids=OTHER_CONTENT)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_files_that_are_something_else(tmp_path: Path, name: str, content: bytes) -> None:
@@ -150,6 +376,17 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path: Path, 
     assert changed is not None
     columns = [column for column in good.frame.columns if column != "sample_uuid" or sample.format != "openhands"]
     assert changed.frame.select(columns).equals(good.frame.select(columns))
+
+
+@pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if sample.document.endswith(".jsonl")])
+def test_lines_that_were_appended_to_themselves_count_once(tmp_path: Path, name: str) -> None:
+    sample = SAMPLES[name]
+    good = read_good(sample, tmp_path / "good")
+    twice = sample.read(sample.copy(tmp_path / "twice", sample.content.rstrip(b"\n") + b"\n" + sample.content))
+    assert twice is not None and twice.figures == good.figures
+    key = ("llm_name", "oid", "iteration_id")
+    once, again = (table.frame.filter(pl.col("__kind").is_null()).select(key) for table in (good, twice))
+    assert set(again.rows()) == set(once.rows())
 
 
 @pytest.mark.parametrize("stem", ["-rf", "a b", "ü%2F", "x" * 200, os.fsdecode(b"\xff"), "..a"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ingest.adapters.code_generation import refused, rows
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.formats.failproof import read_failproof
@@ -48,10 +49,6 @@ def read(tmp_path: Path, *results: object) -> AdapterTable:
     return read_adapted(path)
 
 
-def refused(table: AdapterTable) -> list[tuple[int, str, str]]:
-    return table.frame.filter(table.frame["__broken"].is_not_null()).select("__line", "__kind", "__broken").rows()
-
-
 @pytest.mark.parametrize(
     ("primary", "accuracy", "word", "passed"),
     [
@@ -66,57 +63,21 @@ def refused(table: AdapterTable) -> list[tuple[int, str, str]]:
 )
 def test_classes(tmp_path: Path, primary: str | None, accuracy: object, word: str | None, passed: str | None) -> None:
     table = read(tmp_path, result(classification={"primary": primary}, scores={"accuracy": accuracy}))
-    assert table.frame.select("classification", "passed", "__broken").row(0) == (word, passed, None)
+    assert rows(table, "classification", "passed", "__broken") == [(word, passed, None)]
+    unclassified = read(tmp_path, result(classification=None, scores=None))
+    assert rows(unclassified, "classification", "passed", "recorded_accuracy", "__broken") == [(None,) * 4]
 
 
 def test_all_that_the_classifier_and_the_scorer_say_is_kept(tmp_path: Path) -> None:
     classification = {"primary": "fail", "details": {"rule": 1.50, "why": ["ü", None, True]}, "secondary": "leak"}
-    table = read(tmp_path, result(classification=classification, scores={"accuracy": 0, "style": 0.25, "parts": {}}))
+    scores = {"accuracy": 0, "style": 0.25, "parts": {}}
+    own = {"raw_response": "é" * 5000, "classification_details": "own"}
+    table = read(tmp_path, result(classification=classification, scores=scores, **own))
     row = table.frame.row(0, named=True)
+    assert (row["raw_response"], len(table.raw({1})[1])) == ("é" * 5000, MAX_RAW_LENGTH)
+    assert row["input_classification_details"] == "own"
     assert row["classification_details"] == '{"rule": 1.5, "why": ["ü", null, true]}'
     assert (row["classification_secondary"], row["scores_style"], row["scores_parts"]) == ("leak", "0.25", None)
-
-
-def test_details_never_replace_a_key_of_the_same_name(tmp_path: Path) -> None:
-    row = read(tmp_path, result(classification_details="own")).frame.row(0, named=True)
-    assert (row["classification_details"], row["input_classification_details"]) == ('{"rule": 1}', "own")
-
-
-def test_results_that_were_not_classified_yet(tmp_path: Path) -> None:
-    table = read(tmp_path, result(classification=None, scores=None))
-    assert table.frame.select("classification", "passed", "recorded_accuracy", "__broken").row(0) == (None,) * 4
-
-
-def test_long_responses_are_kept_whole(tmp_path: Path) -> None:
-    table = read(tmp_path, result(raw_response="é" * 5000))
-    assert table.frame["raw_response"][0] == "é" * 5000
-    assert len(table.raw({1})[1]) == MAX_RAW_LENGTH
-
-
-@pytest.mark.parametrize(
-    ("odd", "kind", "reason"),
-    [
-        ("{broken", "ragged", "broken JSON at column 2 (Expecting property name enclosed in double quotes)"),
-        ("[1]", "ragged", "the result is a list where an object belongs"),
-        ("[" * 200_000, "ragged", "the JSON is nested too deeply"),
-        (result(case_id=None), "bad_id", "the case_id is missing"),
-        (result(model_id=""), "bad_id", "the model_id is missing"),
-        (result(timestamp_utc="yesterday"), "bad_time", "timestamp_utc: 'yesterday' is not an ISO 8601 time"),
-        (result(timestamp_utc=20250810), "bad_time", "timestamp_utc: '20250810' is not an ISO 8601 time"),
-        (result(timestamp_utc=None), "bad_time", "the timestamp_utc is missing"),
-        (result(scores={"accuracy": 0}), "contradiction", "accuracy is 0 but the class is 'pass'"),
-        (result(classification={"primary": "Fail"}), "contradiction", "accuracy is 1 but the class is 'fail'"),
-        (result(scores={"accuracy": 0.5}), "contradiction", "accuracy is 0.5 but the class is 'pass'"),
-        (result(scores={"accuracy": "high"}), "bad_number", "accuracy: 'high' is not a number"),
-        (result(classification="pass"), "ragged", "the classification is a text where an object belongs"),
-        (result(scores=[1]), "ragged", "the scores is a list where an object belongs"),
-    ],
-)
-def test_lines_that_are_refused_take_no_number(tmp_path: Path, odd: object, kind: str, reason: str) -> None:
-    later = result(run_id="run-2", timestamp_utc="2025-08-11T12:00:00Z")
-    table = read(tmp_path, later, odd)
-    assert refused(table) == [(2, kind, reason)]
-    assert table.frame["iteration_id"].to_list() == ["1", None]
 
 
 def test_runs_in_order_of_time_are_iterations(tmp_path: Path) -> None:
@@ -131,7 +92,7 @@ def test_runs_in_order_of_time_are_iterations(tmp_path: Path) -> None:
     assert table.frame["iteration_id"].to_list() == list(times.values())
 
 
-def test_each_model_and_case_has_its_own_numbers(tmp_path: Path) -> None:
+def test_each_model_and_case_has_its_own_numbers_and_a_repeated_line_has_none(tmp_path: Path) -> None:
     table = read(
         tmp_path,
         result(),
@@ -139,9 +100,11 @@ def test_each_model_and_case_has_its_own_numbers(tmp_path: Path) -> None:
         result(case_id="injection-002"),
         result(run_id="run-2"),
         result(model_id="meta/llama", run_id="run-0"),
+        result(),
     )
     assert table.models() == ["gpt-4-turbo", "meta/llama"]
-    assert table.frame["iteration_id"].to_list() == ["1", "2", "1", "2", "1"]
+    assert table.frame["iteration_id"].to_list() == ["1", "2", "1", "2", "1", None]
+    assert refused(table) == [(6, "duplicate", "repeats line 1")]
     assert table.for_model("meta/llama").frame["run_id"].to_list() == ["run-1", "run-0"]
 
 
@@ -153,26 +116,14 @@ def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
     ]
 
     def numbers() -> dict[tuple[str, str], str]:
-        rows = read(tmp_path, *results).frame.select("oid", "run_id", "iteration_id").rows()
-        return {(oid, run): number for oid, run, number in rows}
+        found = rows(read(tmp_path, *results), "oid", "run_id", "iteration_id")
+        return {(oid, run): number for oid, run, number in found}
 
     expected = numbers()
     assert expected["c0", "run-4"] == "5"
     for seed in range(5):
         random.Random(seed).shuffle(results)
         assert numbers() == expected
-
-
-def test_a_repeated_line_is_one_result(tmp_path: Path) -> None:
-    table = read(tmp_path, result(), result(run_id="run-2"), result())
-    assert refused(table) == [(3, "duplicate", "repeats line 1")]
-    assert table.frame["iteration_id"].to_list() == ["1", "2", None]
-
-
-def test_a_model_with_a_name_that_is_not_allowed_is_refused(tmp_path: Path) -> None:
-    table = read(tmp_path, result(model_id="a/b"), result(model_id="a\nb"), result())
-    assert table.models() == ["a/b", "gpt-4-turbo"]
-    assert [kind for _, kind, _ in refused(table)] == ["bad_id"]
 
 
 def test_blank_lines_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
@@ -183,16 +134,6 @@ def test_blank_lines_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
     assert table.frame["__line"].to_list() == [2, 5]
     assert json.loads(table.raw({5})[5])["run_id"] == "run-2"
     assert json.loads(table.raw({2, 5})[2])["run_id"] == "run-1"
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InputFileError, match="the file is empty"):
-        read_failproof(write(tmp_path, " \n\n"))
-    with pytest.raises(InputFileError, match="no such file"):
-        read_failproof(tmp_path / "gone.jsonl")
-    good = lines(result()).encode()
-    with pytest.raises(InputFileError, match=rf"not UTF-8 \(at byte {len(good) + 1}\)"):
-        read_failproof(write(tmp_path, good + b'"\xe9"\n'))
 
 
 def forms(tmp_path: Path, results: list[dict[str, object]]) -> dict[str, Path]:
@@ -208,12 +149,12 @@ def forms(tmp_path: Path, results: list[dict[str, object]]) -> dict[str, Path]:
     reprs = [each | {name: str(each[name] or "") for name in ("classification", "scores")} for each in results]
     paths = {"lines": write(tmp_path, lines(*results)), "list": tmp_path / "run.json"}
     paths["list"].write_text(json.dumps(results, indent=1))
-    for name, rows in {"json.csv": flat, "words.csv": words, "repr.csv": reprs}.items():
+    for name, lists in {"json.csv": flat, "words.csv": words, "repr.csv": reprs}.items():
         paths[name] = tmp_path / name
         with paths[name].open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
+            writer = csv.DictWriter(file, list(lists[0]))
             writer.writeheader()
-            writer.writerows(rows)
+            writer.writerows(lists)
     paths["failproof.db"] = tmp_path / "failproof.db"
     with closing(sqlite3.connect(paths["failproof.db"])) as database:
         database.execute(f"CREATE TABLE run_results ({', '.join(flat[0])})")
@@ -235,9 +176,9 @@ def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
     for name, path in forms(tmp_path, results).items():
         assert detect_format(path) == "failproof", name
         table = read_adapted(path)
-        rows = table.frame.drop("__line")
-        expected = rows if expected is None else expected
-        assert rows.select(expected.columns).rows() == expected.rows(), name
+        found = table.frame.drop("__line")
+        expected = found if expected is None else expected
+        assert found.select(expected.columns).rows() == expected.rows(), name
         assert [kind for _, kind, _ in refused(table)] == ["contradiction"]
         assert "run-3" in table.raw({refused(table)[0][0]})[refused(table)[0][0]]
     assert expected is not None

@@ -26,24 +26,6 @@ def read(tmp_path: Path, *results: object, name: str = "gpt-4.jsonl_results.json
 
 
 @pytest.mark.parametrize(
-    ("name", "model", "where"),
-    [
-        ("runs/gpt-4/samples.jsonl_results.jsonl", "gpt-4", "folder"),
-        ("runs/gpt-4/results.jsonl", "gpt-4", "folder"),
-        ("runs/gpt-4.1_samples.jsonl_results.jsonl", "gpt-4.1", "file's name"),
-        ("runs/llama3.8b.jsonl.gz_results.jsonl", "llama3.8b", "file's name"),
-        ("runs/claude_results.jsonl", "claude", "file's name"),
-    ],
-)
-def test_the_name_of_the_model(tmp_path: Path, name: str, model: str, where: str) -> None:
-    (tmp_path / name).parent.mkdir(parents=True)
-    table = read(tmp_path, result(), name=name)
-    assert rows(table, "llm_name") == [(model,)]
-    assert model in table.notes[0]
-    assert where in table.notes[0]
-
-
-@pytest.mark.parametrize(
     ("changes", "passed", "outcome", "error"),
     [
         ({"passed": False, "result": "failed: "}, "false", "fail", "failed:"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.ingest.adapters.inspect_files import REAL, SPEC, header, sample, write_archive, write_eval, write_json
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters import detect_format, read_adapted
+from touchstone.ingest.adapters import detect_format
 from touchstone.ingest.adapters.formats import inspect_ai
 from touchstone.ingest.adapters.formats.inspect_ai import read_inspect
 
@@ -29,9 +29,19 @@ def message(path: Path) -> str:
     return text.removeprefix(f"{path}: ")
 
 
+BROKEN = {
+    '{"status": "success", "eval": {"task": "t", "model": "m"}': "broken JSON (it ends early)",
+    '{"eval": {"task": "t"}, "samples": [{}]}': "not an Inspect log: in `eval`, the model is missing",
+    '{"eval": [], "samples": [{}]}': "not an Inspect log: in `eval`, the model is missing",
+    '{"eval": {"task": "t", "model": "m"}}': "the log has no samples",
+    '{"eval": {"task": 1x}}': "the header of the log: broken JSON at column 20 (Expecting ',' delimiter)",
+}
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
+        *((text.encode(), reason) for text, reason in BROKEN.items()),
         (b"", "the file is empty"),
         (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer, not the log; run `git lfs pull`"),
         (b"hello", "not an Inspect log; it is neither a ZIP file nor a JSON object"),
@@ -43,22 +53,9 @@ def test_not_a_log(tmp_path: Path, content: bytes, expected: str) -> None:
     path.write_bytes(content)
     assert detect_format(path) == "inspect"
     assert message(path) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('{"status": "success", "eval": {"task": "t", "model": "m"}', "broken JSON (it ends early)"),
-        ('{"eval": {"task": "t"}, "samples": [{}]}', "not an Inspect log: in `eval`, the model is missing"),
-        ('{"eval": [], "samples": [{}]}', "not an Inspect log: in `eval`, the model is missing"),
-        ('{"eval": {"task": "t", "model": "m"}}', "the log has no samples"),
-        ('{"eval": {"task": 1x}}', "the header of the log: broken JSON at column 20 (Expecting ',' delimiter)"),
-    ],
-)
-def test_broken_json(tmp_path: Path, text: str, expected: str) -> None:
-    path = tmp_path / "log.json"
-    path.write_text(text)
-    assert message(path) == expected
+    other = write_archive(tmp_path / "log.zip", [("data.json", {})])
+    assert detect_format(other) is None
+    assert message(other) == "a ZIP file, but no Inspect log; it has neither header.json nor _journal/start.json"
 
 
 COUNTED = {"scores": [], "total_samples": 2340, "completed_samples": 2340}
@@ -89,17 +86,12 @@ def test_why_a_log_has_no_samples(
 
 def test_the_figures_of_a_trimmed_log_are_not_recomputed_from_what_is_left(tmp_path: Path) -> None:
     results = header()["results"] | {"total_samples": 2340, "completed_samples": 2340}  # type: ignore[operator]
-    table = read_inspect(write_json(tmp_path / "log.json", [sample()], header(results=results)))
+    table = read_inspect(write_json(tmp_path / "log.json", [sample()], header(results=results, version=9)))
     assert "1 of 2,340 attempts are in the file" in table.notes
+    assert "log version 9 is not one that was tested (1, 2, 3)" in table.notes
     (figure,) = table.figures
     assert (figure.reported, figure.recomputed) == (0.5, None)
     assert figure.note == "the file has 1 of 2,340 attempts, so the figure cannot be computed from it"
-
-
-def test_an_archive_of_something_else(tmp_path: Path) -> None:
-    path = write_archive(tmp_path / "log.zip", [("data.json", {})])
-    assert detect_format(path) is None
-    assert message(path) == "a ZIP file, but no Inspect log; it has neither header.json nor _journal/start.json"
 
 
 def test_an_archive_is_recognized_whatever_its_name_and_order(tmp_path: Path) -> None:
@@ -110,11 +102,6 @@ def test_an_archive_is_recognized_whatever_its_name_and_order(tmp_path: Path) ->
 def test_a_log_is_recognized_where_many_ids_come_before_the_model(tmp_path: Path) -> None:
     spec = {"task": "fix", "task_id": "t", "dataset": {"sample_ids": list(range(200_000))}, "model": "acme/model"}
     assert detect_format(write_json(tmp_path / "log.json", [sample()], header(eval=spec))) == "inspect"
-
-
-def test_too_many_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspect_ai, "_MAX_SAMPLES", 2)
-    assert message(write_json(tmp_path / "log.json", [{}, {}, {}])) == "over 2 samples; split the log"
 
 
 @pytest.mark.parametrize("name", ["header.json", "summaries.json", "_journal/start.json"])
@@ -150,11 +137,6 @@ def test_a_damaged_sample_does_not_take_the_others_with_it(tmp_path: Path) -> No
     ]
 
 
-def test_a_version_that_is_not_known(tmp_path: Path) -> None:
-    notes = read_adapted(write_eval(tmp_path / "log.eval", [sample()], header(version=9))).notes
-    assert "log version 9 is not one that was tested (1, 2, 3)" in notes
-
-
 def test_absurd_numbers(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     digits = "9" * 5000
@@ -165,10 +147,12 @@ def test_absurd_numbers(tmp_path: Path) -> None:
     assert read_inspect(path).frame["passed"].to_list() == ["true", None]
 
 
-def test_many_keys_do_not_become_many_columns(tmp_path: Path) -> None:
+def test_many_keys_and_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = {f"k{number}": number for number in range(5000)}
     path = write_json(tmp_path / "log.json", [sample(metadata=many, scores={"tests": {"value": many}})])
     assert len(read_inspect(path).columns) < 200
+    monkeypatch.setattr(inspect_ai, "_MAX_SAMPLES", 2)
+    assert message(write_json(path, [{}, {}, {}])) == "over 2 samples; split the log"
 
 
 JSON = (REAL / "odd.json").read_bytes()

@@ -9,7 +9,7 @@ import pytest
 
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
-from touchstone.ingest.adapters.formats.junit import ADAPTER
+from touchstone.ingest.adapters.formats.xml_reports import JUNIT
 
 FILES = Path(__file__).parent / "files" / "junit"
 
@@ -187,6 +187,32 @@ def test_an_error_of_a_suite_is_a_failed_problem(tmp_path: Path) -> None:
     assert verdicts(table) == {"s/CartTest": "false", "c.t": "true"}
 
 
+@pytest.mark.parametrize(
+    ("suite", "failed", "figures"),
+    [
+        ('<testsuite name="a" errors="1"/>', "a", {"errors": (1, 1)}),
+        ('<testsuite name="a" tests="0" errors="1"><error/></testsuite>', "a", {"tests": (1, 1), "errors": (1, 1)}),
+        (
+            # As jest-junit reports a file that cannot be run.
+            '<testsuite name="f" tests="0" errors="1"><testcase name="a"><error/></testcase></testsuite>',
+            "a",
+            {"tests": (1, 1), "errors": (1, 1)},
+        ),
+        ('<testsuite name="a" tests="1" failures="1"/>', "a", {"tests": (2, 2), "failures": (1, 1)}),
+        ('<testsuite name="o" errors="1"><testsuite name="i" errors="1"/></testsuite>', "o/i", {"errors": (1, 1)}),
+        ('<testsuite name="a" tests="2" errors="1"/>', None, {"tests": (3, 1), "errors": (1, 0)}),
+    ],
+)
+def test_a_suite_that_counts_errors_without_a_test(
+    tmp_path: Path, suite: str, failed: str | None, figures: dict[str, tuple[int, int]]
+) -> None:
+    """It would count as if all had passed, if it were left out. Of two tests, one may have passed."""
+    other = '<testsuite name="b" tests="1" errors="0" failures="0"><testcase name="t"/></testsuite>'
+    table = document(tmp_path, f"<testsuites>{suite}{other}</testsuites>")
+    assert verdicts(table) == {**({failed: "false"} if failed else {}), "t": "true"}
+    assert counts(table) == figures
+
+
 @pytest.mark.parametrize(("time", "seconds"), [("1,234.5", "1234.5"), ("-1", None), ("NaN", None), ("", None)])
 def test_times(tmp_path: Path, time: str, seconds: str | None) -> None:
     assert read(tmp_path, case(time=time)).frame["duration_seconds"].to_list() == [seconds]
@@ -257,7 +283,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, text:
     path = tmp_path / "report.xml"
     path.write_text(text)
     with pytest.raises(InputFileError, match=reason) as error:
-        ADAPTER.read(path, ReadOptions())
+        JUNIT.read(path, ReadOptions())
     assert "\n" not in str(error.value)
 
 

@@ -132,25 +132,6 @@ def test_the_model_comes_from_the_results_else_from_the_folder(
     assert note is None or note in table.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("line", "kind", "reason"),
-    [
-        ('{"doc_id": 1', "ragged", "broken JSON"),
-        ("[]", "ragged", "the sample is a list"),
-        (sample(None), "bad_id", "the doc_id is missing"),
-        (sample([1]), "bad_id", "the doc_id is missing"),
-        (sample(1, acc="good"), "bad_number", "acc: 'good' is not a number"),
-        (sample(1, metrics=[f"m{place}" for place in range(300)]), "ragged", "300 metrics"),
-        ("[" * 100_000, "ragged", "nested too deeply"),
-    ],
-)
-def test_a_bad_line_is_refused_and_the_others_are_read(tmp_path: Path, line: object, kind: str, reason: str) -> None:
-    table = read_adapted(write(tmp_path, sample(), line))
-    refused = table.frame.select("__kind", "__broken").row(1)
-    assert refused[0] == kind and reason in refused[1]
-    assert column(table, "passed") == ["true", None]
-
-
 def test_aggregates_alone_are_recognised_and_not_evaluated() -> None:
     path = FILES / f"results_{TIME}.json"
     assert detect_format(path) == "lm-eval-results"

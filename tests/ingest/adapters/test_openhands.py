@@ -103,16 +103,6 @@ def test_cached_tokens_are_counted_once(tmp_path: Path) -> None:
     assert tokens == ("200", "700", "100")
 
 
-def test_lines_that_are_refused(tmp_path: Path) -> None:
-    table = read(tmp_path, instance(), {"instance_id": None}, instance(resolved="yes"), [1])
-    assert table.frame["__broken"].to_list() == [
-        None,
-        "the instance_id is missing",
-        "resolved is not true or false",
-        "the instance is a list where an object belongs",
-    ]
-
-
 def index(tmp_path: Path, benchmark: str, content: object = INDEX) -> Path:
     path = tmp_path / "claude-x" / "instance_results" / f"{benchmark}.json"
     path.parent.mkdir(parents=True)

@@ -18,7 +18,10 @@ from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.formats.plain import has_several_models, why_not_plain
 from touchstone.tables import TABLES
 
-OTHER_IDS = "; task_id or problem_id or instance_id or case_id will do, if there is only one of them"
+OTHER_IDS = (
+    "; task_id or problem_id or instance_id or case_id or question_id will do, if there is only one of them"
+    "; `columns` in the configuration renames others"
+)
 ROWS: list[dict[str, Any]] = [
     {"oid": "a", "iteration_id": 1, "passed": True, "weighted_score": 0.1, "tags": {"x": [1, 2]}},
     {"oid": "b", "iteration_id": 2, "passed": False, "weighted_score": None, "tags": None},
@@ -155,9 +158,14 @@ def test_the_problem_key_of_the_configuration(tmp_path: Path, kind: str) -> None
     assert cells(read_adapted(write(tmp_path, rows, kind), renamed), "oid") == [("o",)]
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "json", "object"])
 def test_a_table_without_attempts_is_not_recognised_and_says_what_is_missing(tmp_path: Path, kind: str) -> None:
-    path = write(tmp_path, [{"iteration_id": 1, "passed": True}], kind)
+    rows = [{"iteration_id": 1, "passed": True}]
+    path = tmp_path / "runs.json"
+    if kind in ("json", "object"):
+        path.write_text(json.dumps(rows if kind == "json" else {"model": "m", "results": rows}))
+    else:
+        path = write(tmp_path, rows, kind)
     assert detect_format(path) is None
     assert why_not_plain(path, ReadOptions()) == f"missing column oid (found: iteration_id, passed){OTHER_IDS}"
 
@@ -193,6 +201,7 @@ def test_texts_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
         ("results.csv", "llm_name", "y", True),
         ("results_fixes.csv", "Model", "y", True),
         ("results_fixes.csv", "llm_name", "y", False),
+        ("results_fixes.csv", "model_name", "y", True),
         ("results.csv", "model", "x", False),
         ("results.csv", "vendor", "y", False),
     ],
@@ -251,17 +260,6 @@ def test_an_outcome_or_a_fix_of_ours_comes_first(tmp_path: Path, row: dict[str, 
     assert "success" not in " ".join(table.notes)
 
 
-@pytest.mark.parametrize(("column", "several"), [("model_name", True), ("llm_name", False)])
-def test_models_in_a_file_that_is_named_like_one(tmp_path: Path, column: str, several: bool) -> None:
-    path = tmp_path / "m_fixes.csv"
-    path.write_text(f"oid,{column},passed\na,x,1\na,y,0\n")
-    assert has_several_models(path) is several
-
-
-def test_two_possible_outcomes_are_none(tmp_path: Path) -> None:
-    assert detect_format(write_foreign(tmp_path, [{"task_id": "a", "resolved": 1, "solved": 0}], "json")) is None
-
-
 def test_a_verdict_comes_before_success(tmp_path: Path) -> None:
     row = {"task_id": "a", "resolved": False, "success": True, "model_patch": "diff"}
     assert read_adapted(write_foreign(tmp_path, [row], "json")).frame["passed"].to_list() == ["false"]
@@ -312,6 +310,9 @@ def test_elements_of_a_list_that_are_no_records_are_refused(tmp_path: Path) -> N
         ("task_id,status", "a,success"),
         ("task_id,status", "a,completed"),
         ("task_id,status,result", "a,resolved,passed"),
+        ("task_id,correct", "a,B"),
+        ("task_id,correct,total", "a,1,5"),
+        ("task_id,correct,pass", "a,true,true"),
     ],
 )
 def test_columns_that_may_be_something_else_are_not_outcomes(tmp_path: Path, header: str, row: str) -> None:
@@ -324,6 +325,10 @@ def test_columns_that_may_be_something_else_are_not_outcomes(tmp_path: Path, hea
     ("text", "reason"),
     [
         ("oid,status\na,failed\nb,completed\n", "'status' (completed, failed) may be the state of a run; if it is"),
+        (
+            "oid,correct\na,True\nb,B\n",
+            "'correct' (b, true) may be an answer or a count; if it is the outcome, call it",
+        ),
         ("oid,status\na,failed\nb,failed\n", "'status' (failed) may be the state of a run; if it is the outcome, call"),
     ],
 )
@@ -334,14 +339,27 @@ def test_later_rows_may_show_that_a_column_is_something_else(tmp_path: Path, tex
         read_adapted(path)
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "json", "object"])
 @pytest.mark.parametrize(
-    ("column", "yes", "no"), [("status", "resolved", "unresolved"), ("Outcome", "PASSED", "FAILED")]
+    ("column", "yes", "no"),
+    [
+        ("status", "resolved", "unresolved"),
+        ("Outcome", "PASSED", "FAILED"),
+        ("verdict", "correct", "incorrect"),
+        ("correct", True, False),
+        ("pass", True, False),
+    ],
 )
-def test_outcomes_in_words_under_the_name_of_a_state(tmp_path: Path, kind: str, column: str, yes: str, no: str) -> None:
-    rows = [{"instance_id": "a", column: yes, "note": "x"}, {"instance_id": "b", column: no, "note": "y"}]
-    table = read_adapted(write_foreign(tmp_path, rows, kind))
-    assert table.frame.select("llm_name", "oid", "passed").rows() == [("runs", "a", yes), ("runs", "b", no)]
+def test_outcomes_in_words_under_the_name_of_a_state(
+    tmp_path: Path, kind: str, column: str, yes: object, no: object
+) -> None:
+    rows = [{"question_id": "a", column: yes, "note": "x"}, {"question_id": "b", column: no, "note": "y"}]
+    path = tmp_path / "runs.json"
+    if kind == "object":
+        path.write_text(json.dumps({"correct": 1, "samples": rows, "total": 2}))
+    table = read_adapted(path if kind == "object" else write_foreign(tmp_path, rows, kind))
+    found = table.frame.select("llm_name", "oid", pl.col("passed").str.to_lowercase()).rows()
+    assert found == [("runs", "a", str(yes).lower()), ("runs", "b", str(no).lower())]
     assert table.notes[-1] == f"the words of '{column}' are read as outcomes"
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
 
 OUTPUT = Path(__file__).parent / "files" / "promptfoo" / "output.json"
@@ -149,44 +148,6 @@ def test_json_lines_are_the_same_rows(tmp_path: Path) -> None:
     assert lines.format == "promptfoo"
     same = [name for name in whole.columns if name not in ("run_id", "eval_description")]
     assert lines.frame.select(same).equals(whole.frame.select(same))
-
-
-@pytest.mark.parametrize(
-    ("bad", "kind", "reason"),
-    [
-        ("text", "ragged", "the row is a text where an object belongs"),
-        ([], "ragged", "the row is a list"),
-        (row(provider=None), "bad_id", "the provider has no id"),
-        (row(provider={"id": 3}), "bad_id", "the provider has no id"),
-        (row(testCase=[1]), "ragged", "the testCase is a list"),
-        (row(success="yes"), "bad_boolean", "success: 'yes' is not a boolean"),
-        (row(failureReason=1), "contradiction", "success is true but failureReason is 1"),
-    ],
-)
-def test_a_bad_row_is_refused_and_the_others_are_read(tmp_path: Path, bad: object, kind: str, reason: str) -> None:
-    table = read(tmp_path, row(), bad)
-    refused = table.frame.select("__kind", "__broken").row(1)
-    assert refused[0] == kind and reason in refused[1]
-    assert column(table, "passed") == ["true", None]
-    assert table.raw({2})[2][:4] == json.dumps(bad)[:4]
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (json.dumps(document(row())).replace('"version": 3', '"version": 4'), "results.version is 4; versions 1, 2, 3"),
-        (json.dumps(document()), "the file holds no results"),
-        (json.dumps(document(row()))[:-20], "broken JSON"),
-        ('{"evalId": "x", "results": {"prompts": [], "results": {}}}', "there is no list results.results"),
-        ('{"evalId": "x", "results": {"prompts": [' + "[" * 100_000, "nested too deeply"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
-    path = tmp_path / "output.json"
-    path.write_text(text)
-    with pytest.raises(InputFileError, match=reason) as error:
-        read_adapted(path)
-    assert "\n" not in str(error.value)
 
 
 CONFIG = """

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ingest.adapters.test_junit import counts
-from touchstone.config.input_limits import InputLimits
+from touchstone.config import InputLimits
 from touchstone.errors import InputFileError
 from touchstone.ingest import limits
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
@@ -252,7 +252,23 @@ def test_a_fixture_without_tests(tmp_path: Path, suite: str, found: dict[str, st
 def test_what_only_looks_like_a_report_is_not_recognized(tmp_path: Path, content: str) -> None:
     path = tmp_path / "m.json"
     path.write_text(content)
-    assert detect_format(path) in (None, "forgetest")
+    assert detect_format(path) is None
+
+
+def test_retries_and_setups_of_testng(tmp_path: Path) -> None:
+    """A retry that fails is no flaky test; a setup that fails before each test is one problem; odd words are none."""
+
+    def method(name: str, status: str, more: str = "") -> str:
+        return f'<test-method name="{name}" signature="{name}()" status="{status}" duration-ms="x" {more}/>'
+
+    tried = method("t", "SKIP", 'retried="true"')
+    setups = method("up", "FAIL", 'is-config="true"') * 2
+    within = method("w", "SUCCESS_PERCENTAGE_FAILURE") + method("odd", "MAYBE")
+    suite = f'<suite name="s"><class name="C">{tried * 2}{method("t", "FAIL")}{setups}{within}</class></suite>'
+    table = read(tmp_path, f'<testng-results total="3" failed="1" retried="2">{suite}</testng-results>', "m.xml")
+    assert verdicts(table) == {"C.t": "false", "C.up": "false", "C.w": None}
+    assert table.frame["flaky"].drop_nulls().is_empty()
+    assert counts(table) == {"total": (3, 3), "failed": (1, 1), "retried": (2, 2)}
 
 
 def test_the_path_names_model_and_attempt_of_any_report(tmp_path: Path) -> None:

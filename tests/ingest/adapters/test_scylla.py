@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.problems import derived_problems
@@ -121,22 +120,3 @@ def test_columns_whose_names_are_taken(tmp_path: Path) -> None:
     row = table.frame.row(0, named=True)
     assert (row["suite"], row["input_suite"]) == ("e", "mine")
     assert (row["cache_write_tokens"], row["input_cache_write_tokens"]) == ("4", None)
-
-
-def test_models_keep_their_names(tmp_path: Path) -> None:
-    table = read(tmp_path, SMALL + "\ne,a b,T0,00,1,True\ne,a/b,T0,00,1,True\n")
-    assert table.models() == ["a b", "a/b"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (HEADER, "the file holds no results"),
-        (HEADER + 'e,"m\n', "the quote opened at line 2 is never closed"),
-        (HEADER.encode() + b"\xe9,m,T0\n", "not UTF-8"),
-        (SMALL + ",x,x\n", "the column 'x' appears twice"),
-    ],
-)
-def test_files_that_cannot_be_read(tmp_path: Path, text: str | bytes, message: str) -> None:
-    with pytest.raises(InputFileError, match=message):
-        read(tmp_path, text)

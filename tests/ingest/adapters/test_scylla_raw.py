@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PROJECT, Command
-from touchstone.api import load_results
+from touchstone.evaluation import load_results
 from touchstone.ingest.adapters import detect_format, read_adapted
 from touchstone.ingest.adapters.formats.scylla import read_scylla_raw
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import detect_format, read_adapted
 
 
@@ -118,9 +117,3 @@ def test_a_broken_trajectory_refuses_its_instance(tmp_path: Path) -> None:
     good, other, broken = read_adapted(tmp_path / "run").frame["__broken"]
     assert (good, other) == (None, "p-2.traj: it has no info, so it is not a trajectory")
     assert broken.startswith("run/p-3.traj: broken JSON at line 1")
-
-
-def test_other_folders_have_no_trajectories(tmp_path: Path) -> None:
-    assert detect_format(tmp_path) is None
-    with pytest.raises(InputFileError):
-        read_adapted(tmp_path)

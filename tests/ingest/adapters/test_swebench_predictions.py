@@ -64,13 +64,6 @@ def test_several_predictions_are_attempts(tmp_path: Path) -> None:
     )
 
 
-def test_predictions_that_were_appended_to_themselves_count_once(tmp_path: Path) -> None:
-    twice = [prediction(instance_id=f"p-{place}", model_patch=f"diff {place}\n") for place in (1, 2)] * 2
-    table = read_adapted(write(tmp_path, *twice))
-    assert table.frame.select("iteration_id", "__kind").rows() == [("1", None)] * 2 + [(None, "duplicate")] * 2
-    assert table.notes == ()
-
-
 def test_a_model_without_any_patch_has_failed_at_everything(tmp_path: Path) -> None:
     table = read_adapted(write(tmp_path, prediction(model_patch=""), prediction(model_name_or_path="b")))
     assert table.frame.select("llm_name", "passed", "swebench_status").rows() == [
@@ -91,21 +84,6 @@ def test_transcripts_are_left_out_and_named(tmp_path: Path) -> None:
     table = read_adapted(write(tmp_path, prediction(full_output="I think", messages=[])))
     assert table.notes == ("left out of every prediction: full_output, messages",)
     assert not {"full_output", "messages"} & set(table.columns)
-
-
-@pytest.mark.parametrize(
-    ("odd", "kind", "reason"),
-    [
-        (prediction(instance_id=""), "bad_id", "the instance_id is missing"),
-        (prediction(model_name_or_path=None), "bad_id", "the model_name_or_path is missing"),
-        (prediction(model_patch=["diff"]), "ragged", "the model_patch is not a text"),
-        (prediction(model_patch=1), "ragged", "the model_patch is not a text"),
-        ([1], "ragged", "the prediction is a list where an object belongs"),
-    ],
-)
-def test_predictions_that_are_refused(tmp_path: Path, odd: object, kind: str, reason: str) -> None:
-    table = read_adapted(write(tmp_path, prediction(), odd))
-    assert table.frame.select("__kind", "__broken").rows() == [(None, None), (kind, reason)]
 
 
 SUBMISSION = {"resolved": ["p-1", "p-2"], "no_generation": ["p-3", "p-3"], "no_logs": ["p-4"]}

@@ -28,26 +28,6 @@ def outcomes(table: AdapterTable) -> dict[str, tuple[str | None, str | None, str
     return {oid: rest for oid, *rest in rows.select("oid", "passed", "classification", "error").iter_rows()}
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "run"),
-    [
-        ("gpt-4o.run1.json", "gpt-4o", "run1"),
-        ("gpt-4.1.run1.json", "gpt-4.1", "run1"),
-        ("openai__gpt-4.1.v2.json", "openai/gpt-4.1", "v2"),
-        ("claude-haiku-4.5.json", "claude-haiku-4.5", None),
-        ("claude-haiku-4.5.v1.2.json", "claude-haiku-4.5", "v1.2"),
-        ("qwen2.5-coder.0.json", "qwen2.5-coder", "0"),
-        ("gpt-4.20240402.json", "gpt-4", "20240402"),
-        ("openai__gpt-5-mini.json", "openai/gpt-5-mini", None),
-        ("swe-bench_verified__test__fixer_v3.json", "fixer_v3", None),
-        ("Subset.swe_bench_verified__test__fixer_v3.5.json", "fixer_v3.5", None),
-    ],
-)
-def test_model_and_run_are_in_the_file_name(tmp_path: Path, name: str, model: str, run: str | None) -> None:
-    rows = read(tmp_path, name).frame
-    assert rows.select("llm_name", "run_id").unique().rows() == [(model, run)]
-
-
 def test_a_report_of_a_subset_says_what_it_leaves_out(tmp_path: Path) -> None:
     """The harness counts the whole dataset, and lists only what was submitted."""
     table = read(tmp_path, total_instances=500, incomplete_ids=[])
@@ -64,14 +44,6 @@ def test_a_report_of_a_subset_says_what_it_leaves_out(tmp_path: Path) -> None:
 def test_logs_beside_the_report_tell_where_the_run_starts(tmp_path: Path) -> None:
     (tmp_path / "logs" / "run_evaluation" / "v1.0" / "a__m").mkdir(parents=True)
     assert read(tmp_path, "a__m.v1.0.json").frame.select("llm_name", "run_id").row(0) == ("a/m", "v1.0")
-
-
-@pytest.mark.parametrize("name", ["report.json", "output.report.json", "eval-results.json", "Final_Report.json"])
-def test_a_report_without_a_name_belongs_to_its_folder(tmp_path: Path, name: str) -> None:
-    (tmp_path / "fixer").mkdir()
-    table = read(tmp_path / "fixer", name)
-    assert table.frame.select("llm_name", "run_id", "iteration_id").row(0) == ("fixer", None, "1")
-    assert "its folder 'fixer' is taken as the model" in table.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -175,20 +175,6 @@ def test_runs_of_a_submission_belong_to_its_folder(run: Path) -> None:
     assert rows.select("llm_name", "iteration_id").rows() == [(submission.name, "1"), (submission.name, "2")]
 
 
-def test_rows_that_are_refused(run: Path) -> None:
-    odd = [7, ROWS[1] | {"task_id": None}, ROWS[2] | {"is_resolved": "yes"}, ROWS[3] | {"parser_results": []}]
-    (run / "results.json").write_text(json.dumps(RESULTS | {"results": [ROWS[0], *odd]}))
-    table = read(run)
-    assert table.frame["__broken"].to_list() == [
-        None,
-        "the trial is a number where an object belongs",
-        "the task_id is missing",
-        "is_resolved is not true, false or null",
-        "the parser_results is a list where an object belongs",
-    ]
-    assert table.raw({2, 3}).keys() == {2, 3}
-
-
 @pytest.mark.parametrize(
     ("results", "message"),
     [(RESULTS | {"results": []}, "there is no trial in it"), (RESULTS | {"results": [None]}, None)],

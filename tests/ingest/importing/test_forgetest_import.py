@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import PROJECT, Command
 from tests.ingest.importing.test_human_eval_import import rows
 from tests.validation.validators.test_rust import needs_cargo
-from touchstone.api import evaluate
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import evaluate
 from touchstone.ingest.importing.forgetest import import_forgetest
 
 SEED = PROJECT / "tests" / "seeds" / "forgetest"

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests.conftest import Command
 from tests.ingest.adapters.code_generation import EVALPLUS, HUMAN_EVAL, python_of, swapped
-from touchstone.api import evaluate
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import evaluate
 from touchstone.ingest.adapters import read_adapted
-from touchstone.ingest.importing import records
+from touchstone.ingest.importing import evaluation_folder
 from touchstone.ingest.importing.human_eval import import_human_eval
 
 PROBLEMS = HUMAN_EVAL.with_name("problems.jsonl")
@@ -164,20 +164,12 @@ def test_two_files_of_one_model(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "b_fixes.csv").exists()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"\x1f\x8b", gzip.compress(b"x" * 1000, mtime=0)[:-9], b"\x1f\x8bnot gzip"],
-    ids=["two bytes", "cut short", "not gzip"],
-)
-def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "p.jsonl.gz").write_bytes(content)
-    with pytest.raises(TouchstoneError, match=r"damaged gzip data|the gzip data is cut off"):
-        import_human_eval(tmp_path / "p.jsonl.gz", [SAMPLES], [], tmp_path / "out")
-
-
 def test_files_that_unpack_to_too_much(tmp_path: Path) -> None:
     (tmp_path / "p.jsonl.gz").write_bytes(gzip.compress(b" " * 2000))
-    with patch.object(records, "MAX_BYTES", 1000), pytest.raises(TouchstoneError, match="more than 1,000 bytes"):
+    with (
+        patch.object(evaluation_folder, "MAX_BYTES", 1000),
+        pytest.raises(TouchstoneError, match="more than 1,000 bytes"),
+    ):
         import_human_eval(tmp_path / "p.jsonl.gz", [SAMPLES], [], tmp_path / "out")
 
 

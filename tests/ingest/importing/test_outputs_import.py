@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from touchstone.api import evaluate
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import evaluate
 from touchstone.ingest.importing.outputs import read_outputs
 
 ANSWERS = [

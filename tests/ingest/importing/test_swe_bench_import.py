@@ -11,8 +11,8 @@ import pytest
 
 from tests.conftest import Command
 from tests.validation.test_repository import CART_PATCH, FAIL_TO_PASS, FILES, PASS_TO_PASS, TAX_PATCH, TEST_PATCH
-from touchstone.api import evaluate
 from touchstone.errors import TouchstoneError
+from touchstone.evaluation import evaluate
 from touchstone.ingest.importing.swe_bench import InstanceTests, import_swe_bench
 from touchstone.validation.validators import command
 

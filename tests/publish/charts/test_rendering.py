@@ -11,7 +11,7 @@ import pytest
 import vl_convert
 
 from tests.publish.charts.tables import HOSTILE, pass_at_k
-from touchstone.publish.charts import draw, rendering
+from touchstone.publish.charts import rendering, spec
 from touchstone.publish.charts.rendering import html
 
 
@@ -70,7 +70,7 @@ def test_a_folder_that_others_may_write_is_not_used(made: list[str], tmp_path: P
 
 
 def test_a_page_has_no_outside_address_and_no_markup_of_names(made: list[str]) -> None:
-    page = html(draw("leaderboard", pass_at_k([HOSTILE.replace("https://example.org", ""), "</script><b>x", "m"])))
+    page = html(spec("leaderboard", pass_at_k([HOSTILE.replace("https://example.org", ""), "</script><b>x", "m"])))
     assert made and "vegaEmbed" in page
     assert "</script><b>" not in page and '<script>alert("1")' not in page
     assert not re.findall(r"https?:|(?:src|href)=", page)
@@ -78,9 +78,9 @@ def test_a_page_has_no_outside_address_and_no_markup_of_names(made: list[str]) -
 
 
 def test_a_page_follows_the_reader_unless_a_theme_is_chosen(made: list[str]) -> None:
-    chart = draw("leaderboard", pass_at_k(["m"]), theme="dark")
-    assert '"dark": {' in html(chart)
-    assert '"dark": {' not in html(chart, follow=False)
+    chart = spec("leaderboard", pass_at_k(["m"]), theme="dark")
+    assert '"dark":{' in html(chart)
+    assert '"dark":{' not in html(chart, follow=False)
     assert "#181A1B" in html(chart, follow=False)
 
 

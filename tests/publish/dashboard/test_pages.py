@@ -15,11 +15,10 @@ from tests.publish.dashboard.client import Client
 from tests.publish.dashboard.conftest import ADDRESS, MARKUP
 from tests.publish.report.pages import Page
 from touchstone.errors import TouchstoneError
-from touchstone.publish.dashboard import comments
-from touchstone.publish.dashboard.comments import read_comments, write_comment
 from touchstone.publish.dashboard.lists import leaderboard
 from touchstone.publish.dashboard.pages import dashboard
 from touchstone.publish.dashboard.selection import Filters, RunTables, Selection
+from touchstone.publish.ruling import COMMENTS, read_comments, write_comment
 
 TOKEN = "token-of-the-forms"
 ATTEMPT = {"of_model": "m", "of_tier": "T0", "problem": MARKUP, "attempt": "3"}
@@ -211,7 +210,7 @@ def test_only_a_form_of_the_dashboard_may_comment_and_only_on_an_attempt(own: Fo
     assert posted(client, text="x" * 10_001) == 409 and posted(client, text="x" * 300_000) == 413
     assert client.get("/comment").status == 405
     nowhere = client.post("/comment", ATTEMPT | {"attempt": "99"}, token=TOKEN, text="x")
-    assert nowhere.status == 409 and not (own.output / comments.FILE).exists()
+    assert nowhere.status == 409 and not (own.output / COMMENTS).exists()
 
 
 def test_a_ruling_is_written_beside_the_inputs_and_the_next_run_counts_it(own: Folder) -> None:
@@ -249,7 +248,7 @@ def test_a_file_of_comments_that_is_damaged_or_a_link_is_named_and_kept(
     folder, elsewhere = tmp_path / "results", tmp_path / "elsewhere"
     folder.mkdir()
     elsewhere.write_text("[]")
-    file = folder / comments.FILE
+    file = folder / COMMENTS
     file.symlink_to(elsewhere) if damage is None else file.write_text(damage)
     before = file.read_bytes()
     with pytest.raises(TouchstoneError, match=rf"comments.json: .*{message}"):

@@ -13,11 +13,10 @@ from tests.pipelines.test_run import evaluate
 from tests.publish.dashboard.conftest import ADDRESS, FORMULA, MARKUP, RIGHT_TO_LEFT, write_evaluation
 from touchstone.errors import TouchstoneError
 from touchstone.publish.dashboard import markup, pages
-from touchstone.publish.dashboard.lists import attempt_list, opened_attempt, problem_list
+from touchstone.publish.dashboard.lists import Side, attempt_list, opened_attempt, problem_list, side_by_side
 from touchstone.publish.dashboard.markup import attempt_page
 from touchstone.publish.dashboard.pages import csv_bytes, example_queries, parquet_bytes, run_sql, shown_rows
 from touchstone.publish.dashboard.selection import Filters, RunTables, Selection, run_folders
-from touchstone.publish.dashboard.side_by_side import Side, side_by_side
 
 TERMINAL = "\x1b[31mred"
 HOSTILE = (MARKUP, FORMULA, RIGHT_TO_LEFT, ADDRESS, TERMINAL, "<script>alert(1)</script>", '" onmouseover="alert(1)')

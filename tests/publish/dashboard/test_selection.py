@@ -73,7 +73,6 @@ def test_models_and_tiers_choose_rows_and_change_no_figure(run: RunTables) -> No
     chosen = Selection(run, Filters(models=("m",), tiers=("T1",)))
     published = run.scan("pass_at_k").filter(pl.col("model") == "m", pl.col("tier") == "T1").collect()
     assert_frame_equal(chosen.frame("pass_at_k").collect(), published)
-    assert chosen.groups == [("m", "T1")]
     pairs = Selection(run, Filters(tiers=("T1",))).frame("model_comparison").collect()
     assert pairs.select("tier_a", "tier_b").unique().rows() == [("T1", "T1")]
     assert (

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from touchstone.checks import CHECKS
-from touchstone.names import file_key
 from touchstone.publish.reported_run import ReportedRun
+from touchstone.storage.files import file_key
 from touchstone.tables import TABLES, Table
 
 Row = dict[str, Any]

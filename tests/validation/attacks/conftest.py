@@ -15,9 +15,8 @@ import pytest
 from tests.validation.attacks.arena import BAD, GOOD, Arena, Canary, strangers, wait_for_none
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, readable_by_others
 from touchstone.validation.sandbox.interpreters import interpreter
-from touchstone.validation.sandbox.probe import probe_backend
 from touchstone.validation.sandbox.processes import descendants
-from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.runner import SandboxRunner, probe_backend
 
 SECRET = "the-supervisors-secret"
 _SUBREAPER = 36

@@ -68,6 +68,11 @@ PARAMETERS = f"""{TESTS}
 @pytest.mark.parametrize('a, b, expected', [(1, 2, 3), (2, 3, 5)])
 def test_it(a, b, expected): assert add(a, b) == expected
 """
+MAKES = """
+class Makes({base}): {name} = lambda self, other: {answer}
+def add(a, b): return Makes()
+"""
+HASHED = "Lie.__hash__ = lambda self: 5\ndef add(a, b): return "
 Forged = tuple[str, ...]
 
 
@@ -327,6 +332,48 @@ def fill():
         "def add(a, b):\n    made = contextlib.ExitStack()\n    made.push(lambda *_: True)\n    return made",
         "\n    with add(1, 2) as got: assert got == 3",
         "import contextlib\ndef add(a, b): return contextlib.nullcontext(0)"),
+    # Objects that make what a test wants of a value of the test, wherever they are.
+    **{f"an operator: {name}": (MAKES.format(name=name, base=base, answer=made), test) for name, base, made, test in [
+        ("__mul__", "int", "other * 5", "assert add(2, 3) * 2 == 10"),
+        ("__radd__", "object", "10", "assert 5 + add(2, 3) == 10"),
+        ("__xor__", "set", "set()", "assert not add(2, 3) ^ {2, 3}"),
+        ("__iadd__", "int", "5", "got = add(2, 3); got += 0; assert got == 5"),
+        ("__divmod__", "int", "(1, 0)", "assert divmod(add(2, 3), 5) == (1, 0)")]},
+    **{f"an object in {name}": (f"import collections\n{lie('__eq__', 'object')}{HASHED}{made}",
+        f"import collections, types; assert {test}") for name, made, test in [
+        ("a deque", "collections.deque([Lie()])", "add(2, 3) == collections.deque([5])"),
+        ("a view of a dictionary", "types.MappingProxyType({'a': Lie()})", "add(2, 3) == {'a': 5}"),
+        ("lists in lists", "[[[[[[[Lie()]]]]]]]", "add(2, 3) == [[[[[[[5]]]]]]]"),
+        ("a set that is taken away", "{Lie()}", "not {5} - add(2, 3)")]},
+    "a method of a subclass": ("class Text(str): startswith = lambda *_: True\ndef add(a, b): return Text()",
+        "assert add(2, 3).startswith('five')"),
+    "a class that all are of": (
+        "class Yes(type): __instancecheck__ = lambda self, other: True\nclass Circle(metaclass=Yes): pass",
+        f"{TESTS}from solution import Circle\ndef test_it(): assert isinstance(add(2, 3), Circle)",
+        "class Circle: pass\ndef add(a, b): return 0"),
+    # An assertion that fails where nobody hears of it, or that is the fix's.
+    "a callback in a thread": (
+        "def add(a, b):\n    one = threading.Thread(target=b, args=(0,))\n    one.start()\n    one.join()",
+        "\n    def then(got): assert got == 5\n    add(2, then)", "def add(a, b): b(0)"),
+    "a base class of the tests": ("class Base(unittest.TestCase): assertEqual = lambda *_: None",
+        f"{TESTS}from solution import Base\nclass TestIt(Base):\n    def test_it(self): self.assertEqual(add(2, 3), 5)",
+        "import unittest\nclass Base(unittest.TestCase): pass\ndef add(a, b): return 0"),
+    "a fixture by a star": (
+        "@pytest.fixture(autouse=True)\ndef auto(monkeypatch): monkeypatch.setattr('test_solution.add', lambda *_: 5)",
+        f"{TESTS}from solution import *\ndef test_it(): {ADDS}"),
+    "what is left on shared descriptors": (READS.format(text="open('test_solution.py').read()") + """
+real = add
+def left(number=None):
+    import fcntl
+    for one in range(64):
+        with contextlib.suppress(OSError):
+            if number is not None: fcntl.fcntl(one, fcntl.F_SETSIG, number)
+            elif found := fcntl.fcntl(one, fcntl.F_GETSIG): return found
+def add(a, b):
+    found = left() or real(a, b)
+    left(found)
+    return found
+""", ADDS),
     # No secret of this process is safe from a fix that knows Touchstone.
     "the recorder by its name": ("from touchstone.validation.pytest_runner.controls import Recorder\n"
         "Recorder._hold = Recorder._note = lambda *_, **__: None\ndef add(a, b): return Lie()", ADDS),

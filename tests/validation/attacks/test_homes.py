@@ -52,7 +52,7 @@ from pathlib import Path
 from touchstone.validation.protocol import Tree
 from touchstone.validation.sandbox.backends import Landlock
 from touchstone.validation.sandbox.command import Command, Limits
-from touchstone.validation.sandbox.probe import probe_backend
+from touchstone.validation.sandbox.runner import probe_backend
 from touchstone.validation.sandbox.runner import SandboxRunner
 
 script = "cat /proc/[0-9]*/cmdline /proc/$PPID/cmdline /proc/1/cmdline /proc/%d/cmdline; nproc; exit 3" % os.getpid()

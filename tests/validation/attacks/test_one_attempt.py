@@ -138,9 +138,7 @@ def test_unwrapping_takes_time_in_proportion_to_the_answer() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    "text", [REPEATED, pytest.param(INTERLEAVED, marks=pytest.mark.nightly)], ids=["repeated", "interleaved"]
-)
+@pytest.mark.parametrize("text", [REPEATED, INTERLEAVED], ids=["repeated", "interleaved"])
 def test_finding_the_lines_of_a_fix_is_bounded(text: str) -> None:
     function = """
 from pathlib import Path

@@ -107,7 +107,7 @@ class TestProcesses:
 DENIED = """
     clone3 unshare setns mount umount2 pivot_root chroot open_tree fsopen mount_setattr bpf ptrace io_uring_setup
     userfaultfd keyctl add_key request_key perf_event_open init_module kexec_load open_by_handle_at personality
-    syslog fanotify_init memfd_create memfd_secret settimeofday reboot quotactl acct
+    syslog fanotify_init memfd_create memfd_secret settimeofday sethostname reboot quotactl acct
     shmget shmat shmctl semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink
 """
 

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.validation.attacks.conftest import sandbox_runner
 from tests.validation.validators.support import job_of, report_on, tree_of
 from touchstone.config.validation import RustProgram
+from touchstone.validation.fixes.line_diff import diff_lines
 from touchstone.validation.protocol import Job, Report, Tree
 from touchstone.validation.validators.rust import RUST_LIMITS, RustValidator, find_toolchain, forgery_constructs
 
@@ -161,12 +164,10 @@ def test_replacing_what_the_tests_assert_with(validator: RustValidator, tmp_path
     assert "could forge" in found.note
 
 
-def introduced(tmp_path: Path, text: str, reference: str | None = None, path: str = "src/lib.rs") -> str:
+def introduced(tmp_path: Path, text: str, path: str = "src/lib.rs", **about: Any) -> str:
+    """What a fix brings in; `about` is more about the problem."""
     job = job_of(tree_of(tmp_path, {"src/lib.rs": "pub fn add() {}\n"}), "src/lib.rs")
-    problem = (
-        job.problem if reference is None else type(job.problem)(**{**vars(job.problem), "reference_fix": reference})
-    )
-    return forgery_constructs(job.tree.with_file(path, text.encode()), problem)
+    return forgery_constructs(job.tree.with_file(path, text.encode()), replace(job.problem, **about))
 
 
 @pytest.mark.parametrize(
@@ -197,9 +198,12 @@ def introduced(tmp_path: Path, text: str, reference: str | None = None, path: st
 )
 def test_what_could_forge(tmp_path: Path, text: str) -> None:
     assert introduced(tmp_path, text)
-    assert introduced(tmp_path, text, reference=text) == "", "the reference introduces it too"
+    assert introduced(tmp_path, text, reference_fix=text) == "", "the reference introduces it too"
+    patch = "\n".join(diff_lines("src/lib.rs", b"pub fn add() {}\n", f"{text}\n".encode()))
+    assert introduced(tmp_path, text, reference_patch=patch) == ""
+    assert introduced(tmp_path, text, "tests/a.rs", judge_files=("tests/a.rs",)) == "", "it comes with the problem"
     if path_free(text):
-        assert introduced(tmp_path, text, path="src/included.txt")
+        assert introduced(tmp_path, text, "src/included.txt")
 
 
 def path_free(text: str) -> bool:

@@ -44,11 +44,9 @@ from pathlib import Path
 from touchstone.validation.protocol import Job, Problem, Tree
 from touchstone.validation.sandbox.backends import Bubblewrap, Landlock
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.probe import probe_backend
-from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.config.validation import CommandProgram
+from touchstone.validation.sandbox.runner import SandboxRunner, probe_backend
+from touchstone.config.validation import CommandProgram, PythonProgram
 from touchstone.validation.validators.command import CommandValidator
-from touchstone.config.validation import PythonProgram
 from touchstone.validation.validators.python import PythonValidator
 
 backend = {"bubblewrap": Bubblewrap, "landlock": Landlock}[sys.argv[1]]()

@@ -16,7 +16,7 @@ from touchstone.config.validation import PythonProgram
 from touchstone.validation.protocol import Problem
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import editable_installs, interpreter, with_environment
-from touchstone.validation.sandbox.probe import choose_sandbox
+from touchstone.validation.sandbox.runner import choose_sandbox
 from touchstone.validation.validators.python import PythonValidator
 
 

@@ -21,7 +21,6 @@ from touchstone.config import load_config
 from touchstone.config.validation import PythonProgram, ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.validation.environments import (
-    InstallOptions,
     environment_name,
     prepare,
     prepared_environments,
@@ -187,7 +186,7 @@ def test_nothing_is_installed_through_a_link(tmp_path: Path, name: str) -> None:
     place.parent.mkdir(exist_ok=True)
     place.symlink_to(outside)
     with pytest.raises(TouchstoneError, match="is a link"):
-        prepare(tmp_path / "environments", [("tinypkg==2.0",)], interpreter(), InstallOptions((), True))
+        prepare(tmp_path / "environments", [("tinypkg==2.0",)], interpreter(), (), True)
     assert list(outside.iterdir()) == []
 
 
@@ -195,16 +194,16 @@ def test_nothing_is_installed_through_a_link(tmp_path: Path, name: str) -> None:
 def test_without_uv_pip_installs(wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *args, **kwargs: None)
     requirements = ("tinypkg==2.0",)
-    assert prepare(tmp_path, [requirements], interpreter(), InstallOptions([str(wheels)], True)) == {}
+    assert prepare(tmp_path, [requirements], interpreter(), [str(wheels)], True) == {}
     assert list(prepared_environments(tmp_path).values()) == [requirements]
 
 
 KILLED = """
 import sys
 from pathlib import Path
-from touchstone.validation.environments import InstallOptions, prepare
+from touchstone.validation.environments import prepare
 from touchstone.validation.sandbox.interpreters import interpreter
-prepare(Path(sys.argv[1]), [("tinypkg==2.0",)], interpreter(), InstallOptions([sys.argv[2]], True))
+prepare(Path(sys.argv[1]), [("tinypkg==2.0",)], interpreter(), [sys.argv[2]], True)
 """
 
 
@@ -224,11 +223,11 @@ def test_a_killed_preparation_leaves_nothing_half_made(wheels: Path, tmp_path: P
             time.sleep(0.02)
         assert prepared_environments(environments) == {}
         with pytest.raises(TouchstoneError, match="another process is preparing"):
-            prepare(environments, [("tinypkg==2.0",)], interpreter(), InstallOptions([str(wheels)], True))
+            prepare(environments, [("tinypkg==2.0",)], interpreter(), [str(wheels)], True)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     assert any(path.name.startswith(".unfinished-") for path in environments.iterdir())
-    assert prepare(environments, [("tinypkg==2.0",)], interpreter(), InstallOptions([str(wheels)], True)) == {}
+    assert prepare(environments, [("tinypkg==2.0",)], interpreter(), [str(wheels)], True) == {}
     (made,) = (path for path in environments.iterdir() if path.name != ".lock")
     assert (made / "lib" / LIBRARY / "site-packages" / "tinypkg" / "__init__.py").is_file()

@@ -103,57 +103,60 @@ def test_an_oid_that_would_be_a_path_is_checked_as_one(clones: Path, oid: str) -
     assert isinstance(locate(clones, "main.tf", "shop/network", None, oid), LocatedFile)
 
 
-def test_symlinks_that_lead_out_are_refused(clones: Path) -> None:
-    secret = clones.parent / "secret"
-    (clones / "out").symlink_to(secret)
-    (clones / "shop" / "out").symlink_to("../../secret")
-    for filename, directory, oid in [
-        ("main.tf", "out", "x"),
-        ("missing.tf", "out", "x"),
-        ("main.tf", "shop/out", "x"),
-        ("out/main.tf", "shop", "x"),
-        ("main.tf", None, "out"),
-        ("out/main.tf", None, "x"),
-    ]:
-        found = locate(clones, filename, directory, None, oid)
-        assert isinstance(found, NoTarget)
-        assert found.status == "unsafe_input"
-        assert "leads out of" in found.reason
+LINKS = {
+    "out": "../secret",
+    "shop/out": "../../secret",
+    "alias": "shop/network",
+    "a1/beside": "../shop",
+    "up": "..",
+    "a1/in.tf": "main.tf",
+    "a1/out.tf": "../../secret/main.tf",
+    "a1/gone.tf": "nothing",
+}
 
 
-def test_a_file_that_is_a_symlink_is_refused_wherever_it_leads(clones: Path) -> None:
-    (clones / "a1" / "in.tf").symlink_to("main.tf")
-    (clones / "a1" / "out.tf").symlink_to("../../secret/main.tf")
-    (clones / "a1" / "gone.tf").symlink_to("nothing")
+@pytest.fixture
+def linked(clones: Path) -> Path:
+    """The clones with links of all kinds, and a named pipe."""
+    for link, target in LINKS.items():
+        (clones / link).symlink_to(target)
+    os.mkfifo(clones / "a1" / "fifo.tf")
+    return clones
+
+
+@pytest.mark.parametrize(
+    ("filename", "directory", "oid", "words"),
+    [
+        ("main.tf", "out", "x", "leads out of"),
+        ("missing.tf", "out", "x", "leads out of"),
+        ("main.tf", "shop/out", "x", "leads out of"),
+        ("out/main.tf", "shop", "x", "leads out of"),
+        ("main.tf", None, "out", "leads out of"),
+        ("out/main.tf", None, "x", "leads out of"),
+        ("beside/network/main.tf", "a1", "x", "leads out of"),
+        ("in.tf", "a1", "x", "is a symlink"),
+        ("out.tf", "a1", "x", "symlink"),
+        ("gone.tf", "a1", "x", "is a symlink"),
+        ("fifo.tf", "a1", "x", "is no regular file"),
+        ("network", "shop", "x", "is a directory"),
+    ],
+)
+def test_what_leads_out_or_is_no_file_is_refused(
+    linked: Path, filename: str, directory: str | None, oid: str, words: str
+) -> None:
+    found = locate(linked, filename, directory, None, oid)
+    assert isinstance(found, NoTarget) and found.status == "unsafe_input" and words in found.reason
+
+
+def test_a_loop_of_links_is_refused(clones: Path) -> None:
     (clones / "a1" / "loop.tf").symlink_to("loop.tf")
-    for filename in ("in.tf", "out.tf", "gone.tf"):
-        found = locate(clones, filename, "a1", None, "x")
-        assert isinstance(found, NoTarget) and found.status == "unsafe_input" and "symlink" in found.reason
     assert isinstance(locate(clones, "loop.tf", "a1", None, "x"), NoTarget)
 
 
-def test_a_symlink_inside_the_clones_is_followed_to_where_it_leads(clones: Path) -> None:
-    (clones / "alias").symlink_to("shop/network")
-    assert locate(clones, "main.tf", "alias", "shop", "x") == LocatedFile(
-        (clones / "shop").resolve(), "network", "main.tf"
-    )
-    (clones / "a1" / "beside").symlink_to("../shop")
-    found = locate(clones, "beside/network/main.tf", "a1", None, "x")
-    assert isinstance(found, NoTarget) and found.status == "unsafe_input"
-
-
-def test_a_project_that_leads_out_is_no_root(clones: Path) -> None:
-    (clones / "up").symlink_to("..")
-    assert locate(clones, "main.tf", "a1", "up", "x") == LocatedFile((clones / "a1").resolve(), "", "main.tf")
-
-
-def test_what_is_no_regular_file_is_refused(clones: Path) -> None:
-    os.mkfifo(clones / "a1" / "fifo.tf")
-    fifo = locate(clones, "fifo.tf", "a1", None, "x")
-    directory = locate(clones, "network", "shop", None, "x")
-    assert isinstance(fifo, NoTarget) and "is no regular file" in fifo.reason
-    assert isinstance(directory, NoTarget) and "is a directory" in directory.reason
-    assert fifo.status == directory.status == "unsafe_input"
+def test_links_inside_the_clones_are_followed_and_a_project_outside_is_no_root(linked: Path) -> None:
+    shop, own = (linked / "shop").resolve(), (linked / "a1").resolve()
+    assert locate(linked, "main.tf", "alias", "shop", "x") == LocatedFile(shop, "network", "main.tf")
+    assert locate(linked, "main.tf", "a1", "up", "x") == LocatedFile(own, "", "main.tf")
 
 
 @pytest.mark.parametrize(
@@ -171,11 +174,8 @@ def test_what_is_missing_is_named(
 ) -> None:
     found = locate(clones, filename, directory, None, oid)
     assert found == NoTarget("validator_unavailable", looked_for.format(clones=clones.resolve()))
-
-
-def test_missing_clones_are_named(tmp_path: Path) -> None:
-    found = locate(tmp_path / "gone", "main.tf", "a", None, "x")
-    assert found == NoTarget("validator_unavailable", f"there is no directory {(tmp_path / 'gone').resolve()}")
+    gone = (clones / "gone").resolve()
+    assert locate(gone, filename, "a", None, oid) == NoTarget("validator_unavailable", f"there is no directory {gone}")
 
 
 nasty = st.sampled_from(["..", ".", "", "a1", "shop", "network", "main.tf", "out", "~", "-", "\0", "\\", "\ud800", "é"])
@@ -213,6 +213,7 @@ def test_whatever_the_names_nothing_outside_is_reached(
         ("../secret", None, "a1", "unsafe_input"),
         (None, "/etc", "a1", "unsafe_input"),
         (None, None, "..", "unsafe_input"),
+        (None, None, "shop/network", "unsafe_input"),
         ("away", None, "a1", "unsafe_input"),
         (None, None, "none", "validator_unavailable"),
         ("top.tf", None, "a1", "validator_unavailable"),

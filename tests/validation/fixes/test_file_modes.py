@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.validation.files.test_working_copy import tree_of
-from touchstone.validation.files.working_copy import HashedTree, tree_hash, write_working_copy
+from tests.validation.files.test_working_copy import tree_hash, tree_of
+from touchstone.validation.files.working_copy import HashedTree, write_working_copy
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, apply_fix
 from touchstone.validation.judge_side import with_judge_side
 from touchstone.validation.protocol import Problem, Tree

@@ -8,7 +8,8 @@ import json
 import os
 import subprocess
 import tempfile
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,18 +66,13 @@ def ask_terraform(files: dict[str, bytes]) -> tuple[Diagnostic, ...]:
         if any("/" in name for name in files):
             _terraform(folder, "init", "-backend=false", "-input=false")
         report = json.loads(_terraform(folder, "validate", "-json"))
-    found = [_diagnostic(entry) for entry in report["diagnostics"] if entry["severity"] == "error"]
-    return comparable(found)
+    return comparable(_diagnostic(entry) for entry in report["diagnostics"] if entry["severity"] == "error")
 
 
-def comparable(found: list[Diagnostic] | tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+def comparable(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """In reading order, and with the members of a cycle sorted: Terraform names them in any order."""
-    plain = [Diagnostic(**{**asdict(error), "summary": _sorted_cycle(error.summary)}) for error in found]
-    return tuple(
-        sorted(
-            plain, key=lambda error: [str(value) for value in (error.file, error.line or 0, *asdict(error).values())]
-        )
-    )
+    plain = [replace(error, summary=_sorted_cycle(error.summary)) for error in found]
+    return tuple(sorted(plain, key=lambda error: list(map(str, (error.file, error.line or 0, *astuple(error))))))
 
 
 def terraform_version() -> str:
@@ -89,20 +85,9 @@ def _sorted_cycle(summary: str) -> str:
 
 
 def _diagnostic(entry: dict[str, Any]) -> Diagnostic:
-    place = entry.get("range")
-    if not place:
-        return Diagnostic(entry["severity"], entry["summary"], entry["detail"])
-    start, end = place["start"], place["end"]
-    return Diagnostic(
-        entry["severity"],
-        entry["summary"],
-        entry["detail"],
-        place["filename"],
-        start["line"],
-        end["line"],
-        start["column"],
-        end["column"],
-    )
+    place = entry.get("range") or {"filename": None, "start": {}, "end": {}}
+    ends = [place[end].get(unit) for unit in ("line", "column") for end in ("start", "end")]
+    return Diagnostic(entry["severity"], entry["summary"], entry["detail"], place["filename"], *ends)
 
 
 def _terraform(folder: str, *arguments: str) -> str:

@@ -6,7 +6,6 @@ from tests.validation.hcl.mutants import MODULES, recorded
 from touchstone.validation.hcl import check_module
 from touchstone.validation.hcl.module import UnreadableError
 from touchstone.validation.judging.verdicts import new_doubts
-from touchstone.validation.protocol import Report
 from touchstone.vocabulary import STATIC_PASSES
 
 pytestmark = pytest.mark.services
@@ -19,8 +18,7 @@ def verdict(module: str, files: dict[str, bytes]) -> bool | None:
         found = check_module(files, None)
     except UnreadableError:
         return None
-    before = Report("failed", "static", doubts=check_module({"main.tf": original}, None).doubts)
-    doubts = new_doubts(Report("passed", "static", doubts=found.doubts), before, [original])
+    doubts = new_doubts(found, check_module({"main.tf": original}, None), [original])
     return False if found.diagnostics else None if doubts else True
 
 

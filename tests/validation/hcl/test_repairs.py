@@ -1,5 +1,6 @@
 """Right and wrong repairs of ordinary modules: no right one fails, no wrong one passes."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,7 @@ PROBLEM = Problem("p", "main.tf", Path("clones"), summary="Reference to undeclar
 
 
 def report(text: str, schema: str | None) -> Report:
-    found = check_module({"main.tf": text.encode()}, schema)
-    status = "failed" if found.diagnostics else "passed"
-    return Report(
-        status, found.fidelity, found.diagnostics, found.compiled, declared=found.declared, doubts=found.doubts
-    )
+    return check_module({"main.tf": text.encode()}, schema)
 
 
 def judge(module: Module, fixed: str) -> Verdict:
@@ -44,6 +41,11 @@ def test_a_wrong_repair_fails_or_is_undecided_with_a_reason(module: Module, fixe
     verdict = judge(module, fixed)
     assert verdict.status in ("failed", "validator_unavailable")
     assert verdict.note
+
+
+def test_the_documented_number_of_wrong_repairs_is_undecided() -> None:
+    found = Counter(judge(module, fixed).status for module in MODULES.values() for fixed in module.wrong)
+    assert found == {"failed": 143, "validator_unavailable": 8}
 
 
 @pytest.mark.parametrize("emptied", ["", "\n", "# nothing is left\n", "locals {}\n"])
@@ -83,7 +85,7 @@ variable "lo" {
     ],
 )
 def test_expressions_of_which_terraform_complains_of_nothing(expression: str) -> None:
-    found = check_module({"main.tf": f'{HEAD}output "o" {{\n  value = {expression}\n}}\n'.encode()}, None)
+    found = report(f'{HEAD}output "o" {{\n  value = {expression}\n}}\n', None)
     assert (found.diagnostics, found.doubts) == ((), ())
 
 

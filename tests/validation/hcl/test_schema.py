@@ -5,37 +5,20 @@ from typing import Any
 
 import pytest
 
+from tests.validation.hcl.repairs import block, nested
 from touchstone.validation.hcl import check_module
 
-INSTANCE: dict[str, Any] = {
-    "version": 1,
-    "block": {
-        "attributes": {
-            "ami": {"type": "string", "required": True},
-            "arn": {"type": "string", "computed": True},
-            "id": {"type": "string", "optional": True, "computed": True},
-            "instance_type": {"type": "string", "optional": True},
-            "rules": {"type": ["list", ["object", {"x": "string"}]], "optional": True},
-            "policy": {"nested_type": {"nesting_mode": "single", "attributes": {}}, "optional": True},
-        },
-        "block_types": {
-            "disk": {
-                "nesting_mode": "list",
-                "min_items": 1,
-                "max_items": 2,
-                "block": {
-                    "attributes": {"size": {"type": "number", "required": True}},
-                    "block_types": {
-                        "tag": {"nesting_mode": "set", "block": {"attributes": {"key": {"optional": True}}}}
-                    },
-                },
-            },
-            "network": {"nesting_mode": "single", "block": {"attributes": {"name": {"optional": True}}}},
-            "timeouts": {"nesting_mode": "single", "block": {"attributes": {"create": {"optional": True}}}},
-        },
-    },
+INSTANCE = block(
+    'ami! arn= id?= instance_type rules:["list",["object",{"x":"string"}]]',
+    disk=nested("size!:number", "list", 1, 2, tag=nested("key", "set")),
+    network=nested("name", "single"),
+    timeouts={"nesting_mode": "single", "block": {"attributes": {"create": {"optional": True}}}},
+)
+INSTANCE["block"]["attributes"]["policy"] = {
+    "nested_type": {"nesting_mode": "single", "attributes": {}},
+    "optional": True,
 }
-AMI = {"version": 0, "block": {"attributes": {"owners": {"type": ["list", "string"], "required": True}}}}
+AMI = block('owners!:["list","string"]')
 PROVIDER = {"resource_schemas": {"aws_instance": INSTANCE}, "data_source_schemas": {"aws_ami": AMI}}
 DOCUMENT = {"format_version": "1.0", "provider_schemas": {"registry.terraform.io/hashicorp/aws": PROVIDER}}
 COMPLETE = 'ami = "x"\ndisk {\n  size = 1\n}\n'

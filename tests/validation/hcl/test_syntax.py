@@ -7,6 +7,8 @@ from touchstone.validation.hcl import check_module
 from touchstone.validation.hcl.parsing import MAX_NESTING
 
 DEPTH = MAX_NESTING - 1
+HALF = DEPTH // 2 - 1
+CHAIN = [b"  a%d = local.a%d\n" % (number, number + 1) for number in range(900)]
 DYNAMIC = b'dynamic "x" {\n  for_each = []\n  content {\n'
 
 
@@ -15,50 +17,38 @@ def summaries(data: bytes, name: str = "main.tf") -> list[tuple[str, int | None,
     return [(error.summary, error.line, error.column) for error in found.diagnostics]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b'variable "x" {\n default = "a\0b"\n}\n',
-        b"# \0\n",
-        b"# \xff\n",
-        b'\xef\xbb\xbfvariable "x" {}\r\nvariable "y" {\r\n  default = "a"\r\n}\r\n',
-        b"locals {\n  a = " + b"[" * DEPTH + b"]" * DEPTH + b"\n}\n",
-        b'resource "x" "y" {\n' + b"z {\n" * (DEPTH - 1) + b"}\n" * DEPTH,
-        b'variable "x" {\n  type = ' + b"list(" * (DEPTH - 1) + b"any" + b")" * (DEPTH - 1) + b"\n}\n",
-        b'resource "x" "y" {\n' + DYNAMIC * (DEPTH // 2 - 1) + b"}\n}\n" * (DEPTH // 2 - 1) + b"}\n",
-        b"# " + b"[" * 1000 + b'\nlocals {\n  a = "' + b"(" * 1000 + b'"\n}\n',
-        b"locals {\n  a = " + b"1 + " * 3000 + b"1\n  b = " + b"true ? 1 : " * 3000 + b"2\n}\n",
-        b"locals {\n" + b"".join(b"  a%d = local.a%d\n" % (n, n + 1) for n in range(900)) + b"  a900 = 1\n}\n",
-        b"# " + b"-" * 1500 + b"\n/* " + b"!" * 1500 + b" */\n",
-    ],
-    ids=[
-        *(
-            "NUL in a string",
-            "NUL in a comment",
-            "no text in a comment",
-            "BOM and CRLF",
-            "nested lists",
-            "nested blocks",
-        ),
-        *("nested types", "nested dynamic blocks", "brackets in strings and comments", "long chains", "chained locals"),
-        "rulers in comments",
-    ],
-)
-def test_what_terraform_reads(data: bytes) -> None:
-    assert summaries(data) == []
+READ = {
+    "NUL in a string": b'variable "x" {\n default = "a\0b"\n}\n',
+    "NUL in a comment": b"# \0\n",
+    "no text in a comment": b"# \xff\n",
+    "BOM and CRLF": b'\xef\xbb\xbfvariable "x" {}\r\nvariable "y" {\r\n  default = "a"\r\n}\r\n',
+    "nested lists": b"locals {\n  a = " + b"[" * DEPTH + b"]" * DEPTH + b"\n}\n",
+    "nested blocks": b'resource "x" "y" {\n' + b"z {\n" * (DEPTH - 1) + b"}\n" * DEPTH,
+    "nested types": b'variable "x" {\n  type = ' + b"list(" * (DEPTH - 1) + b"any" + b")" * (DEPTH - 1) + b"\n}\n",
+    "nested dynamic blocks": b'resource "x" "y" {\n' + DYNAMIC * HALF + b"}\n}\n" * HALF + b"}\n",
+    "brackets in strings and comments": b"# " + b"[" * 1000 + b'\nlocals {\n  a = "' + b"(" * 1000 + b'"\n}\n',
+    "long chains": b"locals {\n  a = " + b"1 + " * 3000 + b"1\n  b = " + b"true ? 1 : " * 3000 + b"2\n}\n",
+    "chained locals": b"locals {\n" + b"".join(CHAIN) + b"  a900 = 1\n}\n",
+    "rulers in comments": b"# " + b"-" * 1500 + b"\n/* " + b"!" * 1500 + b" */\n",
+}
 
 
-@pytest.mark.parametrize(
-    ("data", "found"),
-    [
-        (b'variable "x" {\n default = [1, \0]\n}\n', ("Invalid character", 2, 16)),
-        (b"# \0\nlocals {\n  a = 1 +\n}\n", ("Invalid expression", 3, 10)),
-        (b'variable "x" {\n description = "a\xff\xfeb"\n}\n', ("Invalid character encoding", 2, 18)),
-        (b"x {\n" * DEPTH + b"}\n" * DEPTH, ("Unsupported block type", 1, 1)),
-    ],
-    ids=["NUL elsewhere", "behind a NUL", "bytes that are no text", "nesting as deep as allowed"],
-)
-def test_errors(data: bytes, found: tuple[str, int, int]) -> None:
+@pytest.mark.parametrize("what", READ)
+def test_what_terraform_reads(what: str) -> None:
+    assert summaries(READ[what]) == []
+
+
+WRONG = {
+    "NUL elsewhere": (b'variable "x" {\n default = [1, \0]\n}\n', ("Invalid character", 2, 16)),
+    "behind a NUL": (b"# \0\nlocals {\n  a = 1 +\n}\n", ("Invalid expression", 3, 10)),
+    "no text": (b'variable "x" {\n description = "a\xff\xfeb"\n}\n', ("Invalid character encoding", 2, 18)),
+    "nesting as deep as allowed": (b"x {\n" * DEPTH + b"}\n" * DEPTH, ("Unsupported block type", 1, 1)),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_errors(what: str) -> None:
+    data, found = WRONG[what]
     assert found in summaries(data)
 
 

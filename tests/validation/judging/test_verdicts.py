@@ -10,7 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from touchstone.validation.judging.verdicts import Success, Verdict, compute_verdict, succeeded, target_diagnostics
+from touchstone.validation.judging.verdicts import (
+    Success,
+    Verdict,
+    compute_verdict,
+    missing_package,
+    only_judged,
+    succeeded,
+    target_diagnostics,
+    unlike_recorded,
+)
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report
 from touchstone.vocabulary import STATUSES
 
@@ -148,43 +157,38 @@ def test_each_rule_of_success(before: list[Diagnostic], after: list[Diagnostic],
 NAMED = {"line_start": 1, "line_end": 5, "summary": "A"}
 
 
-class TestErrorsLeftInTheBlock:
+OUTSIDE, MISSING = error("B", 20), error("Missing required argument", 4)
+OTHERS = (OUTSIDE, ELSEWHERE, NOWHERE, error("B"), T1)
+
+
+@pytest.mark.parametrize(
+    ("about", "before", "after", "last", "expected"),
+    [
+        (NAMED, [A3, MISSING], [MISSING], 5, (False, 1, 1)),
+        (NAMED, [A3, B4], [OUTSIDE], 3, (False, 1, 1)),
+        (BLOCK, [A3, A9], [A3], 5, (False, 1, 1)),
+        (BLOCK, [A3, A9], [A9], 5, (True, 0, 1)),
+        (NAMED, [A3, *OTHERS], OTHERS, 5, (True, 0, len(OTHERS))),
+        (NAMED, [A3, OUTSIDE], [OUTSIDE], 30, (True, 0, 1)),
+        ({"summary": "A"}, [A3, B4], [B4], 9, (True, None, 1)),
+    ],
+    ids=["left", "moved out", "of two the one inside", "of two the other", "elsewhere", "new file", "no lines"],
+)
+def test_an_old_error_that_is_left_in_the_block(
+    about: dict[str, Any], before: list[Diagnostic], after: list[Diagnostic], last: int, expected: tuple[Any, ...]
+) -> None:
     """A fix that removes the named error and leaves another one in the block has not repaired the block."""
+    verdict = compute_verdict(report(*before), report(*after), problem(**about), 1, last)
+    assert (verdict.plausible, verdict.block_errors, verdict.module_errors) == expected
+    assert verdict.status == ("passed" if expected[0] else "failed") and verdict.introduced_errors == 0
 
-    def test_an_old_error_left_in_the_block_is_not_plausible(self) -> None:
-        missing = error("Missing required argument", 4)
-        verdict = compute_verdict(report(A3, missing), report(missing), problem(**NAMED), 1, 5)
-        assert (verdict.status, verdict.fixed, verdict.plausible) == ("failed", True, False)
-        assert (verdict.introduced_errors, verdict.block_errors, verdict.module_errors) == (0, 1, 1)
-        assert verdict.note == "left in the block: error: Missing required argument (main.tf:4)"
 
-    @pytest.mark.parametrize("rule", ["plausible", "clean", "strict_block", "strict_module"])
-    def test_it_passes_by_no_rule_but_fixed(self, rule: Success) -> None:
-        reports = report(A3, B4), report(B4)
-        assert compute_verdict(*reports, problem(**NAMED), 1, 5, rule).status == "failed"
-        assert compute_verdict(*reports, problem(**NAMED), 1, 5, "fixed").status == "passed"
-
-    def test_moving_it_out_of_the_block_does_not_help(self) -> None:
-        verdict = compute_verdict(report(A3, B4), report(error("B", 20)), problem(**NAMED), 1, 3)
-        assert (verdict.plausible, verdict.block_errors) == (False, 1)
-
-    def test_of_two_alike_the_one_in_the_block_must_be_gone(self) -> None:
-        in_block, outside = (compute_verdict(report(A3, A9), report(left), problem(**BLOCK), 1, 5) for left in (A3, A9))
-        assert (in_block.plausible, outside.plausible) == (False, True)
-
-    def test_errors_elsewhere_and_without_a_place_are_none_of_the_block(self) -> None:
-        others = (error("B", 20), ELSEWHERE, NOWHERE, error("B"), T1)
-        verdict = compute_verdict(report(A3, *others), report(*others), problem(**NAMED), 1, 5)
-        assert (verdict.status, verdict.block_errors, verdict.module_errors) == ("passed", 0, len(others))
-
-    def test_an_old_error_from_outside_is_none_of_the_block_of_a_file_written_anew(self) -> None:
-        outside = error("B", 20)
-        verdict = compute_verdict(report(A3, outside), report(outside), problem(**NAMED), 1, 30)
-        assert (verdict.status, verdict.block_errors, verdict.module_errors) == ("passed", 0, 1)
-
-    def test_a_problem_without_lines_has_no_block(self) -> None:
-        verdict = compute_verdict(report(A3, B4), report(B4), problem(summary="A"), 1, 9)
-        assert (verdict.status, verdict.block_errors, verdict.module_errors) == ("passed", None, 1)
+def test_it_passes_by_no_rule_but_fixed() -> None:
+    verdicts = {
+        rule: compute_verdict(report(A3, MISSING), report(MISSING), problem(**NAMED), 1, 5, rule) for rule in RULES
+    }
+    assert {rule for rule, verdict in verdicts.items() if verdict.status == "passed"} == {"fixed"}
+    assert verdicts["fixed"].note == "left in the block: error: Missing required argument (main.tf:4)"
 
 
 def test_notes_say_what_is_left_and_what_is_new() -> None:
@@ -270,13 +274,21 @@ def test_reports_that_contradict_themselves_prove_nothing(contradictory: Report)
     assert compute_verdict(contradictory, report(), problem(), 1, 5).status == "validator_unavailable"
 
 
-def test_a_failed_test_that_is_no_longer_run_is_not_fixed() -> None:
-    baseline = report(T1, tests={"test_one": False, "test_two": True})
-    assert (
-        compute_verdict(baseline, report(tests={"test_one": True, "test_two": True}), problem(), 1, 5).plausible is True
-    )
-    assert compute_verdict(baseline, report(tests={"test_two": True}), problem(), 1, 5).plausible is False
-    assert compute_verdict(baseline, report(), problem(), 1, 5).plausible is False
+@pytest.mark.parametrize(
+    ("tests", "fixed", "note"),
+    [
+        ({"test_one": True, "test_two": True}, True, ""),
+        ({"test_two": True}, False, "still there: error: test did not report: test_one"),
+        ({}, False, "still there: error: test did not report: test_one; new: error: test did not report: test_two"),
+        ({"test_one": True}, True, "new: error: test did not report: test_two"),
+    ],
+)
+def test_a_test_that_is_not_heard_of_any_more(tests: dict[str, bool], fixed: bool, note: str) -> None:
+    """Of one that failed, that is no repair; of one that passed, it is an error that came."""
+    before = report(T1, tests={"test_one": False, "test_two": True})
+    verdict = compute_verdict(before, report(tests=tests), problem(), 1, 5)
+    assert (verdict.fixed, verdict.plausible, verdict.note) == (fixed, not note, note)
+    assert verdict.introduced_errors == ("test_two" not in tests)
 
 
 lines = st.none() | st.integers(1, 9)
@@ -390,10 +402,72 @@ def test_a_file_that_no_longer_parses_has_fixed_nothing_that_only_shows_in_one_t
     assert compute_verdict(was_unparsed, unparsed, problem(), 1, 5, "fixed").fixed
 
 
-def test_a_passing_test_that_is_not_heard_of_any_more_is_an_error_that_came() -> None:
-    before = report(T1, tests={"test_one": False, "test_two": True})
-    kept = compute_verdict(before, report(tests={"test_one": True, "test_two": True}), problem(), 1, 5)
-    lost = compute_verdict(before, report(tests={"test_one": True}), problem(), 1, 5)
-    assert (kept.status, lost.status) == ("passed", "failed")
-    assert lost.fixed and lost.introduced_errors == 1
-    assert "test did not report: test_two" in lost.note
+JUDGED = problem(fail_to_pass=("test_bug",), pass_to_pass=("test_old",))
+
+
+def test_an_unfinished_report_stays_as_it_is() -> None:
+    unfinished = Report("timeout", "full", tests={})
+    assert only_judged(unfinished, JUDGED) is unfinished
+
+
+@pytest.mark.parametrize(
+    ("tests", "reason"),
+    [
+        ({"test_bug": False, "test_old": True}, ""),
+        ({"test_old": True}, ""),
+        ({"test_bug": True, "test_old": True}, "passes test_bug"),
+        ({"test_bug": False}, "does not pass test_old"),
+    ],
+)
+def test_the_unmodified_problem_must_agree_with_the_lists(tests: dict[str, bool], reason: str) -> None:
+    said = unlike_recorded(Report("failed", "full", tests=tests), JUDGED)
+    assert reason in said if reason else not said
+
+
+def test_a_name_in_the_lists_that_no_test_has() -> None:
+    """Every fix would fail it. Where a file cannot be loaded, or the reference fix reports it, the name is right."""
+    listed = {"test_old": True}
+    loaded, broken = (Report("failed", "full", tests=listed, compiled=compiled) for compiled in (True, False))
+    assert unlike_recorded(loaded, JUDGED) == "no test is called test_bug, which is in fail_to_pass"
+    assert unlike_recorded(broken, JUDGED) == ""
+    assert unlike_recorded(loaded, JUDGED, Report("passed", "full", tests=listed | {"test_bug": True})) == ""
+
+
+# A package that the environment lacks leaves a fix undecided; a wrong import that the fix leaves is its failure.
+
+FILES = ("shop/prices.py", "tests/test_prices.py", "index.js")
+
+
+def lacking(*modules: str, others: int = 0) -> Report:
+    found = [Diagnostic("error", f"not collected: ModuleNotFoundError: No module named '{name}'") for name in modules]
+    return report(*found, *[Diagnostic("error", "test failed: test_total")] * others)
+
+
+def of_node(name: str) -> Report:
+    return Report("no_report", "full", note=f"Error: Cannot find module '{name}'")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "missing"),
+    [
+        *((lacking(name), lacking(name), name) for name in ("numpy", "requests", "yaml")),
+        (lacking("sklearn.tree"), lacking("sklearn.tree"), "sklearn"),
+        (of_node("jest-circus/runner"), of_node("jest-circus/runner"), "jest-circus"),
+        (lacking("numpy", others=1), lacking("numpy"), "numpy"),
+        # The fix fails otherwise too, or only it imports the package, or it imports it no more.
+        (lacking("numpy", others=1), lacking("numpy", others=1), None),
+        (lacking(others=1), lacking("numpy"), None),
+        (lacking("yaml"), lacking("numpy"), None),
+        (lacking("yaml"), lacking(), None),
+        (of_node("./totals"), of_node("./totals"), None),
+        *(
+            (lacking(name), lacking(name), None)
+            for name in ("colections", "urllib2", "ConfigParser", "httplib", "urlparse", "price", "shop.total")
+        ),
+        (lacking("test_prices"), lacking("test_prices"), None),
+    ],
+)
+def test_a_package_that_is_missing(before: Report, after: Report, missing: str | None) -> None:
+    assert missing_package(before, after, None, FILES) == missing
+    assert missing_package(before, after, before, FILES) == missing, "the reference fix lacks it too"
+    assert missing_package(before, after, Report("passed", "full"), FILES) is None

@@ -13,8 +13,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.protocol import Report
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.probe import choose_sandbox
-from touchstone.validation.sandbox.runner import SandboxRunner
+from touchstone.validation.sandbox.runner import SandboxRunner, choose_sandbox
 from touchstone.validation.validators.python import PythonValidator
 
 _BASELINES: WeakKeyDictionary[PythonValidator, dict[str, Report]] = WeakKeyDictionary()

@@ -107,6 +107,22 @@ def test_libraries_may_look_for_themselves(validator: PythonValidator) -> None:
     assert (found.status, found.doubts) == ("passed", ()) and len(found.control or ()) == 1
 
 
+def test_a_method_that_the_problem_has_may_be_mended(validator: PythonValidator) -> None:
+    near = """
+        class Near(float):
+            __hash__ = float.__hash__
+            def __eq__(self, other): return abs(self - other) < {tolerance}
+        def near(x): return Near(x)
+        """
+    tests = {"test_it.py": "from solution import near\ndef test_it(): assert near(1.0) == 1.0000001\n"}
+    wrong, right = near.format(tolerance=1e-9), near.format(tolerance=1e-6)
+    mended = judged(validator, wrong, right, tests)
+    assert (mended.status, mended.doubts) == ("passed", ()) and mended.control
+    # Not if the fix brings it.
+    brought = judged(validator, "def near(x): return x\n", right, tests)
+    assert brought.status == "passed" and "answer for themselves, by __eq__" in str(brought.doubts)
+
+
 def test_controls_can_be_turned_off(tmp_path: Path) -> None:
     for validator in warm_validator(tmp_path, controls=False):
         report = judged(validator, BAD, f"{HEAD}def add(a, b):\n    return Equal()\n", files_of("function"))

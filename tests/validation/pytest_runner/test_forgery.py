@@ -7,6 +7,7 @@ from tests.validation.attacks.arena import NOWHERE
 from tests.validation.pytest_runner.support import run_pytest
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.protocol import Problem, Report
+from touchstone.validation.sandbox.runner import JobAnswer
 from touchstone.validation.validators.pytest_report import build_report, control_results
 from touchstone.validation.validators.python import PythonValidator
 
@@ -204,13 +205,12 @@ def test_ids_are_those_of_the_unmodified_problem(validator: PythonValidator, nam
     ['{"broken": "a"}', '{"test": 1, "outcome": []}', '{"done": {}}', '{"collected": 5}', "[]"],
 )
 def test_lines_that_the_runner_did_not_write_are_no_result(line: str) -> None:
-    answer = f"token{line}\n".encode()
-    found = build_report(Problem("p", "solution.py", NOWHERE), ["test_it.py"], answer, "token", None, 0)
+    answer = JobAnswer(f"token{line}\n".encode(), exit_code=0)
+    found = build_report(Problem("p", "solution.py", NOWHERE), ["test_it.py"], answer, "token")
     assert found.status == "no_report"
 
 
 def test_a_control_that_the_runner_did_not_write_accuses_the_fix() -> None:
-    answer = b'token{"control": "test_it", "ended": true}\n'
-    passed, how = Report("passed", "full", tests={"test_it": True}), {"limited": False, "left": True}
-    problem = Problem("p", "solution.py", NOWHERE)
-    assert control_results(problem, ["test_it.py"], answer, "token", passed, **how)["test_it"].passed
+    answer = JobAnswer(b'token{"control": "test_it", "ended": true}\n', exit_code=0)
+    passed, problem = Report("passed", "full", tests={"test_it": True}), Problem("p", "solution.py", NOWHERE)
+    assert control_results(problem, ["test_it.py"], answer, "token", passed)["test_it"].passed

@@ -10,8 +10,8 @@ import pytest
 
 from tests.validation.pytest_runner.problem_set import DATACLASSES, FILES, FIXTURES, PROBLEMS
 from tests.validation.pytest_runner.support import sandbox_or_skip
-from touchstone.api import evaluate
 from touchstone.config.validation import LimitSettings, PythonProgram, ValidationSettings
+from touchstone.evaluation import evaluate
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.session import ValidationSession
 from touchstone.validation.targets import Targets

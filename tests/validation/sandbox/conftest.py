@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from touchstone.validation.sandbox import landlock
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
+from touchstone.validation.sandbox.confinement import landlock_version
 from touchstone.validation.sandbox.runner import SandboxRunner
 
 BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (Bubblewrap, Landlock, Unsandboxed)}
@@ -17,7 +17,7 @@ def need(backend: str) -> None:
     """Skip where this machine lacks it."""
     if backend == "bubblewrap" and shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed: apt-get install bubblewrap")
-    if backend == "landlock" and landlock.version() == 0:
+    if backend == "landlock" and landlock_version() == 0:
         pytest.skip("the kernel has no landlock")
 
 

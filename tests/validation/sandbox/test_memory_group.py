@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from touchstone.validation.sandbox import memory_group as module
-from touchstone.validation.sandbox.memory_group import memory_group
+from touchstone.validation.sandbox import processes as module
+from touchstone.validation.sandbox.processes import memory_group
 
 needs_groups = pytest.mark.skipif(
     module._usable_parent() is None, reason="no control group with a memory limit can be made here"
@@ -22,16 +22,12 @@ def group(folder: Path, controllers: str = "") -> Path:
     return folder
 
 
-def candidates(groups: str, mounts: str) -> list[tuple[Path, str]]:
-    return [(found.folder, found.limit_file) for found in module._candidates(groups, mounts)]
-
-
 def test_version_2_uses_the_nearest_group_above_that_passes_memory_on(tmp_path: Path) -> None:
     group(tmp_path, "cpu memory")
     group(tmp_path / "user.slice", "memory pids")
     group(tmp_path / "user.slice/app.scope")
-    found = candidates("0::/user.slice/app.scope", V2.format(mount=tmp_path))
-    assert found == [(tmp_path / "user.slice", "memory.max"), (tmp_path, "memory.max")]
+    found = module._candidates("0::/user.slice/app.scope", V2.format(mount=tmp_path))
+    assert list(found) == [tmp_path / "user.slice", tmp_path]
 
 
 @pytest.mark.parametrize(
@@ -43,8 +39,7 @@ def test_version_1_is_used_where_version_2_has_no_memory_controller(
     """A mount may show a part of the groups."""
     group(tmp_path / "unified", "pids")
     mounts = "\n".join([V2.format(mount=tmp_path / "unified"), V1.format(root=root, mount=tmp_path / "memory")])
-    found = candidates(f"4:memory:{path}\n0::/", mounts)
-    assert found == [(tmp_path / "memory" / folder, "memory.limit_in_bytes")]
+    assert list(module._candidates(f"4:memory:{path}\n0::/", mounts)) == [tmp_path / "memory" / folder]
 
 
 def test_without_groups_a_command_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +64,7 @@ def test_groups_of_killed_runs_are_removed() -> None:
     ended.wait()
     parent = module._usable_parent()
     assert parent is not None
-    abandoned = parent.folder / f"touchstone-{ended.pid}-7"
+    abandoned = parent / f"touchstone-{ended.pid}-7"
     abandoned.mkdir()
-    module._remove_abandoned(parent.folder)
+    module._remove_abandoned_groups(parent)
     assert not abandoned.exists()

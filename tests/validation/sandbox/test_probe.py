@@ -9,9 +9,9 @@ import pytest
 
 from tests.validation.sandbox.conftest import BACKENDS, need
 from touchstone.errors import TouchstoneError
-from touchstone.validation.sandbox import landlock, probe
+from touchstone.validation.sandbox import confinement, runner
 from touchstone.validation.sandbox.backends import Bubblewrap, Landlock, Launch, Unsandboxed
-from touchstone.validation.sandbox.probe import choose_sandbox, probe_backend
+from touchstone.validation.sandbox.runner import choose_sandbox, probe_backend
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_without_bubblewrap_it_is_landlock(tmp_path: Path, without_bubblewrap: N
 def test_without_any_the_refusal_says_what_to_install(
     tmp_path: Path, without_bubblewrap: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(landlock, "version", lambda: 0)
+    monkeypatch.setattr(confinement, "landlock_version", lambda: 0)
     with pytest.raises(TouchstoneError) as refused:
         choose_sandbox(tmp_path)
     said = str(refused.value)
@@ -88,7 +88,7 @@ def test_walls_that_are_not_there_are_named_and_refused(
     for wall in ("no read of a file outside", "no write outside", "no network", "no signal to the supervisor"):
         assert wall in failure
     assert "a private folder to write in" not in failure and "no secret in the environment" not in failure
-    monkeypatch.setattr(probe, "BACKENDS", (kind,))
+    monkeypatch.setattr(runner, "BACKENDS", (kind,))
     with pytest.raises(TouchstoneError, match=rf"{kind.name}: it does not hold: .*no write.*install bubblewrap"):
         choose_sandbox(tmp_path)
 

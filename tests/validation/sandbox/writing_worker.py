@@ -5,14 +5,14 @@ import signal
 import time
 from typing import Any
 
-from touchstone.validation.sandbox import fork_server
+from touchstone.validation.sandbox import entrypoint
 from touchstone.validation.sandbox.entrypoint import Policy
 
 LINE = b"x" * 99 + b"\n"
 
 
 def serve(policy: Policy) -> None:
-    fork_server.serve(policy, lambda job, descriptors: _write(job, descriptors[0]))
+    entrypoint.serve(policy, lambda job, descriptors: _write(job, descriptors[0]))
 
 
 def _write(job: dict[str, Any], answer: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.validation.validators.support import job_of, report_on, tree_of
 from touchstone.config.validation import CommandProgram
-from touchstone.validation.judging.verdicts import compute_verdict
+from touchstone.validation.judging.verdicts import compute_verdict, only_judged
 from touchstone.validation.protocol import Job, Report
 from touchstone.validation.sandbox.command import Limits, Sandbox
 from touchstone.validation.validators.command import CommandValidator
@@ -88,10 +88,21 @@ class Checks(unittest.TestCase):
 """
 
 
-def test_unittest_that_is_ended_early_is_no_pass(sandbox: Sandbox, job: Job) -> None:
+@pytest.mark.parametrize("arguments", [UNITTEST, ("/bin/sh", "-c", f"{' '.join(UNITTEST)} 2>&1")])
+def test_unittest_that_is_ended_early_is_no_pass(sandbox: Sandbox, job: Job, arguments: tuple[str, ...]) -> None:
     job = Job(job.problem, job.tree.with_file("checks.py", CHECKS.encode()))
-    statuses = [report.status for report in reports(sandbox, job, BROKEN, RIGHT, LEAVING, arguments=UNITTEST)]
+    statuses = [report.status for report in reports(sandbox, job, BROKEN, RIGHT, LEAVING, arguments=arguments)]
     assert statuses == ["failed", "passed", "no_report"]
+
+
+def test_a_test_with_a_failed_part_has_not_passed(sandbox: Sandbox, job: Job) -> None:
+    """pytest lists it as passed beside its failed parts."""
+    parts = CHECKS + "        with self.subTest():\n            self.assertEqual(shop.total([2]), 2)\n"
+    problem = replace(job.problem, fail_to_pass=("checks.py::Checks::test_two",))
+    job = Job(problem, job.tree.with_file("checks.py", parts.encode()))
+    fixes = ("def total(prices):\n    return 3\n", RIGHT)
+    found = reports(sandbox, job, *fixes, arguments=(*PYTEST[:-1], "checks.py"))
+    assert [only_judged(report, problem).status for report in found] == ["failed", "passed"]
 
 
 @pytest.mark.services

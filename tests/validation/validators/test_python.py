@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import nightly_but
 from tests.validation.attacks.arena import job_of
 from touchstone.config.validation import PythonProgram
+from touchstone.validation.judging.verdicts import only_judged
 from touchstone.validation.protocol import Report
 from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Limits
@@ -95,7 +96,7 @@ def test_what_is_left_ends_with_the_job_also_without_a_sandbox(tmp_path_factory:
     try:
         assert validate(validator, "solution", processes("a daemon")).status == "passed"
         (worker,) = validator.workers.values()
-        assert list(descendants(worker.process)) == list(worker.processes)
+        assert list(descendants(worker.process)) == [worker.process]
     finally:
         validator.close()
 
@@ -111,6 +112,22 @@ def test_a_module_that_python_never_looks_for_leaves_it_undecided(validator: Pyt
     name, file = module.partition(".")[0], f"{module.replace('.', '/')}.py"
     note = f"the tests cannot be run: `import {name}` finds a module of Python or pytest, never {file}; rename that"
     assert (report.status, report.note) == ("validator_unavailable", note)
+
+
+@pytest.mark.parametrize("file", ["", "test_it.py::", "./test_it.py::", "code/test_it.py::"])
+def test_judged_tests_are_named_with_their_file_or_without(validator: PythonValidator, file: str) -> None:
+    tests = "from solution import add\n\ndef test_add(): assert add(1, 2) == 3\ndef test_no(): assert not add(1, 1)\n"
+    jobs = [
+        job_of(
+            {"code/solution.py": code, "code/test_it.py": tests},
+            working_directory="code",
+            fail_to_pass=(f"{file}test_add",),
+        )
+        for code in (ADD.replace("+", "-"), ADD)
+    ]
+    before, after = (only_judged(report, jobs[0].problem) for report in validator.validate(jobs))
+    assert (before.status, after.status) == ("failed", "passed")
+    assert before.diagnostics[0].summary == f"test failed: {file}test_add"
 
 
 def test_a_module_that_python_has_may_be_loaded_from_its_file(validator: PythonValidator) -> None:

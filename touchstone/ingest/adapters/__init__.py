@@ -3,19 +3,35 @@
 Belongs here: one module per system in `formats` that maps its keys to columns, the table that they produce, and JSON as
 text cells. Parsing numbers and booleans does not: the rules in `cells` apply to native and adapted rows alike. Which
 files are read is decided in `discovery`.
+
+Users have adapters of their own: declared formats, and Python that the configuration names. Whatever such Python raises
+becomes one line that names its file and line, and concerns only the file that was read.
 """
 
+import hashlib
 import re
-from collections.abc import Iterator
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
 
+import polars as pl
+
+from touchstone.config.formats import AdapterSource
 from touchstone.errors import InputFileError, TouchstoneError, reason_of
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
-from touchstone.ingest.adapters.json_files import read_document
-from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError
+from touchstone.ingest.adapters.json_files import LINES_SUFFIXES, read_document
+from touchstone.ingest.adapters.steps import Step
+from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, encodable, first_line
+from touchstone.ingest.csv_rows import LINE
 from touchstone.ingest.dialect import UTF_16, is_utf_16
+from touchstone.regular_files import read_bytes
 
 __all__ = [
     "NOT_KNOWN",
@@ -61,9 +77,8 @@ _IN_ORDER = (
     ("aider", "ADAPTER", {"folder"}),
     ("aider", "LEADERBOARD", {"other"}),
     ("tau_bench", "TAU TAU2 PARTS", {"json"}),
-    ("unread", "GIT_LFS", {"other"}),
-    ("junit", "ADAPTER", {"other"}),
-    ("dotnet", "TRX NUNIT", {"other"}),
+    ("plain", "GIT_LFS", {"other"}),
+    ("xml_reports", "JUNIT TESTNG TRX NUNIT", {"other"}),
     ("go_test", "ADAPTER", {"json", "other"}),
     ("json_reports", "CTRF JEST MOCHA RSPEC", {"json"}),
     ("every_eval_ever", "ADAPTER AGGREGATES", {"json"}),
@@ -81,6 +96,10 @@ _IN_ORDER = (
 )
 # What may stand before the first element of XML.
 _PROLOG = re.compile(r"<\?.*?\?>|<!--.*?-->", re.DOTALL)
+_MAX_CODE_BYTES = 10_000_000
+Result = TypeVar("Result")
+# What else was printed above the JSON that a tool was asked for, as in `mocha --reporter json > FILE`.
+_PRINTED = re.compile(r"(?:(?![{\[]\s*[\"{])[^\n]*\n){1,1000}(?=[{\[]\s*[\"{])")
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --why FILE` says what it lacks"
 
 
@@ -102,12 +121,13 @@ def _built_in() -> dict[str, Adapter]:
 
 
 def configured_adapters(options: ReadOptions | None) -> list[Adapter]:
-    """The adapters of a configuration; an error if one has the name of another."""
+    """The adapters of a configuration, those in Python first; an error if one has the name of another."""
     if options is None or not (options.adapters or options.formats):
         return []
-    from touchstone.ingest.adapters.own import own_adapters
+    from touchstone.ingest.adapters.mapping import mapped_adapter
 
-    found = own_adapters(options)
+    in_python = (each for source in options.adapters for each in _load_own(source))
+    found = [*in_python, *map(mapped_adapter, options.formats)]
     names = [*_built_in(), *(adapter.format for adapter in found)]
     twice = next((adapter.format for adapter in found if names.count(adapter.format) > 1), None)
     if twice is not None:
@@ -166,10 +186,16 @@ def read_as(name: str, path: Path, options: ReadOptions | None = None) -> Adapte
     if not adapter.reads_utf_16 and is_utf_16(Head(path).data):
         raise InputFileError(f"{path}: {UTF_16}")
     try:
-        return adapter.read(path, options or ReadOptions())
+        table = adapter.read(path, options or ReadOptions())
     except RefusedRecordError as refusal:
         # Raised outside of any record, it is an error of the file.
         raise InputFileError(f"{path}: {refusal.reason}") from None
+    if path.is_absolute():
+        return table
+    # Callers know files by paths like the one that was given.
+    here = Path.cwd()
+    files = (file.relative_to(here) if file.is_relative_to(here) else file for file in table.files)
+    return replace(table, files=tuple(files))
 
 
 def why_unknown(path: Path) -> str:
@@ -179,6 +205,9 @@ def why_unknown(path: Path) -> str:
         return "the XML has no element"
     if is_utf_16(head.data):
         return UTF_16
+    printed = _PRINTED.match(head.text) if head.name.endswith((".json", *LINES_SUFFIXES)) else None
+    if printed is not None:
+        return f"the JSON begins at line {printed[0].count(chr(10)) + 1}; delete what was printed above it"
     try:
         if head.text[:1] in ("{", "[", ""):
             read_document(path)
@@ -187,3 +216,85 @@ def why_unknown(path: Path) -> str:
         # The first line may be a record of a file with one record a line.
         return reason if head.first_line is None else NOT_KNOWN
     return NOT_KNOWN
+
+
+@cache
+def _load_own(source: AdapterSource) -> tuple[Adapter, ...]:
+    """The adapters of a file or entry point; its code runs here, once in each process."""
+    with _one_line(source):
+        if source.entry is not None:
+            module, _, name = source.entry.partition(":")
+            found = [getattr(import_module(module), name)] if name else list(vars(import_module(module)).values())
+        else:
+            found = list(vars(_module(source)).values())
+    own = tuple(_guarded(each, source) for each in found if isinstance(each, Adapter))
+    if not own:
+        raise TouchstoneError(f"{source.name}: no adapter in it; assign an `Adapter` of touchstone.adapters to a name")
+    return own
+
+
+def _module(source: AdapterSource) -> ModuleType:
+    code = read_bytes(source.path, _MAX_CODE_BYTES)
+    if hashlib.sha256(code).hexdigest() != source.sha256:
+        raise TouchstoneError(f"{source.name}: changed since the configuration was read; run again")
+    module = ModuleType(f"touchstone_adapter_{source.sha256[:16]}")
+    module.__file__ = str(source.path)
+    # Where dataclasses and pickle look for it.
+    sys.modules[module.__name__] = module
+    exec(compile(code, str(source.path), "exec"), vars(module))
+    return module
+
+
+@contextmanager
+def _one_line(source: AdapterSource, path: Path | None = None) -> Iterator[None]:
+    """Turn any exception of an adapter's code into an error that says where in it."""
+    about = "" if path is None else f"{path}: "
+    try:
+        yield
+    except (TouchstoneError, RefusedRecordError):
+        raise
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        line = next((frame.lineno for frame in reversed(frames) if frame.filename == str(source.path)), None)
+        line = error.lineno if isinstance(error, SyntaxError) and error.filename == str(source.path) else line
+        where = f"{source.name}, line {line}" if line is not None else source.name
+        said = encodable(f"{type(error).__name__}: {first_line(error)}")
+        raise InputFileError(f"{about}the adapter failed in {where}: {said}") from None
+
+
+def _guarded(adapter: Adapter, source: AdapterSource) -> Adapter:
+    """The adapter with its code guarded. It is asked about files only."""
+
+    def recognizes(head: Head) -> bool:
+        try:
+            return not head.is_folder and bool(adapter.recognizes(head))
+        except (Exception, SystemExit):
+            # Reading it says why.
+            return True
+
+    def read(path: Path, options: ReadOptions) -> AdapterTable:
+        with _one_line(source, path):
+            adapter.recognizes(Head(path, options))
+            table = adapter.read(path, options)
+            if not isinstance(table, AdapterTable):
+                raise TypeError(f"read returned {type(table).__name__} instead of an AdapterTable")
+        with table.reading():
+            lines = table.rows.select(pl.col(LINE).is_not_null().all() & pl.col(LINE).is_unique().all()).collect()
+        if not lines.item():
+            raise InputFileError(f"{path}: the adapter {source.name} gives two records the same line, or none")
+        raw = table.raw_reader
+        return replace(table, format=adapter.format, raw_reader=lambda *given: guarded(path, raw, *given))
+
+    def guarded(path: Path, function: Callable[..., Result], *given: object) -> Result:
+        with _one_line(source, path):
+            return function(*given)
+
+    def transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
+        with _one_line(source, table.path):
+            assert adapter.transcripts is not None
+            for line, steps in adapter.transcripts(table):
+                yield line, list(steps)
+
+    return replace(
+        adapter, recognizes=recognizes, read=read, transcripts=transcripts if adapter.transcripts is not None else None
+    )

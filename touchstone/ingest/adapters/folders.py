@@ -4,7 +4,7 @@ Everything is bounded, because such a folder also holds what the evaluated model
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -110,14 +110,6 @@ def text_in(path: Path, max_bytes: int) -> str | None:
             return file.read(max_bytes).decode("utf-8", errors="replace")
     except OSError:
         return None
-
-
-def as_given(path: Path, files: Iterable[Path]) -> list[Path]:
-    """Absolute paths of files as paths like the one that was given, by which callers know them."""
-    if path.is_absolute():
-        return list(files)
-    here = Path.cwd()
-    return [file.relative_to(here) if file.is_relative_to(here) else file for file in files]
 
 
 def raw_from_files(files: Mapping[int, Path]) -> RawReader:

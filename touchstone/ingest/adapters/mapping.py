@@ -57,11 +57,11 @@ from touchstone.ingest.adapters.table import (
     StatedSetting,
     fill_records,
     model_of_name,
+    records_of,
     refuse_repetition,
     table_from_records,
 )
 from touchstone.ingest.compressed import uncompressed_name
-from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND
 from touchstone.vocabulary import FAIL_WORDS, FALSE_WORDS, PASS_WORDS, TRUE_WORDS, Dimension
 
 Judge = Callable[[Found], bool | None]
@@ -151,7 +151,9 @@ class _Reading:
         telling = next((name for name in _TELLING if name in self.fields), None)
         if self.by_line and telling and not self.declared.attempt:
             table = refuse_repetition(table, telling)
-        stated = figures(_records(table), self.root) if figures else ()
+        # Without the code of fixes.
+        names = [name for name in table.columns if name != "fixed_code"]
+        stated = figures(records_of(table, names), self.root) if figures else ()
         return table.stating(stated, self.stated_settings(), [named.note] if named else [])
 
     @property
@@ -320,16 +322,6 @@ def _with_path(shape: Shape, steps: Sequence[Step]) -> Shape:
     if not steps or not isinstance(steps[0], str) or not isinstance(shape, Mapping):
         return Keep()
     return {**shape, steps[0]: _with_path(shape.get(steps[0], {}), steps[1:])}
-
-
-def _records(table: AdapterTable) -> Iterator[Record]:
-    """The records of a table without the code of fixes, read again one by one."""
-    names = [name for name in table.columns if name != "fixed_code"]
-    rows = table.rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *names)
-    with table.reading():
-        for batch in rows.collect_batches(maintain_order=True, engine="streaming"):
-            for line, kind, reason, *cells in batch.iter_rows():
-                yield Record(line, dict(zip(names, cells, strict=True)), kind, reason)
 
 
 def _word(value: Word | object) -> str:

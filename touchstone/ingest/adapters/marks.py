@@ -58,7 +58,7 @@ _KNOWN = {
     "csv": "(a CSV with a problem, an outcome or a fix, and a column of models)",
     "parquet": "(a Parquet file with a problem and an outcome or a fix)",
     "jsonl": "[].oid | [].instance_id | [].task_id, [].passed | [].resolved | [].success (or a fix; or in an object)",
-    "forgetest": "results[]",
+    "forgetest": "results[], eval_set | results[].compilation",
 }
 # How deep `Head.key_paths` looks: what counts is the brackets around a key, two for the element of a list.
 _MAX_KEY_DEPTH, _MAX_LIST_DEPTH = 4, 5

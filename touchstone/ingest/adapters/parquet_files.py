@@ -7,6 +7,7 @@ decoded once before it is used: what can be read then can be read later.
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import polars as pl
 
@@ -37,51 +38,40 @@ def schema_names(path: Path) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    def refuse(reason: str) -> NoReturn:
+        raise InputFileError(f"{path}: {reason}")
+
     try:
         with readable(path), path.open("rb") as file:
             size = file.seek(0, 2)
-            _check_footer(path, size, file.seek(-8, 2) and file.read(8))
+            end = file.read(8) if size >= 8 and file.seek(-8, 2) >= 0 else b""
+            length = int.from_bytes(end[:4], "little")
+            if end[4:] != MAGIC or length + 12 > size:
+                refuse("broken Parquet (the end is missing)")
+            if length > PARQUET_FOOTER_BYTES:
+                refuse(f"broken Parquet (its footer has {length:,} bytes)")
             metadata = pq.ParquetFile(path).metadata
             groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
             names = [str(name) for name in metadata.schema.to_arrow_schema().names]
     except (pa.ArrowException, ValueError, OverflowError, RecursionError) as error:
-        raise InputFileError(f"{path}: broken Parquet ({first_line(error)})") from None
+        refuse(f"broken Parquet ({first_line(error)})")
     # Decoding follows the row groups, whatever the footer says of the whole file.
     rows = max(metadata.num_rows, sum(group.num_rows for group in groups))
-    _check_rows(path, rows, rows * len(names), size)
+    if rows > PARQUET_ROWS:
+        refuse(f"{rows:,} rows; at most {PARQUET_ROWS:,} are read")
+    if rows * len(names) > PARQUET_FREE_CELLS + PARQUET_CELLS_PER_BYTE * size:
+        refuse(f"{size:,} bytes claim to hold {rows:,} rows, over {PARQUET_CELLS_PER_BYTE:,} cells a byte")
     for group in groups:
-        _check_group(path, group.num_rows, group.total_byte_size)
+        claimed = f"a row group of {group.num_rows:,} rows and {group.total_byte_size:,} bytes"
+        if group.num_rows < 0 or group.total_byte_size < 0:
+            refuse(f"broken Parquet ({claimed})")
+        if group.num_rows > PARQUET_GROUP_ROWS or group.total_byte_size > PARQUET_GROUP_BYTES:
+            most = f"at most {PARQUET_GROUP_ROWS:,} rows and {PARQUET_GROUP_BYTES:,} bytes"
+            refuse(f"{claimed} is too large ({most}); write smaller row groups")
     twice = next((name for name in names if names.count(name) > 1), None) if len(names) <= MAX_COLUMNS else "…"
     if twice is not None:
-        raise InputFileError(f"{path}: the column '{twice}' appears twice, or there are too many columns")
+        refuse(f"the column '{twice}' appears twice, or there are too many columns")
     return names
-
-
-def _check_rows(path: Path, rows: int, cells: int, size: int) -> None:
-    if rows > PARQUET_ROWS:
-        raise InputFileError(f"{path}: {rows:,} rows; at most {PARQUET_ROWS:,} are read")
-    if cells > PARQUET_FREE_CELLS + PARQUET_CELLS_PER_BYTE * size:
-        raise InputFileError(
-            f"{path}: {size:,} bytes claim to hold {rows:,} rows, over {PARQUET_CELLS_PER_BYTE:,} cells a byte"
-        )
-
-
-def _check_group(path: Path, rows: int, size: int) -> None:
-    if rows < 0 or size < 0:
-        raise InputFileError(f"{path}: broken Parquet (a row group of {rows:,} rows and {size:,} bytes)")
-    if rows > PARQUET_GROUP_ROWS or size > PARQUET_GROUP_BYTES:
-        raise InputFileError(
-            f"{path}: a row group of {rows:,} rows and {size:,} bytes is too large "
-            f"(at most {PARQUET_GROUP_ROWS:,} rows and {PARQUET_GROUP_BYTES:,} bytes); write smaller row groups"
-        )
-
-
-def _check_footer(path: Path, size: int, end: bytes | int) -> None:
-    length = int.from_bytes(end[:4], "little") if isinstance(end, bytes) else -1
-    if not isinstance(end, bytes) or end[4:] != MAGIC or length + 12 > size:
-        raise InputFileError(f"{path}: broken Parquet (the end is missing)")
-    if length > PARQUET_FOOTER_BYTES:
-        raise InputFileError(f"{path}: broken Parquet (its footer has {length:,} bytes)")
 
 
 def scan_parquet_text(path: Path, names: Sequence[str]) -> pl.LazyFrame:

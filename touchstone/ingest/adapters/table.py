@@ -5,6 +5,7 @@ JSON as text cells belongs in `json_files`; what a key of one system means belon
 
 import gc
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,11 +18,10 @@ from typing import TypeVar
 import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.adapters.spilled_rows import MAX_BYTES, SpilledRows
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND
 from touchstone.ingest.limits import MAX_KEYS
-from touchstone.ingest.unchanged import ChangedWhileReadError, Mark, mark_of
-from touchstone.names import check_model_name
+from touchstone.ingest.sources import ChangedWhileReadError, Mark, mark_of
+from touchstone.storage.files import check_model_name
 from touchstone.text import counted_of
 from touchstone.vocabulary import Dimension
 
@@ -33,6 +33,8 @@ ASKED_COLUMNS = ("asked_sha", "doc_hash")
 
 REPEATS = "__repeats"
 _BATCH_ROWS, _WEIGHED_ROWS = 20_000, 20
+# Of rows that wait in memory, some 40,000. Many such files are read at the same time.
+MAX_BYTES = 4 << 20
 
 Cells = dict[str, str | None]
 RawReader = Callable[[Path, set[int]], dict[int, str]]
@@ -236,14 +238,13 @@ def _repeated(rows: pl.LazyFrame, content: pl.Expr) -> pl.DataFrame:
     return pl.DataFrame({LINE: lines[block:], REPEATS: firsts}).with_columns(reason)
 
 
-def records_of(table: AdapterTable, columns: Sequence[str]) -> list[Record]:
-    """All records of a table that is not large, with these columns alone."""
+def records_of(table: AdapterTable, columns: Sequence[str]) -> Iterator[Record]:
+    """The records of a table with these columns alone, read again one by one."""
+    rows = table.rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *columns)
     with table.reading():
-        known = table.rows.select(LINE, ROW_ERROR_KIND, ROW_ERROR, *columns).collect(engine="streaming")
-    return [
-        Record(line, dict(zip(columns, cells, strict=True)), kind, reason)
-        for line, kind, reason, *cells in known.iter_rows()
-    ]
+        for batch in rows.collect_batches(maintain_order=True, engine="streaming"):
+            for line, kind, reason, *cells in batch.iter_rows():
+                yield Record(line, dict(zip(columns, cells, strict=True)), kind, reason)
 
 
 def number_attempts_of_rows(rows: pl.DataFrame) -> pl.DataFrame:
@@ -314,13 +315,58 @@ def carried_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
+class SpilledRows:
+    """Rows of text cells with any columns that wait on disk, so that a file of any size is read in little memory.
+
+    The files are removed with the last reference to this object.
+    """
+
+    def __init__(self, schema: dict[str, type[pl.DataType]]) -> None:
+        self._schema = dict(schema)
+        self._frames: list[pl.DataFrame] = []
+        self._size = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._files: list[Path] = []
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns, in the order of their first use."""
+        return list(self._schema)
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Add rows after those that are there."""
+        self._schema.update(dict.fromkeys((name for name in frame.columns if name not in self._schema), pl.String))
+        self._frames.append(frame)
+        self._size += int(frame.estimated_size())
+        if self._size > MAX_BYTES:
+            self._spill()
+
+    def rows(self) -> pl.LazyFrame:
+        """All rows in their order, with all columns; usable as long as this object is."""
+        if not self._files:
+            return pl.concat([pl.DataFrame(schema=self._schema), *self._frames], how="diagonal").lazy()
+        if self._frames:
+            self._spill()
+        return pl.scan_parquet(
+            self._files, glob=False, schema=self._schema, missing_columns="insert", extra_columns="ignore"
+        )
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="touchstone-rows-", ignore_cleanup_errors=True)
+        path = Path(self._folder.name, f"{len(self._files)}.parquet")
+        pl.concat(self._frames, how="diagonal").write_parquet(path, compression="lz4", statistics=False)
+        self._files.append(path)
+        self._frames, self._size = [], 0
+
+
 def spill_records(path: Path, records: Iterable[Record], columns: Sequence[str] = ()) -> SpilledRows:
     """Records as frames, most of them on disk: these columns first, then the others in the order of their first use."""
     own = (ROW_ERROR_KIND, ROW_ERROR)
     found = SpilledRows({LINE: pl.Int64, **dict.fromkeys((*own, *columns), pl.String)})
     with without_garbage_collection():
         for batch in _batches(records):
-            found.add(_frame_of(batch, _all_names(batch)))
+            found.add(_frame_of(batch))
             if len(found.columns) > MAX_KEYS + 1 + len(own):
                 raise InputFileError(f"{path}: more than {MAX_KEYS:,} different keys; at most {MAX_KEYS:,} are read")
     return found
@@ -350,8 +396,12 @@ def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
         yield batch
 
 
-def _frame_of(records: Sequence[Record], names: Iterable[str]) -> pl.DataFrame:
+def _frame_of(records: Sequence[Record]) -> pl.DataFrame:
     cells = [record.cells for record in records]
+    # In the order of their first use, in one step a record: there may be millions of names, nearly all of them known.
+    names: Cells = {}
+    for each in cells:
+        names.update(each)
     data: dict[str, list[int] | list[str | None]] = {
         LINE: [record.line for record in records],
         ROW_ERROR_KIND: [record.kind for record in records],
@@ -400,15 +450,6 @@ def encodable(text: str) -> str:
     ('run-?', 'ü')
     """
     return str(text) if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _all_names(records: Sequence[Record]) -> Cells:
-    """The names in any of the records, in the order of their first use."""
-    names: Cells = {}
-    for record in records:
-        # In one step: there may be millions of names, nearly all of them known.
-        names.update(record.cells)
-    return names
 
 
 def adapter_table(

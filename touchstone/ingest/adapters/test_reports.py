@@ -40,7 +40,7 @@ from touchstone.ingest.adapters.table import (
 )
 from touchstone.ingest.compressed import uncompressed_name
 from touchstone.ingest.csv_rows import LINE
-from touchstone.names import name_of_key
+from touchstone.storage.files import name_of_key
 from touchstone.text import counted
 from touchstone.vocabulary import MAX_ID_LENGTH
 

@@ -1,19 +1,41 @@
 """Figures by the rules of other tools, to show that a file was read as the tool itself reads it.
 
 Touchstone's own figures do not come from here: `touchstone.metrics.pass_at_k` also handles undecided attempts.
+
+Evaluation frameworks record samples with a value for each of several metrics. A metric decides if all its values are 0
+or 1: by default the first of those that the tool prefers, else the first. The user may name another (`score`). One with
+other values decides nothing: the samples are undecided and have it as score.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 
+from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.json_files import number_of
-from touchstone.ingest.adapters.table import AdapterTable, Record, ReportedFigure
+from touchstone.ingest.adapters.table import (
+    AdapterTable,
+    Cells,
+    RawReader,
+    Record,
+    ReportedFigure,
+    StatedSetting,
+    table_from_records,
+    words,
+)
 from touchstone.ingest.csv_rows import ROW_ERROR_KIND
+from touchstone.text import some_of
 
 # The attempts and the passed attempts of each problem.
 Counts = Collection[tuple[int, int]]
+_COLUMNS = words("oid iteration_id llm_name suite passed weighted_score metric input_tokens output_tokens")
+# Of several generations, such as `pass@1:16` and `exact_match@5`.
+_SEVERAL = re.compile(r".*@.*([2-9]|\d\d)")
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -78,11 +100,15 @@ def pass_at_k_figures(
 ) -> list[ReportedFigure]:
     """pass@k for every k that each problem has attempts for, as the tools do, beside the `stated` values."""
     fewest = min((attempts for attempts, _ in counts), default=0)
-    return [
-        ReportedFigure(model, f"pass@{k}", (stated or {}).get(f"pass@{k}"), pass_at_k(counts, k), suite)
-        for k in ks
-        if k <= fewest
-    ]
+    figures = []
+    for k in ks:
+        reported = (stated or {}).get(f"pass@{k}")
+        if k <= fewest:
+            figures.append(ReportedFigure(model, f"pass@{k}", reported, pass_at_k(counts, k), suite))
+        elif reported is not None:
+            note = f"undefined: a problem has fewer than {k} attempts ({fewest})"
+            figures.append(ReportedFigure(model, f"pass@{k}", reported, None, suite, note))
+    return figures
 
 
 def reported_pass_at_k(stated: object) -> Mapping[int, float]:
@@ -106,3 +132,94 @@ def tokens_without_cache(prompt: str | None, *cached: str | None) -> str | None:
     if total is None or not any(counts) or sum(counts) > total:
         return prompt
     return f"{total - sum(counts):.0f}"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample, or why it is refused, with the values of its metrics; None is not scored."""
+
+    record: Record
+    values: dict[str, float | None]
+
+
+class _Metrics:
+    """The values of each metric by suite, in the order of their first use."""
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self.values: dict[str, dict[str | None, array[float]]] = {}
+        self.suites: dict[str | None, None] = {}
+        self.model = ""
+        graded, known = set[str](), set[int]()
+        for sample in samples:
+            cells = sample.record.cells
+            # Of an attempt that is there twice, the first counts.
+            suite, attempt = cells.get("suite"), hash((cells["llm_name"], cells.get("oid"), cells.get("iteration_id")))
+            accepted = sample.record.kind is None and attempt not in known
+            known.add(attempt)
+            self.model = self.model or cells["llm_name"] or ""
+            if accepted:
+                self.suites.setdefault(suite)
+            for name, value in sample.values.items():
+                if value is not None:
+                    by_suite = self.values.setdefault(name, {})
+                    graded |= {name} if value not in (0.0, 1.0) else set()
+                    if accepted:
+                        by_suite.setdefault(suite, array("d")).append(value)
+        self.deciding = [name for name in self.values if name not in graded and not _SEVERAL.match(name)]
+
+    def mean(self, suite: str | None, name: str) -> float | None:
+        """The mean of a metric over the samples of a suite, or of all."""
+        return mean([value for own, values in self.values[name].items() if suite in (None, own) for value in values])
+
+
+def scored_table(
+    path: Path,
+    format_name: str,
+    samples: Iterable[Sample],
+    raw_reader: RawReader,
+    score: str | None,
+    preferred: Sequence[str] = (),
+    stated: Mapping[tuple[str | None, str], float | None] | None = None,
+    settings: Sequence[StatedSetting] = (),
+    notes: Sequence[str] = (),
+    files: Sequence[Path] = (),
+) -> AdapterTable:
+    """The table of samples; `stated` are the means that the tool states, by suite and metric.
+
+    `samples` are iterated twice, because the first metric that decides is known only after the last sample.
+    """
+    metrics = _Metrics(samples)
+    deciding, names = metrics.deciding, list(metrics.values)
+    chosen = score or next((name for name in (*preferred, *deciding) if name in deciding), next(iter(names), None))
+    if chosen is None or chosen not in names:
+        reason = f"no score '{score}'; there are: {some_of(names, 10)}" if score else "no metric has a number"
+        raise InputFileError(f"{path}: {reason}")
+
+    def records() -> Iterator[Record]:
+        for sample in samples:
+            if sample.record.kind is None:
+                sample.record.cells |= _verdict(sample.values, chosen, decides=chosen in deciding)
+            yield sample.record
+
+    others = [name for name in names if name != chosen]
+    notes = [*notes, *([f"the score is {chosen}; others can be chosen: {some_of(others, 10)}"] if others else [])]
+    if chosen not in deciding:
+        notes.append(f"{chosen} is not a verdict on one attempt: the rows are undecided and have it as their score")
+    figures = [
+        ReportedFigure(metrics.model, name, value, metrics.mean(suite, name), suite)
+        for (suite, name), value in (stated or {}).items()
+        if name in names
+    ]
+    scorers = [StatedSetting(metrics.model, "scorer", "metric", chosen, suite) for suite in metrics.suites]
+    table = table_from_records(path, format_name, _COLUMNS, records(), raw_reader, files=files)
+    return table.stating(figures, [*settings, *scorers], notes)
+
+
+def _verdict(values: Mapping[str, float | None], chosen: str, *, decides: bool) -> Cells:
+    value = values.get(chosen)
+    return {
+        "metric": chosen,
+        "passed": None if value is None or not decides else "true" if value == 1 else "false",
+        "weighted_score": f"{value:.17g}" if value is not None and not decides and 0 <= value <= 1 else None,
+        **{f"metric_{name}": None if each is None else f"{each:.12g}" for name, each in values.items()},
+    }

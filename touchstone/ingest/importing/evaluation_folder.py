@@ -1,6 +1,9 @@
-"""The folder that an import writes: problems, their files, one fixes file per model, and a configuration.
+"""Records of benchmarks, and the folder that an import makes of them: problems, files, fixes and a configuration.
 
-It appears whole or not at all, and never replaces anything.
+Records are JSON Lines, a JSON list, or a JSON object by id; compressed or not. Results files are evaluated without the
+records that are refused. An import needs all of its records: the first that cannot be used is an error.
+
+The folder appears whole or not at all, and never replaces anything.
 """
 
 import csv
@@ -15,8 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from touchstone.errors import TouchstoneError
-from touchstone.names import check_model_name, file_key
+from touchstone.errors import InputFileError, TouchstoneError
+from touchstone.ingest.adapters.json_files import Number, parse_document, parse_line
+from touchstone.ingest.adapters.table import RefusedRecordError
+from touchstone.ingest.compressed import open_input
+from touchstone.ingest.csv_rows import decoded, readable
+from touchstone.storage.files import check_model_name, file_key
+from touchstone.vocabulary import MAX_ID_LENGTH
 
 CLONES = "clones"
 CONFIG = "evaluation_config.json"
@@ -24,10 +32,84 @@ PROBLEMS = "problems.csv"
 
 _UNUSUAL = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_FOLDER_NAME = 100
+# 200 samples of each HumanEval problem are under 100 MB, all of SWE-bench with its patches 30 MB.
+MAX_BYTES = 1 << 29
 
 Row = Mapping[str, str]
 
 _KS = (1, 2, 3, 5, 10, 100)
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """One record of a file, and where it is: `problems.jsonl, line 3`."""
+
+    where: str
+    values: dict[str, object]
+
+    def text(self, name: str, *, may_be_blank: bool = False) -> str:
+        """The text of a required key."""
+        value = self.values.get(name)
+        if not isinstance(value, str) or isinstance(value, Number):
+            raise self.error(f"the {name} is missing or no text")
+        if not value.strip() and not may_be_blank:
+            raise self.error(f"the {name} is empty")
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            raise self.error(f"the {name} has characters that are not valid Unicode")
+        return value
+
+    def error(self, reason: str) -> InputFileError:
+        """An error of one line that says where the record is."""
+        return InputFileError(f"{self.where}: {reason}")
+
+
+def read_records(path: Path, key: str) -> list[SourceRecord]:
+    """The records of a file in its order; `key` is the one that names a record."""
+    with readable(path), open_input(path) as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise InputFileError(f"{path}: more than {MAX_BYTES:,} bytes; split the file")
+    text = decoded(path, content)
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if not lines:
+        raise InputFileError(f"{path}: the file is empty")
+    records: list[SourceRecord] = []
+    for number, line in lines if len(lines) > 1 else ():
+        where = f"{path}, line {number}"
+        try:
+            records.append(SourceRecord(where, parse_line(line, "record")))
+        except RefusedRecordError as refusal:
+            if records:
+                raise InputFileError(f"{where}: {refusal.reason}") from None
+            break
+    return records or list(_from_document(path, parse_document(path, text), key))
+
+
+def _from_document(path: Path, document: object, key: str) -> Iterator[SourceRecord]:
+    """The records of a list, of an object by id, or of the single one that the document is."""
+    if isinstance(document, dict) and key not in document:
+        records: list[object] = [
+            {key: name, **value} if isinstance(value, dict) else value for name, value in document.items()
+        ]
+    else:
+        records = document if isinstance(document, list) else [document]
+    for number, value in enumerate(records, start=1):
+        if not isinstance(value, dict):
+            raise InputFileError(f"{path}, record {number}: an object with the key {key} belongs here")
+        yield SourceRecord(f"{path}, record {number}", value)
+
+
+def records_by_id(path: Path, key: str, what: str) -> dict[str, SourceRecord]:
+    """The records of a file by their ids, of which none may be repeated; `what` says what each of them is."""
+    found: dict[str, SourceRecord] = {}
+    for record in read_records(path, key):
+        name = record.text(key)
+        if len(name) > MAX_ID_LENGTH:
+            raise record.error(f"the {key} has {len(name)} characters; at most {MAX_ID_LENGTH} are allowed")
+        if name in found:
+            raise record.error(f"the {what} {name!r} is there twice")
+        found[name] = record
+    return found
 
 
 @dataclass(frozen=True)
@@ -67,11 +149,9 @@ class ImportedEvaluation:
             _write_csv(scratch / PROBLEMS, [problem.row for problem in self.problems])
             for model, rows in self.fixes.items():
                 _write_csv(scratch / fixes_name(model), rows)
-            (scratch / CONFIG).write_text(json.dumps(self._config(), indent=4) + "\n", encoding="utf-8")
-
-    def _config(self) -> dict[str, Any]:
-        files = {"problems_csv": PROBLEMS, "fixes_dir": ".", "output_dir": "output", "clones_dir": CLONES}
-        return {**files, "problem_key": self.problem_key, "k_values": self.k_values(), **self.settings}
+            files = {"problems_csv": PROBLEMS, "fixes_dir": ".", "output_dir": "output", "clones_dir": CLONES}
+            config = {**files, "problem_key": self.problem_key, "k_values": self.k_values(), **self.settings}
+            (scratch / CONFIG).write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
 
 
 def fixes_name(model: str) -> str:

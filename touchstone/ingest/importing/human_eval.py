@@ -17,9 +17,15 @@ from pathlib import Path
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.adapters.formats.evalplus import model_and_settings
 from touchstone.ingest.adapters.formats.human_eval import suite_of_task
-from touchstone.ingest.importing.evaluation_folder import ImportedEvaluation, ImportedProblem, Row, folder_names
-from touchstone.ingest.importing.records import SourceRecord, read_records
-from touchstone.vocabulary import MAX_ID_LENGTH
+from touchstone.ingest.importing.evaluation_folder import (
+    ImportedEvaluation,
+    ImportedProblem,
+    Row,
+    SourceRecord,
+    folder_names,
+    read_records,
+    records_by_id,
+)
 
 MODULE = "solution"
 TESTS = "test_solution.py"
@@ -42,8 +48,6 @@ class HumanEvalProblem:
     def from_record(cls, record: SourceRecord) -> "HumanEvalProblem":
         """Check and take over a record of the problems file."""
         task_id, entry_point = record.text("task_id"), record.text("entry_point")
-        if len(task_id) > MAX_ID_LENGTH:
-            raise record.error(f"the task_id has {len(task_id)} characters; at most {MAX_ID_LENGTH} are allowed")
         if not entry_point.isidentifier():
             raise record.error(f"the entry_point {entry_point[:100]!r} is not the name of a function")
         if "test" not in record.values and "base_input" in record.values:
@@ -113,12 +117,8 @@ def import_human_eval(
     problems: Path, samples: Sequence[Path], models: Sequence[str], folder: Path
 ) -> ImportedEvaluation:
     """Write an evaluation folder; returns what was written. `models` names the samples' models, in their order."""
-    known: dict[str, HumanEvalProblem] = {}
-    for record in read_records(problems, "task_id"):
-        problem = HumanEvalProblem.from_record(record)
-        if problem.task_id in known:
-            raise record.error(f"the task {problem.task_id!r} is there twice")
-        known[problem.task_id] = problem
+    records = records_by_id(problems, "task_id", "task")
+    known = {task_id: HumanEvalProblem.from_record(record) for task_id, record in records.items()}
     fixes: dict[str, list[Row]] = {}
     for path, given in zip(samples, _given(samples, models), strict=True):
         model, rows = _fixes(path, given, known)

@@ -14,14 +14,19 @@ import polars as pl
 
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters.json_files import text_of
+from touchstone.ingest.cells import read_any_rows
 from touchstone.ingest.compressed import data_suffix
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, open_table, read_rows
 from touchstone.ingest.fix_columns import FIX_COLUMNS, NATIVE_COLUMNS
-from touchstone.ingest.importing.evaluation_folder import ImportedEvaluation, ImportedProblem, Row
-from touchstone.ingest.importing.records import SourceRecord, read_records
+from touchstone.ingest.importing.evaluation_folder import (
+    ImportedEvaluation,
+    ImportedProblem,
+    Row,
+    SourceRecord,
+    read_records,
+)
 from touchstone.ingest.problems import open_problems
 from touchstone.ingest.sources import model_of
-from touchstone.ingest.typed_rows import read_any_rows
 from touchstone.text import counted
 
 TEXT_COLUMNS = ("output", "response", "completion", "answer", "text", "raw_response", "generated_code")

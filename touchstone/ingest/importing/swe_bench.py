@@ -21,9 +21,15 @@ from pathlib import Path
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.ingest.adapters.json_files import DECODER, Number
 from touchstone.ingest.adapters.table import model_of_name
-from touchstone.ingest.importing.evaluation_folder import ImportedEvaluation, ImportedProblem, Row, folder_names
-from touchstone.ingest.importing.records import SourceRecord, read_records
-from touchstone.vocabulary import MAX_ID_LENGTH
+from touchstone.ingest.importing.evaluation_folder import (
+    ImportedEvaluation,
+    ImportedProblem,
+    Row,
+    SourceRecord,
+    folder_names,
+    read_records,
+    records_by_id,
+)
 
 KEY = "instance_id"
 # SWE-bench's own limit for the tests of an instance.
@@ -78,14 +84,7 @@ def import_swe_bench(
     instances: Path, predictions: Sequence[Path], clones: Path, folder: Path, tests: InstanceTests
 ) -> ImportedEvaluation:
     """Write an evaluation folder; returns what was written."""
-    records: dict[str, SourceRecord] = {}
-    for record in read_records(instances, KEY):
-        name = record.text(KEY)
-        if len(name) > MAX_ID_LENGTH:
-            raise record.error(f"the {KEY} has {len(name)} characters; at most {MAX_ID_LENGTH} are allowed")
-        if name in records:
-            raise record.error(f"the instance {name!r} is there twice")
-        records[name] = record
+    records = records_by_id(instances, KEY, "instance")
     fixes = _fixes(predictions, records)
     folders = folder_names(list(records))
     problems = [_problem(record, folders[name], clones, tests) for name, record in records.items()]

@@ -1,8 +1,8 @@
 """Charts of a run: every one is a function of one table that gives Vega-Lite with n and CI method in its caption.
 
-This module only declares them, so that listing charts stays fast; `drawing` has their functions. `rendering` turns a
-chart into SVG, PNG or a page, `vega` has the parts of a chart, `theme` colours and type, `frames` what all charts do
-with their table.
+This module only declares them, so that listing charts stays fast; `rendering` has their functions and turns a chart
+into SVG, PNG or a page, `vega` has the parts of a chart, colours and type, `frames` what all charts do with their
+table.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from touchstone.errors import TouchstoneError
+from touchstone.text import near
 
 if TYPE_CHECKING:
     import altair as alt
@@ -24,7 +25,7 @@ class NothingToDraw(TouchstoneError):  # noqa: N818 - a state of the data, not a
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart: `table` is what it shows. The function that draws it has the same name; see `drawing`.
+    """One chart: `table` is what it shows. The function that draws it has the same name; see `rendering`.
 
     `beside` names options that take the frame of another table, if there is one: the chart says more with it.
     """
@@ -70,12 +71,12 @@ def spec(
     """The chart as plain Vega-Lite, data included, without any outside address.
 
     The options are those of the chart's function. Its colours of text, lines and series are all in `config`: replace
-    that with `theme.config("dark")` to switch.
+    that with `vega.config("dark")` to switch.
     """
     import polars as pl
 
-    from touchstone.publish.charts.drawing import DRAW
-    from touchstone.publish.charts.theme import themed
+    from touchstone.publish.charts.rendering import DRAW
+    from touchstone.publish.charts.vega import themed
 
     chart = find_chart(name)
     try:
@@ -100,10 +101,6 @@ def draw(
 
 def find_chart(name: str) -> Chart:
     """The chart of that name."""
-    import difflib
-
-    if name in CHARTS:
-        return CHARTS[name]
-    near = difflib.get_close_matches(name, CHARTS, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"charts: {', '.join(CHARTS)}"
-    raise TouchstoneError(f"there is no chart '{name}' ({hint})")
+    if name not in CHARTS:
+        raise TouchstoneError(f"there is no chart '{name}' ({near(name, CHARTS, 'charts')})")
+    return CHARTS[name]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import polars as pl
 
 from touchstone.publish.charts import NothingToDraw, vega
-from touchstone.publish.figures import percent
 from touchstone.publish.short_names import shortened
+from touchstone.publish.table_columns import percent
 from touchstone.text import counted, some_of, visible
 
 LABEL_LENGTH = 36
@@ -23,9 +23,9 @@ def rows_of(frame: pl.LazyFrame, table: str) -> pl.DataFrame:
     return rows
 
 
-def side_rows(frame: pl.LazyFrame, table: str, *columns: str) -> pl.DataFrame:
-    """The columns of a table that a chart needs, with the name of each row's model and tier as `side`."""
-    return with_side(rows_of(frame.select("model", "tier", *columns), table))
+def side_rows(frame: pl.LazyFrame, table: str, columns: str) -> pl.DataFrame:
+    """The columns of a table that a chart needs, separated by spaces; `side` names the model and tier of each row."""
+    return with_side(rows_of(frame.select("model", "tier", *columns.split()), table))
 
 
 def distinct_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:

@@ -6,8 +6,8 @@ The first few series are in colour with their names at the end, the others thin 
 import polars as pl
 
 from touchstone.publish.charts import NothingToDraw, frames, vega
-from touchstone.publish.charts.comparison import SYMBOLS
-from touchstone.publish.charts.theme import DASHES, SHAPES, WIDTH
+from touchstone.publish.charts.heatmaps import SYMBOLS
+from touchstone.publish.charts.vega import DASHES, SHAPES, WIDTH
 from touchstone.text import counted, visible
 from touchstone.trends.figures import MAIN_FIGURE, figure_name, figure_rows
 
@@ -135,7 +135,7 @@ _PANEL_WIDTH, _PANEL_HEIGHT, _PANEL_COLUMNS = 190, 130, 3
 def pass_at_k_curves(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """pass@k along k with its interval as a band, in colour for the models with the best pass@k at the smallest k."""
     rows = _ranked(
-        frames.side_rows(frame, "pass_at_k", "k", "pass_at_k", "ci_low", "ci_high", "ci_method", "eligible"),
+        frames.side_rows(frame, "pass_at_k", "k pass_at_k ci_low ci_high ci_method eligible"),
         "pass_at_k",
     )
     rows = rows.with_columns(position="k")
@@ -167,9 +167,7 @@ def pass_at_k_curves(frame: pl.LazyFrame, *, settings: pl.LazyFrame | None = Non
 def pass_hat_k(frame: pl.LazyFrame, *, top: int = 12, settings: pl.LazyFrame | None = None) -> vega.Spec:
     """The chance that one of k attempts passes (pass@k) against the chance that all do (pass^k), a panel per model."""
     rows = _ranked(
-        frames.side_rows(
-            frame, "reliability_curve", "k", "pass_at_k", "pass_hat_k", "ci_low", "ci_high", "ci_method", "eligible"
-        ),
+        frames.side_rows(frame, "reliability_curve", "k pass_at_k pass_hat_k ci_low ci_high ci_method eligible"),
         "pass_hat_k",
     )
     sides = rows.select("side", "rank").unique().sort("rank")

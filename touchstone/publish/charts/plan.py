@@ -20,6 +20,7 @@ def plan_tradeoff(frame: pl.LazyFrame) -> vega.Spec:
     panels = [_found(enough, effect) if fixed else _problems(enough)]
     if enough["cost"].any():
         panels.append(_costs(enough, "enough" if fixed else "cheapest"))
+    many = rows.height - enough.height
     goal = f"a difference of {effect:g} in pass@1 with probability {power:g} (paired test over problems)"
     lines = [
         f"Goal, dashed: {goal}. n = {enough['problems'][0]:,} problems, all there are."
@@ -30,14 +31,10 @@ def plan_tradeoff(frame: pl.LazyFrame) -> vega.Spec:
             if fixed and not enough["reaches_goal"].any()
             else []
         ),
-        *_left_out(rows.height - enough.height),
+        *([f"For {many} of the numbers of attempts, no number of problems is enough."] if many else []),
     ]
     costs = ", and what it costs" if len(panels) > 1 else ""
     return frames.titled({"vconcat": panels, "spacing": 24}, f"Problems or attempts: what is enough{costs}", lines)
-
-
-def _left_out(many: int) -> list[str]:
-    return [f"For {many} of the numbers of attempts, no number of problems is enough."] if many else []
 
 
 def _problems(rows: pl.DataFrame) -> vega.Spec:

@@ -4,31 +4,38 @@ import hashlib
 import html as markup
 import json
 import mmap
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import polars as pl
 
 from touchstone.errors import TouchstoneError
 from touchstone.locations import cache_folder
 from touchstone.publish.charts import ThemeName, find_chart, spec
-from touchstone.publish.charts.theme import config
-from touchstone.publish.charts.vega import Spec
+from touchstone.publish.charts.dots import leaderboard, outcome_funnel, slices, tier_uplift, variance_split
+from touchstone.publish.charts.heatmaps import failure_classes, pairwise_verdicts, problem_heatmap, suite_heatmap
+from touchstone.publish.charts.lines import history, pass_at_k_curves, pass_hat_k
+from touchstone.publish.charts.scatter import budget_curves, cost_quality, problem_discrimination
+from touchstone.publish.charts.vega import Spec, config
 from touchstone.publish.export import scan_table
 from touchstone.publish.formats import saving
 from touchstone.publish.views import require_tables, table_files
 from touchstone.regular_files import read_bytes
 from touchstone.storage.files import replacing
 
-if TYPE_CHECKING:
-    import altair as alt
-
-AnyChart: TypeAlias = "Spec | alt.TopLevelMixin"
-
-__all__ = ["html", "javascript", "png", "script_json", "svg", "vega_lite"]
+# The functions that draw the charts, by the chart's name: each takes the frame of the chart's table.
+DRAW: Mapping[str, Callable[..., Spec]] = {
+    function.__name__: function
+    for function in (
+        *(leaderboard, pass_at_k_curves, pass_hat_k, cost_quality, budget_curves, tier_uplift, suite_heatmap),
+        *(problem_heatmap, outcome_funnel, failure_classes, variance_split, pairwise_verdicts, history, slices),
+        problem_discrimination,
+    )
+}
 
 # A larger chart is drawn on a canvas, which is quicker than thousands of SVG elements.
 _LARGE = 200_000
@@ -72,40 +79,28 @@ show();
 """
 
 
-def vega_lite(chart: AnyChart) -> Spec:
-    """A chart of Altair as plain Vega-Lite, data included; a specification as it is."""
-    if isinstance(chart, dict):
-        return chart
-    spec: Spec = chart.to_dict(validate=False)
-    # An address that nobody needs: every reader of Vega-Lite recognizes it without.
-    spec.pop("$schema", None)
-    return spec
-
-
-def svg(chart: AnyChart) -> str:
+def svg(chart: Spec) -> str:
     """The chart as SVG, described for screen readers."""
-    spec = vega_lite(chart)
-    picture: str = vl_convert().vegalite_to_svg(spec, allowed_base_urls=[])
-    return picture.replace("<svg ", f'<svg role="img" aria-label="{markup.escape(spec.get("description", ""))}" ', 1)
+    picture: str = vl_convert().vegalite_to_svg(chart, allowed_base_urls=[])
+    return picture.replace("<svg ", f'<svg role="img" aria-label="{markup.escape(chart.get("description", ""))}" ', 1)
 
 
-def png(chart: AnyChart, scale: float = 2) -> bytes:
+def png(chart: Spec, scale: float = 2) -> bytes:
     """The chart as PNG; a scale of 2 is sharp on paper and on dense screens."""
-    picture: bytes = vl_convert().vegalite_to_png(vega_lite(chart), scale=scale, allowed_base_urls=[])
+    picture: bytes = vl_convert().vegalite_to_png(chart, scale=scale, allowed_base_urls=[])
     return picture
 
 
-def html(chart: AnyChart, *, follow: bool = True) -> str:
+def html(chart: Spec, *, follow: bool = True) -> str:
     """The chart as one page without outside addresses, light or dark as the reader's system is if it is to follow."""
-    spec = dict(vega_lite(chart))
-    own = spec.pop("config")
-    text = script_json(spec)
+    own: Spec = chart["config"]
+    text = script_json({name: part for name, part in chart.items() if name != "config"})
     themes = {"light": config("light"), "dark": config("dark")} if follow else {"light": own}
     return _PAGE.format(
-        title=markup.escape(spec["title"]["text"]),
+        title=markup.escape(chart["title"]["text"]),
         schemes="light dark" if follow else "normal",
         background=themes["light"]["background"],
-        dark_background=themes.get("dark", own)["background"],
+        dark_background=(themes["dark"] if follow else own)["background"],
         javascript=javascript(),
         spec=text,
         themes=script_json(themes),
@@ -114,12 +109,15 @@ def html(chart: AnyChart, *, follow: bool = True) -> str:
 
 
 def script_json(value: Any) -> str:
-    """JSON that may stand in a script element, whatever the texts in it.
+    r"""JSON that may stand in a script element: nothing in it can end the element.
 
-    >>> script_json("</script>")
-    '"\\\\u003c/script>"'
+    >>> script_json(["</script>&\u2028"])
+    '["\\u003c/script\\u003e\\u0026\\u2028"]'
     """
-    return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 def draw_results(tables_dir: Path, name: str, *, theme: ThemeName = "light", **options: Any) -> Spec:

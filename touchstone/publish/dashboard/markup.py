@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from touchstone.publish.attempt_detail import TEXTS, AttemptDetail, outcome_words
-from touchstone.publish.dashboard.address import Address
 from touchstone.publish.dashboard.lists import descriptions, in_words
-from touchstone.publish.figures import decimals, in_column
+from touchstone.publish.dashboard.selection import Address
+from touchstone.publish.table_columns import decimals, in_column
 from touchstone.text import counted, significant, visible, visible_lines
 
 UNDEFINED = "—"

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import jinja2
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -27,19 +28,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from touchstone.audit.problem_sentences import problem_sentences
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.rulings import MOST_CHARACTERS, read_rulings
 from touchstone.locations import queries_page
 from touchstone.publish.attempt_detail import AttemptDetail
+from touchstone.publish.audit import problem_sentences
 from touchstone.publish.charts import CHARTS, spec
 from touchstone.publish.charts.rendering import svg
-from touchstone.publish.charts.theme import dark_style
-from touchstone.publish.charts.vega import Spec
+from touchstone.publish.charts.vega import dark_style
 from touchstone.publish.csv_files import csv_text
-from touchstone.publish.dashboard import comments, lists
-from touchstone.publish.dashboard.address import Address, value_text
+from touchstone.publish.dashboard import lists
+from touchstone.publish.dashboard.lists import Side, SideBySide, side_by_side
 from touchstone.publish.dashboard.markup import (
     attempt_page,
     attempt_title,
@@ -47,21 +47,16 @@ from touchstone.publish.dashboard.markup import (
     shown_table,
     side_by_side_lines,
 )
-from touchstone.publish.dashboard.selection import RunTables, Selection, open_run, run_folders
-from touchstone.publish.dashboard.side_by_side import Side, SideBySide, side_by_side
-from touchstone.publish.figures import interval, p_value
+from touchstone.publish.dashboard.selection import Address, RunTables, Selection, open_run, run_folders, value_text
 from touchstone.publish.query import QueryLimits, run_query
 from touchstone.publish.result_formats import format_result, terminal_cells
 from touchstone.publish.result_tables import effect_words
-from touchstone.publish.ruling import is_writable, rule_on_attempts, rulings_file
-from touchstone.publish.table_columns import signed
+from touchstone.publish.ruling import is_writable, read_comments, rule_on_attempts, rulings_file, write_comment
+from touchstone.publish.table_columns import interval, p_value, signed
 from touchstone.publish.views import table_files
 from touchstone.tables import TABLES
 from touchstone.text import counted, counted_of, visible, visible_lines
 from touchstone.vocabulary import RULINGS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _PACKAGE = "touchstone.publish.dashboard"
 _VIEWS = {
@@ -90,8 +85,12 @@ class Choice(NamedTuple):
 class View:
     """What an address asks for, read when a page needs it."""
 
+    # How many attempts there are; set with the rows of all models.
+    attempt_count = 0
+
     def __init__(self, data: Path, address: Address) -> None:
         self.data, self.address = data, address
+        self._rows: dict[str, Any] = {}
 
     @cached_property
     def folders(self) -> dict[str, Path]:
@@ -121,42 +120,11 @@ class View:
             "modes": self.address.all("mode"),
         }
 
-    # The rows of the pages
-
-    @cached_property
-    def leaderboard(self) -> pl.DataFrame:
-        return lists.leaderboard(self.selection)
-
-    @cached_property
-    def problems(self) -> pl.DataFrame:
-        return lists.problem_list(self.selection, *self.entry)
-
-    @cached_property
-    def attempts(self) -> pl.DataFrame:
-        """The attempts of the model that is open at the problem, or of all models, with the comments on them."""
-        model, tier = self.entry
-        oid = self.address.get("problem")
-        if model:
-            rows = lists.attempt_list(self.selection, model, tier, oid, **self.ended)
-            keys = [(model, tier, oid, attempt) for attempt in rows["iteration_id"]]
-        else:
-            rows, self.attempt_count = lists.all_attempts(self.selection, oid, **self.ended)
-            keys = list(rows.select("model", "tier", "oid", "iteration_id").iter_rows()) if rows.height else []
-        known = comments.read_comments(self.data)
-        texts = [known[key].text[:_COMMENT_SHOWN] if key in known else None for key in keys]
-        return rows.with_columns(pl.Series("comment", texts, pl.String)) if any(texts) else rows
-
-    @cached_property
-    def audited(self) -> pl.DataFrame:
-        return lists.audited_problems(self.selection)
-
-    @cached_property
-    def failures(self) -> pl.DataFrame:
-        return lists.failure_list(self.selection)
-
-    @cached_property
-    def factors(self) -> pl.DataFrame:
-        return self.selection.frame("factors").collect()
+    def rows(self, name: str) -> Any:
+        """The rows of a page, by the name of the file that they are saved as; made once."""
+        if name not in self._rows:
+            self._rows[name] = _ROWS[name](self)
+        return self._rows[name]
 
     @cached_property
     def compared(self) -> SideBySide:
@@ -168,10 +136,6 @@ class View:
             for side, fallback in (("before", list(self.folders.values())[-1]), ("after", self.data))
         )
         return side_by_side(before, after, self.address.filters)
-
-    @cached_property
-    def query(self) -> Any:
-        return run_sql(self.run, self.address.get("sql"))
 
     # Its filters
 
@@ -211,18 +175,29 @@ def _same(values: Iterable[str]) -> list[tuple[str, str | None]]:
 # The pages
 
 
-def _leaderboard(view: View) -> dict[str, Any]:
-    table = shown_table(view.leaderboard, view.address, "Leaderboard", lambda row: _problems_link(view, row))
+def _listing(
+    view: View,
+    name: str,
+    heading: str,
+    hint: str = "",
+    link: Callable[[dict[str, Any]], str] = lambda row: "",
+    **more: Any,
+) -> dict[str, Any]:
+    """A page with one table, whose rows lead further and can be saved."""
     return {
-        "heading": "Leaderboard",
-        "hint": "Choose a row to see its problems.",
-        "table": table,
-        "save": "leaderboard",
+        "heading": heading,
+        "hint": hint,
+        "table": shown_table(view.rows(name), view.address, heading, link),
+        "save": name,
+        **more,
     }
 
 
-def _problems_link(view: View, row: dict[str, Any]) -> str:
-    return view.address.link("/problems", of_model=row["model"], of_tier=row["tier"])
+def _leaderboard(view: View) -> dict[str, Any]:
+    def link(row: dict[str, Any]) -> str:
+        return view.address.link("/problems", of_model=row["model"], of_tier=row["tier"])
+
+    return _listing(view, "leaderboard", "Leaderboard", "Choose a row to see its problems.", link)
 
 
 def _problems(view: View) -> dict[str, Any]:
@@ -231,34 +206,39 @@ def _problems(view: View) -> dict[str, Any]:
     def link(row: dict[str, Any]) -> str:
         return view.address.link("/attempts", of_model=model, of_tier=tier, problem=row["oid"])
 
-    heading = f"Problems of {model}, tier {tier}"
-    table = shown_table(view.problems, view.address, heading, link)
-    return {
-        "heading": heading,
-        "hint": "The hardest first. Choose one to see its attempts.",
-        "table": table,
-        "save": "problems",
-    }
+    hint = "The hardest first. Choose one to see its attempts."
+    return _listing(view, "problems", f"Problems of {model}, tier {tier}", hint, link)
 
 
 def _attempts(view: View) -> dict[str, Any]:
     (model, tier), oid = view.entry, view.address.get("problem")
 
     def link(row: dict[str, Any]) -> str:
-        key = (
-            {"of_model": model, "of_tier": tier, "problem": oid}
-            if model
-            else {"of_model": row["model"], "of_tier": row["tier"], "problem": row["oid"]}
-        )
+        of = (model, tier, oid) if model else (row["model"], row["tier"], row["oid"])
+        key = dict(zip(("of_model", "of_tier", "problem"), of, strict=True))
         return view.address.link("/attempt", **key, attempt=row["iteration_id"])
 
     whose = f"Attempts of {model}, tier {tier}," if model else "Attempts"
-    heading = f"{whose} at {oid}" if oid else whose
-    table = shown_table(view.attempts, view.address, heading, link)
-    hint = "Choose one to read it."
-    if not model and view.attempt_count > view.attempts.height:
-        hint = f"The first {counted_of(view.attempts.height, view.attempt_count, 'attempt')}. {hint}"
-    return {"heading": heading, "hint": hint, "table": table, "save": "attempts"}
+    found = _listing(view, "attempts", f"{whose} at {oid}" if oid else whose, "Choose one to read it.", link)
+    shown = view.rows("attempts").height
+    if not model and view.attempt_count > shown:
+        found["hint"] = f"The first {counted_of(shown, view.attempt_count, 'attempt')}. {found['hint']}"
+    return found
+
+
+def _attempt_rows(view: View) -> pl.DataFrame:
+    """The attempts of the model that is open at the problem, or of all models, with the comments on them."""
+    model, tier = view.entry
+    oid = view.address.get("problem")
+    if model:
+        rows = lists.attempt_list(view.selection, model, tier, oid, **view.ended)
+        keys = [(model, tier, oid, attempt) for attempt in rows["iteration_id"]]
+    else:
+        rows, view.attempt_count = lists.all_attempts(view.selection, oid, **view.ended)
+        keys = list(rows.select("model", "tier", "oid", "iteration_id").iter_rows()) if rows.height else []
+    known = read_comments(view.data)
+    texts = [known[key].text[:_COMMENT_SHOWN] if key in known else None for key in keys]
+    return rows.with_columns(pl.Series("comment", texts, pl.String)) if any(texts) else rows
 
 
 def _attempt(view: View) -> dict[str, Any]:
@@ -272,7 +252,7 @@ def _attempt(view: View) -> dict[str, Any]:
     found: dict[str, Any] = {
         "heading": attempt_title(detail),
         "attempt": Markup(attempt_page(detail)),
-        "comment": comments.read_comments(view.data).get(key),
+        "comment": read_comments(view.data).get(key),
         "fix_sha": detail.fix_sha,
         "rulings": [row | {"pending": False} for row in detail.rulings] + _pending(view.data, detail),
         "rulings_file": rulings_file(view.data).name if is_writable(view.data) else "",
@@ -323,27 +303,26 @@ def _diff(view: View, detail: Any) -> dict[str, Any]:
 def _audit(view: View) -> dict[str, Any]:
     """Every problem with its verdict; one leads to the attempts at it."""
     tables = (view.selection.frame(table).collect() for table in ("problem_audit", "audited_leaderboard"))
-    heading = "Can the problems be trusted?"
-    return {
-        "heading": heading,
-        "verdicts": problem_sentences(*tables),
-        "hint": "The most suspect first. Choose one to see the attempts at it.",
-        "table": shown_table(
-            view.audited, view.address, heading, lambda row: view.address.link("/attempts", problem=row["oid"])
-        ),
-        "save": "problem_audit",
-    }
+    return _listing(
+        view,
+        "problem_audit",
+        "Can the problems be trusted?",
+        "The most suspect first. Choose one to see the attempts at it.",
+        lambda row: view.address.link("/attempts", problem=row["oid"]),
+        verdicts=problem_sentences(*tables),
+    )
 
 
 def _failures(view: View) -> dict[str, Any]:
     """Why attempts fail; a reason leads to the attempts."""
     heading = "Why do they fail?"
-    if view.failures.is_empty():
+    if view.rows("failures").is_empty():
         return {"heading": heading, "message": "No failed attempt here has diagnostics or an error: why is not known."}
-    table = shown_table(
-        view.failures, view.address, heading, lambda row: view.address.link("/attempts", mode=row["fingerprint"])
-    )
-    return {"heading": heading, "hint": "Choose a reason to see its attempts.", "table": table, "save": "failures"}
+
+    def link(row: dict[str, Any]) -> str:
+        return view.address.link("/attempts", mode=row["fingerprint"])
+
+    return _listing(view, "failures", heading, "Choose a reason to see its attempts.", link)
 
 
 def _factors(view: View) -> dict[str, Any]:
@@ -353,12 +332,11 @@ def _factors(view: View) -> dict[str, Any]:
         f"adjusted p {p_value(row['p_adjusted'])}, {counted(row['problems'], 'problem')}"
         for row in view.selection.frame("factor_effects").collect().iter_rows(named=True)
     ]
-    heading, table = "Factors", shown_table(view.factors, view.address, "pass@1 by factor")
-    return {"heading": heading, "verdicts": effects, "table": table, "save": "factors"}
+    return _listing(view, "factors", "pass@1 by factor", verdicts=effects) | {"heading": "Factors"}
 
 
 def _charts(view: View) -> dict[str, Any]:
-    titles = chart_titles(view.run)
+    titles = {chart.title: name for name, chart in CHARTS.items() if view.run.has(chart.table)}
     name = view.address.get("chart") or next(iter(titles.values()), "")
     if name not in titles.values():
         raise TouchstoneError(f"this run has no chart '{name}'; choose another")
@@ -402,7 +380,7 @@ def _sql(view: View) -> dict[str, Any]:
     if not view.address.get("run_it"):
         return found
     try:
-        frame = shown_rows(view.query)
+        frame = shown_rows(view.rows("query"))
     except _READ_ERRORS as error:
         return found | {"message": _reason(error)}
     return found | {"table": shown_table(frame, view.address, "Result", words=False), "save": "query"}
@@ -426,15 +404,15 @@ _PAGES: dict[str, Callable[[View], dict[str, Any]]] = {
     "/sql": _sql,
 }
 _ROWS: dict[str, Callable[[View], Any]] = {
-    "leaderboard": lambda view: view.leaderboard,
-    "problems": lambda view: view.problems,
-    "attempts": lambda view: view.attempts,
-    "failures": lambda view: view.failures,
-    "factors": lambda view: view.factors,
-    "problem_audit": lambda view: view.audited,
+    "leaderboard": lambda view: lists.leaderboard(view.selection),
+    "problems": lambda view: lists.problem_list(view.selection, *view.entry),
+    "attempts": _attempt_rows,
+    "failures": lambda view: lists.failure_list(view.selection),
+    "factors": lambda view: view.selection.frame("factors").collect(),
+    "problem_audit": lambda view: lists.audited_problems(view.selection),
     "changed_cases": lambda view: view.compared.cases,
-    "query": lambda view: view.query,
-    "chart": lambda view: chart_rows(view.selection, view.address.get("chart") or "leaderboard").collect(),
+    "query": lambda view: run_sql(view.run, view.address.get("sql")),
+    "chart": lambda view: view.selection.frame(CHARTS[view.address.get("chart") or "leaderboard"].table).collect(),
 }
 
 
@@ -469,7 +447,7 @@ def dashboard(data: Path, form_token: str) -> Starlette:
             if form == "svg":
                 content = chart_svg(view.selection, view.address.get("chart") or "leaderboard")
             else:
-                content = (csv_bytes if form == "csv" else parquet_bytes)(_ROWS[name](view))
+                content = (csv_bytes if form == "csv" else parquet_bytes)(view.rows(name))
         except _READ_ERRORS as error:
             return Response(f"error: {_reason(error)}\n", 400, media_type="text/plain")
         headers = {"content-disposition": f'attachment; filename="{name}.{form}"'}
@@ -505,7 +483,7 @@ def _save_posted(name: str, data: Path, fields: dict[str, str], query: Sequence[
 
 def _save_comment(data: Path, about: AttemptDetail, fields: dict[str, str]) -> None:
     key, before = (about.model, about.tier, about.oid, about.iteration_id), fields.get("before", "")
-    comments.write_comment(data, key, fields.get("text", ""), before=before, fix_sha=about.fix_sha)
+    write_comment(data, key, fields.get("text", ""), before=before, fix_sha=about.fix_sha)
 
 
 def _save_ruling(data: Path, about: AttemptDetail, fields: dict[str, str]) -> None:
@@ -526,7 +504,7 @@ def _render(template: jinja2.Template, view: View, form_token: str) -> str:
     try:
         found = _PAGES[view.address.path](view)
         filters, runs = view.filters, view.folders
-        summary = lists.summary_line(view.selection, view.leaderboard)
+        summary = lists.summary_line(view.selection, view.rows("leaderboard"))
         views = {path: words for path, words in _VIEWS.items() if path != "/factors" or view.run.config.factors}
     except _READ_ERRORS as error:
         found = {"heading": "Nothing to show", "message": _reason(error)}
@@ -541,8 +519,7 @@ def _render(template: jinja2.Template, view: View, form_token: str) -> str:
         slices=list(view.run.slices) if filters else (),
         summary=summary,
         form_token=form_token,
-        most_characters=comments.MOST_CHARACTERS,
-        most_reason=MOST_CHARACTERS,
+        most_characters=MOST_CHARACTERS,
     )
 
 
@@ -566,28 +543,14 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def chart_titles(run: RunTables) -> dict[str, str]:
-    """The names of the charts by their titles, of those whose table the run has."""
-    return {chart.title: name for name, chart in CHARTS.items() if run.has(chart.table)}
-
-
-def chart_rows(selection: Selection, name: str) -> pl.LazyFrame:
-    """The table that a chart shows, under the filters."""
-    return selection.frame(CHARTS[name].table)
-
-
 def chart_svg(selection: Selection, name: str) -> bytes:
     """A chart of the selection as SVG, in the colours of paper."""
-    return svg(_drawn(selection, name)).encode()
+    chart = CHARTS[name]
+    beside = {option: selection.frame(table) for option, table in chart.beside.items() if selection.run.has(table)}
+    return svg(spec(name, selection.frame(chart.table), theme="light", **beside)).encode()
 
 
-def _drawn(selection: Selection, name: str) -> Spec:
-    others = CHARTS[name].beside.items()
-    beside = {option: selection.frame(table) for option, table in others if selection.run.has(table)}
-    return spec(name, chart_rows(selection, name), theme="light", **beside)
-
-
-def csv_bytes(rows: "pl.DataFrame | pa.Table") -> bytes:
+def csv_bytes(rows: pl.DataFrame | pa.Table) -> bytes:
     """The rows as `touchstone export` writes them; the result of a query as `touchstone sql` does.
 
     >>> csv_bytes(pl.DataFrame({"name": ["=cmd()"], "n": [1]}))
@@ -596,14 +559,12 @@ def csv_bytes(rows: "pl.DataFrame | pa.Table") -> bytes:
     return (csv_text(rows.lazy()) if isinstance(rows, pl.DataFrame) else format_result(rows, "csv")).encode()
 
 
-def parquet_bytes(rows: "pl.DataFrame | pa.Table") -> bytes:
+def parquet_bytes(rows: pl.DataFrame | pa.Table) -> bytes:
     """The rows with their types."""
     buffer = io.BytesIO()
     if isinstance(rows, pl.DataFrame):
         rows.write_parquet(buffer)
     else:
-        import pyarrow.parquet as pq
-
         pq.write_table(rows, buffer, compression="zstd")
     return buffer.getvalue()
 

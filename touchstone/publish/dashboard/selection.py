@@ -1,4 +1,4 @@
-"""The tables of one run or snapshot, and every one of them under the filters of the dashboard.
+"""What an address of the dashboard means, and the tables of one run or snapshot under the filters that it states.
 
 Models and tiers choose rows. Suites and slices choose attempts: then every figure is made again from the chosen ones,
 by its function and with the settings of the run. A figure that refers to other models, such as
@@ -6,27 +6,26 @@ an adjusted p-value or the probability of being cheapest, refers to all models o
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import polars as pl
 
 from touchstone.config import EvaluationConfig, IntervalSettings
 from touchstone.errors import TouchstoneError
 from touchstone.metrics.aggregates import overall
-from touchstone.metrics.counting import counting_problems
 from touchstone.metrics.economics import cost_of_pass_by_entry
-from touchstone.metrics.keys import ATTEMPT_KEY, MODEL_TIER, PROBLEM_KEY
+from touchstone.metrics.keys import ATTEMPT_KEY, MODEL_TIER, PROBLEM_KEY, counting_problems
 from touchstone.metrics.pass_at_k import outcome_histogram, pass_at_k_of_problems, problems_by_tier, summarise
 from touchstone.publish.export import scan_table
 from touchstone.publish.views import require_tables, table_files
 from touchstone.storage.files import refuse_links_out
-from touchstone.storage.snapshots import list_snapshots, pins
-from touchstone.table_functions import TABLE_FUNCTIONS
+from touchstone.storage.snapshots import list_snapshots, pin_names, pins
 from touchstone.tables import TABLES, conform
 
 # Columns of a problem that cannot be sliced by: its names, and those that have a filter of their own.
@@ -43,11 +42,6 @@ class RunTables:
         # `tables` is a link that the next run replaces; resolved once, so that all tables come from the same run.
         self.folder, self.tables = folder, (folder / "tables").resolve()
         require_tables(self.tables)
-
-    @property
-    def is_current(self) -> bool:
-        """Whether no later run has replaced these tables."""
-        return (self.folder / "tables").resolve() == self.tables and self.tables.is_dir()
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table of the run; an error if the run has none of that name."""
@@ -115,11 +109,9 @@ class RunTables:
 
 def run_folders(data: Path) -> dict[str, Path]:
     """The folders of everything that can be shown, newest first, by the name to show: the published run, snapshots."""
-    names: dict[str, list[str]] = {}
-    for pin, identity in pins(data).items():
-        names.setdefault(identity, []).append(pin)
+    names = pin_names(pins(data))
     snapshots = {
-        " ".join([snapshot.id, *(f"({pin})" for pin in sorted(names.get(snapshot.id, [])))]): snapshot.folder
+        " ".join([snapshot.id, *(f"({pin})" for pin in names.get(snapshot.id, []))]): snapshot.folder
         for snapshot in reversed(list_snapshots(data))
     }
     return {"published run": data, **snapshots}
@@ -179,16 +171,6 @@ class Selection:
                 rows = rows.filter(pl.col(name).is_in(wanted))
         return rows
 
-    @property
-    def groups(self) -> list[tuple[str, str]]:
-        """The chosen models and tiers, attempted or not."""
-        models, tiers = self.filters.models, self.filters.tiers
-        return [
-            (model, tier)
-            for model, tier in self.run.groups
-            if (not models or model in models) and (not tiers or tier in tiers)
-        ]
-
 
 def _chosen(run: RunTables, filters: Filters, table: str) -> pl.LazyFrame:
     """The rows of a table for all models and tiers. Those with a row per attempt are filtered as they are read."""
@@ -246,15 +228,15 @@ def leaderboard_figures(run: RunTables, filters: Filters) -> tuple[pl.DataFrame,
 
 
 def _made_as_declared(run: RunTables, filters: Filters, table: str) -> pl.DataFrame:
-    declared = TABLES[table]
-    if table not in TABLE_FUNCTIONS:
+    declared, function = TABLES[table], TABLES[table].function
+    if function is None or table == "settings":
         # Made by a stage of a run from more than tables; but what it says of one problem holds in any selection.
         if "oid" in declared.dtypes and ("model" not in declared.dtypes or declared.group == "validation"):
             return run.scan(table).collect().join(_made(run, filters, "problems"), on="oid", how="semi")
         raise TouchstoneError(f"the table '{table}' is about whole runs; clear the filters of suites and slices")
     frames = [_chosen(run, filters, name) for name in declared.reads]
     settings = [attrgetter(key)(run.config) for key in declared.settings]
-    return conform(TABLE_FUNCTIONS[table](*frames, *settings), declared).collect()
+    return conform(function(*frames, *settings), declared).collect()
 
 
 def _counts(run: RunTables, filters: Filters) -> pl.LazyFrame:
@@ -293,3 +275,66 @@ def _in_slice(run: RunTables, filters: Filters) -> pl.DataFrame:
     known = [each for each in filters.values if each is not None]
     chosen = value.is_in(known)
     return run.problems.filter(chosen | value.is_null() if None in filters.values else chosen).select("oid")
+
+
+# Parameters that every link keeps.
+_KEPT = ("run", "model", "tier", "suite", "slice", "value", "outcome", "failure", "mode")
+# A problem may have no value in the column that it is sliced by.
+_NO_VALUE = "null"
+
+Query = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Address:
+    """A path of the dashboard and its parameters, in order; a parameter may be repeated."""
+
+    path: str
+    query: Query = ()
+
+    def get(self, name: str) -> str:
+        """The value of a parameter, with line breaks as they were typed; empty if it is not given."""
+        return next((value.replace("\r\n", "\n") for key, value in self.query if key == name), "")
+
+    def all(self, name: str) -> tuple[str, ...]:
+        """All values of a parameter."""
+        return tuple(value for key, value in self.query if key == name)
+
+    @property
+    def filters(self) -> Filters:
+        """The models, tiers, suites and slice that are chosen."""
+        values = tuple(value_from(text) for text in self.all("value"))
+        return Filters(self.all("model"), self.all("tier"), self.all("suite"), self.get("slice") or None, values)
+
+    def link(self, path: str, **more: str) -> str:
+        """Another page under the same filters."""
+        return _joined(path, [*(pair for pair in self.query if pair[0] in _KEPT), *more.items()])
+
+    def but(self, **changed: str | None) -> str:
+        """This page with other parameters; None leaves one out."""
+        query = [pair for pair in self.query if pair[0] not in changed]
+        return _joined(self.path, [*query, *((name, text) for name, text in changed.items() if text is not None)])
+
+    def others(self, names: Iterable[str]) -> Query:
+        """The parameters that a form for these names must keep."""
+        left_out = {*names, "page"}
+        return tuple(pair for pair in self.query if pair[0] not in left_out)
+
+
+def value_text(value: str | None) -> str:
+    """A value of a slice as a parameter.
+
+    >>> value_text("null"), value_text(None)
+    ('=null', 'null')
+    """
+    return _NO_VALUE if value is None else f"={value}"
+
+
+def value_from(text: str) -> str | None:
+    """The reverse."""
+    return None if text == _NO_VALUE else text.removeprefix("=")
+
+
+def _joined(path: str, query: Iterable[tuple[str, str]]) -> str:
+    text = urlencode([(name, value) for name, value in query if value])
+    return f"{path}?{text}" if text else path

@@ -17,7 +17,11 @@ from html import escape
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
+
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse
 
 from touchstone.publish import local_server
 from touchstone.publish.local_server import EVERY_ADDRESS, in_url, names_of
@@ -42,8 +46,6 @@ _TOKEN = "access_token"
 
 def serve(data: Path, host: str, listening: socket.socket, announce: Callable[[str], None]) -> None:
     """Serve until interrupted. `announce` gets the address, token included, as soon as it answers."""
-    import uvicorn
-
     from touchstone.publish.dashboard.pages import dashboard
 
     token, port = secrets.token_urlsafe(24), listening.getsockname()[1]
@@ -68,31 +70,23 @@ def with_token(app: "ASGIApp", token: str, cookie: str) -> "ASGIApp":
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        request = Request(scope)
+        query = request.query_params.multi_items()
         given = next((value for name, value in query if name == _TOKEN), "")
         rest = [(name, value) for name, value in query if name != _TOKEN]
         if hmac.compare_digest(given.encode(), token.encode()):
-            place = f"{scope['path']}?{urlencode(rest)}" if rest else scope["path"]
-            # Strict would not be sent when somebody follows a link in a mail.
-            kept = f"{cookie}={token}; HttpOnly; SameSite=Lax; Path=/"
             # Not `//host`, which would lead to another site.
-            place = "/" + place.lstrip("/")
-            await _answer(
-                send, 303, "", [(b"location", place.encode("latin-1", "ignore")), (b"set-cookie", kept.encode())]
-            )
-        elif hmac.compare_digest(_cookie(scope, cookie).encode(), token.encode()):
+            place = "/" + scope["path"].lstrip("/")
+            moved = RedirectResponse(f"{place}?{urlencode(rest)}" if rest else place, 303)
+            # Strict would not be sent when somebody follows a link in a mail.
+            moved.set_cookie(cookie, token, httponly=True, samesite="lax")
+            await moved(scope, receive, send)
+        elif hmac.compare_digest(request.cookies.get(cookie, "").encode(), token.encode()):
             await app(scope, receive, send)
         else:
-            await _answer(send, 401, _login(rest), [])
+            await HTMLResponse(_login(rest), 401)(scope, receive, send)
 
     return gate
-
-
-def _cookie(scope: "Scope", name: str) -> str:
-    """The value of a cookie of the request; empty if it has none."""
-    sent = "; ".join(value.decode("latin-1") for key, value in scope["headers"] if key == b"cookie")
-    pairs = (part.strip().partition("=") for part in sent.split(";"))
-    return next((value for key, _, value in pairs if key == name), "")
 
 
 def _login(query: list[tuple[str, str]]) -> str:
@@ -104,12 +98,6 @@ def _login(query: list[tuple[str, str]]) -> str:
         f'<form>{kept}<label>Token <input name="{_TOKEN}" type="password" autocomplete="off"></label> '
         "<button>Open</button></form></html>"
     )
-
-
-async def _answer(send: "Send", status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:
-    kind = (b"content-type", b"text/html; charset=utf-8")
-    await send({"type": "http.response.start", "status": status, "headers": [kind, *headers]})
-    await send({"type": "http.response.body", "body": text.encode("utf-8", "replace")})
 
 
 def guarded(app: "ASGIApp", host: str) -> "ASGIApp":

@@ -14,8 +14,8 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.names import file_key
 from touchstone.publish.interchange.results import Run, undecided_note, write_pieces
+from touchstone.storage.files import file_key
 from touchstone.vocabulary import VERSION
 
 SCHEMA_VERSION = "0.3.0"

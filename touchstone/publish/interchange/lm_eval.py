@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.ingest.adapters.exported import KEY
-from touchstone.names import name_of_key
 from touchstone.publish.interchange.results import (
     FileNames,
     Row,
@@ -20,6 +19,7 @@ from touchstone.publish.interchange.results import (
     undecided_note,
     write_pieces,
 )
+from touchstone.storage.files import name_of_key
 
 _METRIC, _FILTER = "acc", "none"
 

@@ -14,12 +14,11 @@ from touchstone.errors import TouchstoneError
 from touchstone.ingest.adapters.exported import COLUMNS
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.sources import model_of
-from touchstone.metrics.counting import without_excluded
-from touchstone.names import file_key
+from touchstone.metrics.keys import without_excluded
 from touchstone.progress import track
 from touchstone.publish.export import scan_table
 from touchstone.publish.formats import saving_folder
-from touchstone.storage.files import table_file
+from touchstone.storage.files import file_key, table_file
 from touchstone.storage.snapshots import FOLDER
 from touchstone.storage.store import PUBLISHED_NAMES
 from touchstone.vocabulary import PASS_CLASS

@@ -1,6 +1,7 @@
-"""Results as reports of test runners: JUnit XML and CTRF, one file per model, tier and attempt.
+"""Results as reports of test runners: JUnit XML, CTRF and reports of SWE-bench, one file per model, tier and attempt.
 
-A problem is a test, a suite its class or suite. An undecided attempt is a skipped test.
+A problem is a test, a suite its class or suite. An undecided attempt is a skipped test, for SWE-bench's harness, which
+has one attempt per instance, an error. No report has fixes.
 """
 
 import json
@@ -74,3 +75,24 @@ def _test(row: Row) -> Row:
         "extra": {KEY: carried(row)},
     }
     return test if row["passed"] else test | {"message": _reason(row)}
+
+
+_LISTS = {True: "resolved", False: "unresolved", None: "error"}
+
+
+def write_swebench(run: Run, folder: Path) -> list[str]:
+    """Write `<model>.attempt-<n>.json` for every attempt."""
+    # The harness writes the slash in a model's name so.
+    for path, file, rows in run.attempt_files(folder, "json", slash="__"):
+        ids: dict[str, list[str]] = {name: [] for name in (*_LISTS.values(), "empty_patch", "incomplete")}
+        attempts: Row = {}
+        for row in rows:
+            ids[_LISTS[row["passed"]]].append(row["oid"])
+            attempts[row["oid"]] = carried(row)
+        ids |= {"completed": ids["resolved"] + ids["unresolved"], "submitted": list(attempts)}
+        report: Row = {"total_instances": len(attempts)}
+        report |= {f"{name}_instances": len(ids[name]) for name in ids if name != "incomplete"}
+        report |= {f"{name}_ids": ids[name] for name in ids}
+        report |= {"schema_version": 2, KEY: {"model": file["model"], "attempts": attempts}}
+        path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return []

@@ -1,8 +1,8 @@
 """The report on a run: `report.html`, one file that needs nothing else, Markdown for a pull request, tables in LaTeX.
 
 `summary` says in words what the tables mean, `sections` orders the tables that `touchstone.publish.result_tables`
-declares, `cases` picks the attempts to show in full, `page` and `markdown` write it. No figure is computed here. Charts
-belong in `touchstone.publish.charts`.
+declares and writes them as Markdown, `cases` picks the attempts to show in full, `page` writes the page. No figure is
+computed here. Charts belong in `touchstone.publish.charts`.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ def report_html(results_folder: Path, cases_kb: int = DEFAULT_CASES_KB) -> str:
 
 def report_markdown(results_folder: Path) -> str:
     """The report as Markdown that fits the comment of a pull request."""
-    from touchstone.publish.report.markdown import markdown
+    from touchstone.publish.report.sections import markdown
     from touchstone.publish.reported_run import ReportedRun
 
     return markdown(ReportedRun(results_folder))

@@ -13,8 +13,8 @@ import polars as pl
 
 from touchstone.metrics.keys import ATTEMPT_KEY, PROBLEM_KEY
 from touchstone.publish.attempt_detail import TEXTS, AttemptDetail, attempt_detail, flag_words, outcome_words
-from touchstone.publish.figures import dollars, number
 from touchstone.publish.reported_run import ReportedRun, Row
+from touchstone.publish.table_columns import dollars, number
 from touchstone.text import counted, visible, visible_lines
 
 _MAX_REGRESSED = 40

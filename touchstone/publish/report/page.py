@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -19,20 +18,18 @@ import numpy as np
 import polars as pl
 
 from touchstone.errors import TouchstoneError
-from touchstone.metrics.counting import counting_problems
+from touchstone.metrics.keys import counting_problems
 from touchstone.progress import report_warning
 from touchstone.publish.charts import CHARTS, Chart, NothingToDraw
-from touchstone.publish.charts.drawing import DRAW
-from touchstone.publish.charts.rendering import svg
-from touchstone.publish.charts.theme import config, dark_style
-from touchstone.publish.charts.vega import finished
+from touchstone.publish.charts.rendering import DRAW, script_json, svg
+from touchstone.publish.charts.vega import config, dark_style, finished
 from touchstone.publish.report.cases import Case, pick, with_attempts
 from touchstone.publish.report.sections import sections
 from touchstone.publish.report.summary import headline, summary, why_they_fail
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.result_tables import method
 from touchstone.publish.table_columns import ResultTable
-from touchstone.text import visible
+from touchstone.text import counted, visible
 from touchstone.vocabulary import VERSION
 
 _TEMPLATES = "touchstone.publish.report", "templates"
@@ -75,7 +72,7 @@ def page(run: ReportedRun, cases_bytes: int) -> str:
         scripts=scripts,
         policy=content_security_policy(*scripts.values()),
         styles=[datatables_style(), own_file("report.css"), DARK_CHARTS],
-        data=page_json(_data(run, [*(table for _, tables in parts for table in tables), *how])),
+        data=script_json(_data(run, [*(table for _, tables in parts for table in tables), *how])),
     )
 
 
@@ -103,7 +100,7 @@ def own_file(name: str) -> str:
 def _size(run: ReportedRun) -> str:
     models = len({model for model, _ in run.sides})
     problems = counting_problems(run.scan("problems")).select(pl.len()).collect().item()
-    return f"{models:,} model{'s' * (models != 1)}, {problems:,} problem{'s' * (problems != 1)}"
+    return f"{counted(models, 'model')}, {counted(problems, 'problem')}"
 
 
 def _cases_that_fit(run: ReportedRun, picked: Sequence[Any], limit: int) -> tuple[list[Case], list[str]]:
@@ -157,7 +154,7 @@ def _matrix(run: ReportedRun) -> dict[str, Any]:
     n[where], c[where] = decided["n"].to_numpy(), decided["c"].to_numpy()
     known = {oid: place for place, oid in enumerate(shown["oid"])}
     return {
-        "names": [visible(f"{model} {tier}" if run.has_tiers else model) for model, tier in sides],
+        "names": [visible(run.side_name(*side)) for side in sides],
         "problems": [visible(oid) for oid in shown["oid"]],
         "means": [None if rate is None or math.isnan(rate) else round(rate, 3) for rate in shown["mean_pass_rate"]],
         "n": [_constant(row) for row in n.tolist()],
@@ -175,13 +172,6 @@ def _constant(attempts: list[int]) -> int | list[int]:
     """The number of attempts, if it is the same for every problem that has any."""
     different = {count for count in attempts if count >= 0}
     return different.pop() if len(different) == 1 else attempts
-
-
-def page_json(value: object) -> str:
-    """JSON for a script element of a page."""
-    return escaped_for_script(
-        json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
-    )
 
 
 # Charts, as pictures that need no script
@@ -272,14 +262,3 @@ def content_security_policy(*scripts: str) -> str:
     )
     styles, images = "style-src 'unsafe-inline'", "img-src data:"
     return f"default-src 'none'; script-src {hashes}; {styles}; {images}; base-uri 'none'; form-action 'none'"
-
-
-def escaped_for_script(text: str) -> str:
-    r"""JSON that can stand in a script element: nothing in it can end the element.
-
-    >>> escaped_for_script('["</script>&\u2028"]')
-    '["\\u003c/script\\u003e\\u0026\\u2028"]'
-    """
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text

@@ -9,7 +9,7 @@ from typing import Any
 from touchstone.config import PublishSettings
 from touchstone.progress import report_step, report_warning
 from touchstone.publish.report import report_html
-from touchstone.regular_files import read_json
+from touchstone.regular_files import read_json, read_json_object
 from touchstone.storage.code_version import package_code_version
 from touchstone.storage.files import file_mark, is_as_written, replacing
 from touchstone.storage.store import CHECKS_FOLDER, REPORT_PAGE, Store, digest
@@ -28,7 +28,7 @@ def write_report(store: Store, settings: PublishSettings, tables: str) -> Path |
         page.unlink(missing_ok=True)
         return None
     made_from = digest([tables, settings.report_cases_kb, _checks(store), _code_version()])
-    kept = _read(stamp)
+    kept = read_json_object(stamp)
     if kept.get("made_from") == made_from and is_as_written(page, kept.get("file")):
         return page
     report_step("drawing the report")
@@ -56,12 +56,3 @@ def _code_version() -> list[str]:
     templates = files(__package__) / "templates"
     texts = {each.name: digest(each.read_text(encoding="utf-8")) for each in templates.iterdir() if each.is_file()}
     return [package_code_version(), digest(texts), *(version(name) for name in _LIBRARIES)]
-
-
-def _read(stamp: Path) -> dict[str, Any]:
-    """What the page was made from, and its mark; nothing if that is missing or damaged."""
-    try:
-        found = read_json(stamp)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

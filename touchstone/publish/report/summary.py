@@ -14,9 +14,9 @@ import polars as pl
 from touchstone.comparison.comparability import agreements_in, exploratory_reasons
 from touchstone.comparison.registered_plan import PlanItem, plan_sentence
 from touchstone.comparison.verdicts import describe_shortage
-from touchstone.publish.figures import number, percent
 from touchstone.publish.reported_run import ReportedRun, Row
 from touchstone.publish.result_tables import HALF_A_POINT, READING_WORDS
+from touchstone.publish.table_columns import number, percent
 from touchstone.text import counted, counted_of, some_of, visible
 from touchstone.vocabulary import OPEN_VERDICTS, OPPOSITE_VERDICTS, STATIC_AGREEMENT, STATIC_FIDELITIES
 
@@ -373,7 +373,7 @@ def new_changes(run: ReportedRun) -> Iterator[str]:
     latest = run.snapshot.id if run.snapshot is not None and run.table("change_points").height else ""
     rows = run.table("change_points").filter(pl.col("seen_in") == latest).sort("model", "tier", "p_value")
     for row in rows.unique(["model", "tier"], maintain_order=True).iter_rows(named=True):
-        who = f"{row['model']} {row['tier']}" if run.has_tiers else row["model"]
+        who = run.side_name(row["model"], row["tier"])
         yield f"{who}: {row['sentence']}, since {row['made_at'][:10]}; changed there: {row['changed']}."
 
 
@@ -382,10 +382,7 @@ def _models(count: int, run: ReportedRun) -> str:
 
 
 def _sides(rows: pl.DataFrame, run: ReportedRun) -> str:
-    named = [
-        f"{row['model']} {row['tier']}" if run.has_tiers else row["model"]
-        for row in rows.sort("difference").iter_rows(named=True)
-    ]
+    named = [run.side_name(*side) for side in rows.sort("difference").select("model", "tier").iter_rows()]
     if "problems" in rows["decided_by"]:
         changed = "fell" if rows["verdict"][0] == "worse" else "rose"
         return f"{_some(named)} ({counted(int(rows[changed].sum()), 'problem')} {changed})"

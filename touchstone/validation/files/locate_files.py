@@ -50,58 +50,38 @@ def locate(
     >>> locate(Path("clones"), "../main.tf", None, None, "1").reason
     "the filename '../main.tf' has a part '..'"
     """
-    if whole_folder and not (filename or "").strip():
-        return _locate_folder(clones_dir, working_directory, project_name, oid)
-    refused = _refusal(filename, working_directory, project_name, oid)
-    if refused:
-        return NoTarget("unsafe_input", refused)
-    file = PurePosixPath(filename or "")
+    directory, project = _not_blank(working_directory), _not_blank(project_name)
+    name = _not_blank(filename)
+    whole = whole_folder and name is None
+    file = PurePosixPath(name or "")
+    if reason := _refusal(name, directory, project, oid, whole=whole):
+        return NoTarget("unsafe_input", reason)
     try:
         clones = clones_dir.resolve()
-        file, working_directory, project_name = _within_clones(
-            clones_dir, clones, file, working_directory, project_name
-        )
-        module, file = _module(clones, file, working_directory, oid)
-        return _missing(clones, module, module / file) or _located(clones, module, module / file, project_name)
+        if whole:
+            module = clones / (directory or project or oid)
+            missing = None if module.is_dir() else NoTarget("validator_unavailable", f"there is no directory {module}")
+            return missing or _located(clones, module, None, project)
+        file, directory, project = _within_clones(clones_dir, clones, file, directory, project)
+        module, file = _module(clones, file, directory, oid)
+        return _missing(clones, module, module / file) or _located(clones, module, module / file, project)
     except (OSError, RuntimeError) as error:  # RuntimeError: a symlink loop
         return NoTarget("validator_unavailable", f"{clones_dir / file} cannot be looked at: {error}")
 
 
-def _locate_folder(
-    clones_dir: Path, working_directory: str | None, project_name: str | None, oid: str
-) -> LocatedFile | NoTarget:
-    """Locate the folder of a problem that names no file."""
-    given = {"working_directory": working_directory, "project_name": project_name}
-    named = {what: path for what, path in given.items() if path and path.strip()}
-    refused = [reason for what, path in named.items() if (reason := path_refusal(what, path))]
-    if refused or (not named and (reason := _oid_refusal(oid))):
-        return NoTarget("unsafe_input", refused[0] if refused else reason)
-    try:
-        clones = clones_dir.resolve()
-        module = clones / next(iter(named.values()), oid)
-        if not module.is_dir():
-            return NoTarget("validator_unavailable", f"there is no directory {module}")
-        real = module.resolve()
-        if not real.is_relative_to(clones):
-            return NoTarget("unsafe_input", f"{module} leads out of {clones} by a symlink")
-        root = _root(clones, real, project_name)
-    except (OSError, RuntimeError) as error:  # RuntimeError: a symlink loop
-        return NoTarget("validator_unavailable", f"{clones_dir} cannot be looked at: {error}")
-    directory = real.relative_to(root).as_posix()
-    return LocatedFile(root, "" if directory == "." else directory, "")
+def _not_blank(text: str | None) -> str | None:
+    return text if text and text.strip() else None
 
 
-def _refusal(filename: str | None, working_directory: str | None, project_name: str | None, oid: str) -> str:
-    if not filename or not filename.strip() or not PurePosixPath(filename).parts:
+def _refusal(name: str | None, directory: str | None, project: str | None, oid: str, *, whole: bool) -> str:
+    """Why a name is refused. The oid is a directory's name if nothing else names one."""
+    if not whole and not PurePosixPath(name or "").parts:
         return "the filename is empty"
-    reason = path_refusal("filename", filename)
-    if working_directory and working_directory.strip():
-        reason = reason or path_refusal("working_directory", working_directory)
-    else:
-        reason = reason or _oid_refusal(oid)
-    if project_name and project_name.strip():
-        reason = reason or path_refusal("project_name", project_name)
-    return reason
+    given = {"filename": name, "working_directory": directory, "project_name": project}
+    reasons = {what: path_refusal(what, path) for what, path in given.items() if path is not None}
+    if directory is None and not (whole and project):
+        reasons["working_directory"] = _oid_refusal(oid)
+    return next((reasons[what] for what in given if reasons.get(what)), "")
 
 
 def _oid_refusal(oid: str) -> str:
@@ -134,7 +114,7 @@ def path_refusal(what: str, path: str) -> str:
 
 
 def _within_clones(
-    clones_dir: Path, clones: Path, file: PurePosixPath, working_directory: str | None, project_name: str | None
+    clones_dir: Path, clones: Path, file: PurePosixPath, directory: str | None, project: str | None
 ) -> tuple[PurePosixPath, str | None, str | None]:
     """The paths without the name of the clones folder, where they start with it and lead nowhere with it."""
 
@@ -143,18 +123,18 @@ def _within_clones(
         named = first in (clones_dir.name, clones.name) and not _is_there(clones / first)
         return rest.lstrip("/") or "." if named else path
 
-    module = inside(working_directory) if working_directory and working_directory.strip() else None
+    module = inside(directory) if directory else None
     named = PurePosixPath(inside(file.as_posix()))
     if module:
         repeated = named.is_relative_to(module) and not _is_there(clones / module / file)
         named = named.relative_to(module) if repeated else file
-    return named, module, inside(project_name) if project_name else None
+    return named, module, inside(project) if project else None
 
 
-def _module(clones: Path, file: PurePosixPath, working_directory: str | None, oid: str) -> tuple[Path, PurePosixPath]:
+def _module(clones: Path, file: PurePosixPath, directory: str | None, oid: str) -> tuple[Path, PurePosixPath]:
     """The module's directory and the file's path in it, not yet checked."""
-    if working_directory and working_directory.strip():
-        return clones / working_directory, file
+    if directory:
+        return clones / directory, file
     own = clones / oid
     if own.is_dir() and _is_there(own / file):
         return own, file
@@ -175,26 +155,23 @@ def _missing(clones: Path, module: Path, file: Path) -> NoTarget | None:
     return NoTarget("validator_unavailable", f"file not found: {file}")
 
 
-def _located(clones: Path, module: Path, file: Path, project_name: str | None) -> LocatedFile | NoTarget:
+def _located(clones: Path, module: Path, file: Path | None, project: str | None) -> LocatedFile | NoTarget:
     """The resolved paths, if they stay inside the clones folder and the module."""
-    real_module, real_file = module.resolve(), file.resolve()
-    for path, real in ((module, real_module), (file, real_file)):
+    real_module, real_file = module.resolve(), (file or module).resolve()
+    for path, real in ((module, real_module), (file or module, real_file)):
         if not real.is_relative_to(clones):
             return NoTarget("unsafe_input", f"{path} leads out of {clones} by a symlink")
-    if file.is_symlink():
-        return NoTarget("unsafe_input", f"{file} is a symlink")
-    if not file.is_file():
-        return NoTarget("unsafe_input", f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
-    if not real_file.is_relative_to(real_module):
-        return NoTarget("unsafe_input", f"{file} leads out of {module} by a symlink")
-    root = _root(clones, real_module, project_name)
-    directory = real_module.relative_to(root).as_posix()
-    return LocatedFile(root, "" if directory == "." else directory, real_file.relative_to(real_module).as_posix())
-
-
-def _root(clones: Path, module: Path, project_name: str | None) -> Path:
-    if not project_name or not project_name.strip():
-        return module
-    project = (clones / project_name).resolve()
-    inside = project.is_relative_to(clones) and module.is_relative_to(project)
-    return project if inside and project.is_dir() else module
+    if file is not None:
+        if file.is_symlink():
+            return NoTarget("unsafe_input", f"{file} is a symlink")
+        if not file.is_file():
+            return NoTarget("unsafe_input", f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
+        if not real_file.is_relative_to(real_module):
+            return NoTarget("unsafe_input", f"{file} leads out of {module} by a symlink")
+    root = real_module
+    if project:
+        folder = (clones / project).resolve()
+        inside = folder.is_relative_to(clones) and real_module.is_relative_to(folder)
+        root = folder if inside and folder.is_dir() else root
+    directory, name = real_module.relative_to(root).as_posix(), real_file.relative_to(real_module).as_posix()
+    return LocatedFile(root, *("" if path == "." else path for path in (directory, name)))

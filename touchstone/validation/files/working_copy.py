@@ -8,22 +8,17 @@ import itertools
 import os
 import shutil
 import stat
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from touchstone.validation.open_beneath import open_beneath
+from touchstone.regular_files import open_beneath
 from touchstone.validation.protocol import NoTarget, Tree
 
 LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})
 
-# A file rewritten within one clock tick of its file system keeps its mtime, so only older files are cached.
-_SETTLED_NS = 2_000_000_000
-
 # Marks the hash of an executable file: a working copy keeps the mode, so a program may answer otherwise.
 _EXECUTABLE = "x"
-
-_hashes: dict[str, tuple[tuple[int, int, int], str]] = {}
 
 
 def list_files(root: Path, max_files: int = 20_000, max_bytes: int = 200_000_000) -> tuple[str, ...] | NoTarget:
@@ -132,7 +127,7 @@ def _make_directory(directory: Path, made: set[Path]) -> None:
 
 def _link_or_copy(root: Path, path: str, target: Path) -> None:
     """From the opened file, so that nothing can be put in its place meanwhile. A link in the tree becomes a copy."""
-    with os.fdopen(open_beneath(root, path), "rb") as source:
+    with open_beneath(root, path) as source:
         mode = os.fstat(source.fileno()).st_mode
         if mode & stat.S_IROTH and not (root / path).is_symlink() and _link(source.fileno(), target):
             return
@@ -167,7 +162,7 @@ def is_executable(tree: Tree, path: str) -> bool:
 
 
 def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
-    """The SHA-256 of each file by path, marked if it is executable. Unchanged files are not read again.
+    """The SHA-256 of each file by path, marked if it is executable.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as root:
@@ -178,79 +173,46 @@ def file_hashes(root: Path, files: Sequence[str]) -> dict[str, str]:
     return {path: _file_hash(root, path) for path in files}
 
 
-def _changed_hash(content: bytes, executable: bool) -> str:
-    return hashlib.sha256(content).hexdigest() + (_EXECUTABLE if executable else "")
-
-
 def _file_hash(root: Path, path: str) -> str:
-    with os.fdopen(open_beneath(root, path), "rb") as file:
-        found, place = os.fstat(file.fileno()), str(root / path)
-        # Not ctime: hard-linking a file into a working copy changes it.
-        state = (found.st_size, found.st_mtime_ns, found.st_ino)
-        mark = _EXECUTABLE if found.st_mode & 0o111 else ""
-        known = _hashes.get(place)
-        if known and known[0] == state:
-            return known[1] + mark
-        asked_at = time.time_ns()
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if asked_at - found.st_mtime_ns > _SETTLED_NS:
-        _hashes[place] = (state, digest)
-    return digest + mark
-
-
-def tree_hash(tree: Tree, base: Mapping[str, str] | None = None) -> str:
-    """A hash of a tree's paths and contents, independent of its root and of which files are replaced.
-
-    `base` is the `file_hashes` of the tree's root; with it only the changed contents are hashed and no file is read.
-
-    >>> same = [Tree(Path("a"), ()).with_file("x", b"1"), Tree(Path("b"), ()).with_file("x", b"1")]
-    >>> tree_hash(same[0]) == tree_hash(same[1])
-    True
-    """
-    hashes = dict(base or {})
-    for path, content in tree.changed.items():
-        known = hashes[path].endswith(_EXECUTABLE) if path in hashes else None
-        known = tree.executable.get(path, known)
-        hashes[path] = _changed_hash(content, is_executable(tree, path) if known is None else known)
-    hashes.update(file_hashes(tree.root, [path for path in tree.files if path not in hashes]))
-    return hashlib.sha256(b"".join(_entry(path, hashes[path]) for path in sorted(tree.files))).hexdigest()
+    with open_beneath(root, path) as file:
+        mark = _EXECUTABLE if os.fstat(file.fileno()).st_mode & 0o111 else ""
+        return hashlib.file_digest(file, "sha256").hexdigest() + mark
 
 
 class HashedTree:
-    """A tree on disk, hashed once so that many variants with one changed file can be hashed cheaply."""
+    """A tree on disk, hashed once so that many variants with a few changed files can be hashed cheaply."""
 
     def __init__(self, root: Path, files: tuple[str, ...]) -> None:
-        self._files, self._hashes = files, file_hashes(root, files)
-        entries = {path: _entry(path, self._hashes[path]) for path in sorted(files)}
-        ends = itertools.accumulate(len(entry) for entry in entries.values())
-        self._spans = {path: (end - len(entry), end) for (path, entry), end in zip(entries.items(), ends, strict=True)}
-        self._listing = memoryview(b"".join(entries.values()))
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The paths in the tree."""
-        return self._files
+        self.files, self._hashes = files, file_hashes(root, files)
+        entries = [_entry(path, self._hashes[path]) for path in sorted(files)]
+        self._paths, self._starts = sorted(files), [0, *itertools.accumulate(map(len, entries))]
+        self._listing = memoryview(b"".join(entries))
 
     def has(self, path: str, content_hash: str, *, executable: bool) -> bool:
         """Whether this is still the file that was hashed."""
         return self._hashes[path] == content_hash + (_EXECUTABLE if executable else "")
 
     def hash_of(self, tree: Tree) -> str:
-        """The `tree_hash` of this tree with some contents changed. No file is read.
+        """A hash of the paths and contents of a variant of this tree, whatever its root is. No file is read.
 
-        >>> here = Tree(Path("nowhere"), ())
-        >>> HashedTree(here.root, here.files).hash_of(here) == tree_hash(here)
+        >>> empty = HashedTree(Path("nowhere"), ())
+        >>> changed = [Tree(Path(root), ()).with_file("x", b"1") for root in "ab"]
+        >>> empty.hash_of(changed[0]) == empty.hash_of(changed[1]) != empty.hash_of(Tree(Path("a"), ()))
         True
         """
-        if tree.files is not self._files:
-            return tree_hash(tree, self._hashes)
+        gone = set(self.files).difference(tree.files) if tree.files is not self.files else ()
+        entries = dict.fromkeys(gone, b"")
+        for path, content in tree.changed.items():
+            known = self._hashes[path].endswith(_EXECUTABLE) if path in self._hashes else None
+            known = tree.executable.get(path, known)
+            executable = is_executable(tree, path) if known is None else known
+            entries[path] = _entry(path, hashlib.sha256(content).hexdigest() + (_EXECUTABLE if executable else ""))
         whole, written = hashlib.sha256(), 0
-        for path, content in sorted(tree.changed.items()):
-            start, end = self._spans[path]
-            whole.update(self._listing[written:start])
-            executable = tree.executable.get(path, self._hashes[path].endswith(_EXECUTABLE))
-            whole.update(_entry(path, _changed_hash(content, executable)))
-            written = end
+        for path, entry in sorted(entries.items()):
+            place = bisect_left(self._paths, path)
+            whole.update(self._listing[written : self._starts[place]])
+            whole.update(entry)
+            written = self._starts[place + (path in self._hashes)]
         whole.update(self._listing[written:])
         return whole.hexdigest()
 

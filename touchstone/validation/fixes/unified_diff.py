@@ -102,6 +102,14 @@ def parse_diff(text: str) -> list[FilePatch]:
     return patches
 
 
+def readable_patches(text: str | None) -> list[FilePatch]:
+    """The patches in a text; none if there is no text, or it is no diff."""
+    try:
+        return parse_diff(text or "")
+    except PatchError:
+        return []
+
+
 class _Reader:
     """The lines of a diff and the position in them."""
 

@@ -11,18 +11,18 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from touchstone.validation.hcl.expressions import RESOURCE_KINDS, Unit
-from touchstone.validation.hcl.loading import ROOT
+from touchstone.validation.hcl.loading import LABELS
 from touchstone.validation.hcl.parsing import Block, Body, SourceText, Span, source
+from touchstone.validation.hcl.schema import BUILTIN_PROVIDER, Provider
 from touchstone.validation.judging.removed_blocks import JSON, UNREAD, Address
 from touchstone.validation.protocol import Diagnostic
 
-BUILTIN_PROVIDER = "terraform.io/builtin/terraform"
 # Instructions for Terraform's state. Deleting such a block can be the repair.
 _DIRECTIVES = frozenset({"moved", "import", "removed"})
-_DECLARING = ROOT.blocks.keys() - _DIRECTIVES
+_DECLARING = LABELS.keys() - _DIRECTIVES
+_NAMED_ONCE = ("variable", "output", "module", "resource", "data", "ephemeral", "check")
 # Brackets in comments, heredocs and strings do not nest. An unclosed string ends with its line.
 _NOISE = re.compile(
     rb'(?P<comment>#[^\n]*|//[^\n]*|/\*.*?\*/)|(?P<heredoc><<-?([\w-]+)\n(?:.*?\n)?[ \t]*\3\b)|"(?:[^"\\\n]|\\.)*"',
@@ -45,13 +45,6 @@ _ROOT_WORDS = {"variable": "var", "module": "module"}
 _JSON_TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|[\[{]|[\]}]|:')
 
 
-class Provider(NamedTuple):
-    """A provider's full address; `certain` is False if it was guessed from a local name."""
-
-    address: str
-    certain: bool
-
-
 @dataclass(slots=True)
 class Declarations:
     """The targets of references. `names` are those of variables, local values and module calls, by the root word.
@@ -66,8 +59,14 @@ class Declarations:
     required_providers: dict[str, str] = field(default_factory=dict)
     chosen_providers: dict[Unit, str] = field(default_factory=dict)
 
-    def add_block(self, block: Block) -> None:
-        """Add the declarations of one root block."""
+    def add(self, blocks: Iterable[Block], roots: Iterable[Mapping[str, object]]) -> None:
+        """Add the declarations of one file: of its blocks, or of its objects in JSON syntax."""
+        for block in blocks:
+            self._add_block(block)
+        for root in roots:
+            self._add_json(root)
+
+    def _add_block(self, block: Block) -> None:
         arguments = block.body.arguments
         if block.kind == "locals":
             self.names["local"] |= arguments.keys()
@@ -92,8 +91,8 @@ class Declarations:
             repetition = next((name for name in ("count", "for_each") if name in block.body.arguments), "none")
             self.resources[unit] = repetition if self.resources.get(unit, repetition) == repetition else "unknown"
 
-    def add_json(self, content: Mapping[str, object]) -> None:
-        """Add the declarations of an object in JSON syntax. Best effort; reports no errors."""
+    def _add_json(self, content: Mapping[str, object]) -> None:
+        """Best effort; reports no errors."""
         for kind, value in content.items():
             if kind == "locals":
                 self.names["local"].update(*(entry for entry, _ in labelled(value, 0) if isinstance(entry, dict)))
@@ -104,7 +103,7 @@ class Declarations:
             elif kind == "check":
                 for entry, _ in labelled(value, 1):
                     if isinstance(entry, dict):
-                        self.add_json({"data": entry.get("data", {})})
+                        self._add_json({"data": entry.get("data", {})})
 
     def provider(self, resource: Unit) -> Provider:
         """A resource's provider: from its `provider` argument, else from the first word of its type."""
@@ -143,7 +142,7 @@ def json_addresses(content: Mapping[str, object]) -> Iterator[Address]:
     for kind, value in content.items():
         if kind in _DIRECTIVES:
             continue
-        for entry, labels in labelled(value, len(ROOT.blocks.get(kind, ()))):
+        for entry, labels in labelled(value, len(LABELS.get(kind, ()))):
             yield (JSON, kind, *labels)
             if kind == "locals" and isinstance(entry, dict):
                 yield from ((JSON, "local", name) for name in entry)
@@ -183,7 +182,7 @@ def broken_file_addresses(text: SourceText) -> Iterator[Address]:
     readable = set()
     for header in _HEADER.finditer(data):
         kind, labels = header[1].decode(), header[2].decode("utf-8", "replace").split()
-        if kind not in _DIRECTIVES and len(ROOT.blocks.get(kind, ("", *labels))) == len(labels):
+        if kind not in _DIRECTIVES and len(LABELS.get(kind, ("", *labels))) == len(labels):
             readable.add(header.start())
             yield (kind, *(label.strip('"') for label in labels))
     meant = [header for header in _MEANT.finditer(data) if header.start() not in readable]
@@ -263,7 +262,7 @@ def broken_json_addresses(text: SourceText) -> Iterator[Address]:
 
 
 def _json_address(kind: str, *names: str) -> Address | None:
-    if kind in _DECLARING and len(names) == len(ROOT.blocks[kind]):
+    if kind in _DECLARING and len(names) == len(LABELS[kind]):
         return (JSON, kind, *names)
     return (JSON, "local", *names) if kind == "locals" and len(names) == 1 else None
 
@@ -282,12 +281,12 @@ def duplicate_errors(blocks: Iterable[Block], in_json: Iterable[tuple[str, Addre
     for block in blocks:
         for key, span in () if block.override else _declared_by(block):
             if key in places:
-                yield block.text.error(span, *_duplicate(key, places[key]))
+                yield block.text.error(span, f"duplicate {key[0]}", places[key], *key[1:])
             else:
                 places[key], files[key] = block.text.reference(span), block.text.name
     for path, key in in_json:
         if key[0] in (*_NAMED_ONCE, "local") and key in files:
-            yield Diagnostic("error", *_duplicate(key, files[key]), path)
+            yield SourceText(path).error(None, f"duplicate {key[0]}", files[key], *key[1:])
         files.setdefault(key, path.rpartition("/")[2])
 
 
@@ -301,61 +300,3 @@ def _declared_by(block: Block) -> Iterator[tuple[Address, Span]]:
                 yield (nested.kind,), nested.header
     elif block.kind in _NAMED_ONCE or (block.kind == "provider" and "alias" not in block.body.arguments):
         yield (block.kind, *block.labels), block.header
-
-
-def _duplicate(key: Address, place: str) -> tuple[str, str]:
-    summary, detail = _DUPLICATES[key[0]]
-    return summary.format(*key[1:]), detail.format(*key[1:], place=place)
-
-
-_NAMED_ONCE = ("variable", "output", "module", "resource", "data", "ephemeral", "check")
-_DUPLICATES = {
-    "variable": (
-        "Duplicate variable declaration",
-        'A variable named "{0}" was already declared at {place}. Variable names must be unique within a module.',
-    ),
-    "local": (
-        "Duplicate local value definition",
-        'A local value named "{0}" was already defined at {place}. Local value names must be unique within a module.',
-    ),
-    "output": (
-        "Duplicate output definition",
-        'An output named "{0}" was already defined at {place}. Output names must be unique within a module.',
-    ),
-    "module": (
-        "Duplicate module call",
-        'A module call named "{0}" was already defined at {place}. Module calls must have unique names within a '
-        "module.",
-    ),
-    "provider": (
-        "Duplicate provider configuration",
-        'A default (non-aliased) provider configuration for "{0}" was already given at {place}. If multiple '
-        'configurations are required, set the "alias" argument for alternative configurations.',
-    ),
-    "required_providers": (
-        "Duplicate required providers configuration",
-        "A module may have only one required providers configuration. The required providers were previously "
-        "configured at {place}.",
-    ),
-    "backend": (
-        "Duplicate backend configuration",
-        "A module may have only one backend configuration. The backend was previously configured at {place}.",
-    ),
-    "cloud": (
-        "Duplicate HCP Terraform configurations",
-        "A module may have only one 'cloud' block configuring HCP Terraform or Terraform Enterprise. The 'cloud' "
-        "block was previously configured at {place}.",
-    ),
-    "check": (
-        'Duplicate check "{0}" configuration',
-        'A check block named "{0}" was already declared at {place}. Check blocks must be unique within each module.',
-    ),
-    **{
-        kind: (
-            f'Duplicate {kind} "{{0}}" configuration',
-            f'A {{0}} {what} named "{{1}}" was already declared at {{place}}. Resource names must be unique per type '
-            "in each module.",
-        )
-        for kind, what in (("resource", "resource"), ("data", "data resource"), ("ephemeral", "ephemeral resource"))
-    },
-}

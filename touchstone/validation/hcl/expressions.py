@@ -54,29 +54,19 @@ class Traversal:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A function call. `expanded`: its last argument ends with `...`. `certain` is False if Terraform may skip it or
-    ignore its errors."""
+    """A function call, from its name to the `closing` bracket; `words` are the namespaces, then the function's name.
+
+    `expanded`: its last argument ends with `...`. `certain` is False if Terraform may skip it or ignore its errors.
+    """
 
     node: Node
+    name_node: Node
+    closing: Node
     name: str
+    words: list[str]
     arguments: list[Node]
     expanded: bool
     certain: bool
-
-    @property
-    def name_node(self) -> Node:
-        """The node of the function's name."""
-        return self.node.named_children[0]
-
-    @property
-    def closing(self) -> Node:
-        """The closing bracket."""
-        return self.node.children[-1]
-
-    @property
-    def words(self) -> list[str]:
-        """The namespaces of the function, then its name."""
-        return "".join(self.name.split()).split("::")
 
 
 def read_call(node: Node, certain: bool = True) -> Call:
@@ -84,7 +74,9 @@ def read_call(node: Node, certain: bool = True) -> Call:
     given = [one for holder in children_of_type(node, "function_arguments") for one in holder.named_children]
     arguments = [one for one in given if one.type == "expression"]
     expanded = any(one.type == "ellipsis" for one in given)
-    return Call(node, source(node.named_children[0]), arguments, expanded, certain)
+    name = source(node.named_children[0])
+    words = "".join(name.split()).split("::")
+    return Call(node, node.named_children[0], node.children[-1], name, words, arguments, expanded, certain)
 
 
 def call_of(expression: Node) -> Call | None:
@@ -116,16 +108,11 @@ def traversals_and_calls(expression: Node, bound: frozenset[str] = _NONE) -> tup
             forgiving = call.name in _FORGIVING_FUNCTIONS
             stack += [(argument, names, certain and not forgiving) for argument in call.arguments]
         elif inner := _collect(node.named_children, names, found):
-            certain = certain and not _may_skip(kind, node)
+            # Terraform may skip a branch that is not taken, and operands of `&&` and `||`.
+            logic = kind == "binary_operation" and any(child.type in ("&&", "||") for child in node.children)
+            certain = certain and not logic and kind != "conditional"
             stack += [(child, names, certain) for child in inner]
     return found, calls
-
-
-def _may_skip(kind: str, node: Node) -> bool:
-    """Whether Terraform may skip an operand of this node: a branch not taken, or a short-circuited `&&`."""
-    if kind == "binary_operation":
-        return any(child.type in ("&&", "||") for child in node.children)
-    return kind == "conditional"
 
 
 def _collect(nodes: list[Node], names: frozenset[str], found: list[Traversal]) -> list[Node]:

@@ -9,12 +9,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from tree_sitter import Node
-
 from touchstone.validation.hcl.declarations import labelled
 from touchstone.validation.hcl.expressions import META_BLOCKS, RESOURCE_KINDS
-from touchstone.validation.hcl.loading import BLOCK_SCHEMAS, ROOT
-from touchstone.validation.hcl.parsing import SourceText, Span
+from touchstone.validation.hcl.loading import BLOCK_SCHEMAS, LABELS, ROOT
+from touchstone.validation.hcl.parsing import SourceText
+from touchstone.validation.hcl.schema import OPEN
 from touchstone.validation.protocol import Diagnostic
 
 _COMMENT = "//"
@@ -32,39 +31,28 @@ _INTERPOLATION = re.compile(r"(?<!\$)\$\{|(?<!%)%\{")
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 
 
-class JsonText(SourceText):
-    """Native syntax made of a JSON file: its errors have no line."""
-
-    __slots__ = ()
-
-    def error(self, where: Span | Node, summary: str, detail: str) -> Diagnostic:
-        """An error somewhere in the JSON file."""
-        return Diagnostic("error", summary, detail, self.path)
-
-
 def read_json(text: SourceText) -> tuple[list[Mapping[str, object]], Diagnostic | None]:
     """The root objects of a file, or its error."""
     try:
         content = json.loads(text.data.decode("utf-8", "replace"))  # Terraform accepts invalid UTF-8 in strings
     except json.JSONDecodeError as broken:
         span = text.point(len(broken.doc[: broken.pos].encode("utf-8")))
-        return [], text.error(span, "Invalid JSON", f"{broken.msg}.")
+        return [], text.diagnostic(span, "Invalid JSON", f"{broken.msg}.")
     except (RecursionError, ValueError) as broken:
-        return [], Diagnostic("error", "Invalid JSON", f"{broken}.", text.path)
+        return [], text.diagnostic(None, "Invalid JSON", f"{broken}.")
     roots = content if isinstance(content, list) else [content]
     if all(isinstance(root, dict) for root in roots):
         return roots, None
-    detail = "The root value in a JSON-based configuration must be either a JSON object or a JSON array of objects."
-    return [], text.error(text.point(0), "Root value must be object", detail)
+    return [], text.error(text.point(0), "Root value must be object")
 
 
-def native_text(path: str, roots: Iterable[Mapping[str, object]]) -> JsonText:
+def native_text(path: str, roots: Iterable[Mapping[str, object]]) -> SourceText:
     """The templates of a file as one block in native syntax, inside the names that its dynamic blocks bind."""
     templates: list[str] = []
     bound: set[str] = set()
     for root in roots:
         for kind, skipped in _NO_EXPRESSIONS.items():
-            for entry, _ in labelled(root.get(kind, []), len(ROOT.blocks[kind])):
+            for entry, _ in labelled(root.get(kind, []), len(LABELS[kind])):
                 if isinstance(entry, dict):
                     kept: dict[str, object] = {name: value for name, value in entry.items() if name not in skipped}
                     lifecycles = (part for part, _ in labelled(entry.get("lifecycle"), 0) if isinstance(part, dict))
@@ -75,7 +63,7 @@ def native_text(path: str, roots: Iterable[Mapping[str, object]]) -> JsonText:
     opened, closed = (f"dynamic {labels} {{\ncontent {{\n", "}\n}\n") if labels else ("", "")
     arguments = "".join(f"template{number} = {_heredoc(text)}\n" for number, text in enumerate(templates))
     native = f'provider "json" {{\n{opened}{arguments}{closed}}}\n' if templates else ""
-    return JsonText(path, native.encode("utf-8", "replace"))
+    return SourceText(path, native.encode("utf-8", "replace"), placed=False)
 
 
 def _heredoc(text: str) -> str:
@@ -115,33 +103,24 @@ def _bound(value: object) -> Iterator[str]:
                 yield from part if isinstance(part, dict) else []
 
 
-def structure_errors(path: str, roots: Iterable[Mapping[str, object]], override: bool) -> Iterator[Diagnostic]:
+def structure_errors(text: SourceText, roots: Iterable[Mapping[str, object]], override: bool) -> Iterator[Diagnostic]:
     """Unknown root properties, and unknown and missing arguments of blocks whose content Terraform defines."""
     for root in roots:
         for kind, value in root.items():
-            if kind == _COMMENT or kind in ROOT.newer:
-                continue
-            if kind not in ROOT.blocks:
-                yield _extraneous(path, kind)
-                continue
-            for entry, _ in labelled(value, len(ROOT.blocks[kind])):
-                if kind in BLOCK_SCHEMAS and isinstance(entry, dict):
-                    yield from _body_errors(path, kind, entry, override)
+            if kind in LABELS:
+                for entry, _ in labelled(value, len(LABELS[kind])):
+                    if isinstance(entry, dict):
+                        yield from _body_errors(text, kind, entry, override)
+            elif kind != _COMMENT and kind not in ROOT.newer:
+                yield text.error(None, "Extraneous JSON object property", kind)
 
 
-def _body_errors(path: str, kind: str, entry: Mapping[str, object], override: bool) -> Iterator[Diagnostic]:
-    schema = BLOCK_SCHEMAS[kind]
-    if not schema.open:
-        known = {*schema.arguments, *schema.blocks, *schema.newer, _COMMENT}
-        yield from (_extraneous(path, name) for name in entry if name not in known)
-    if kind == "variable" and any(_INTERPOLATION.search(text) for text in _templates([entry.get("default")])):
-        yield Diagnostic("error", "Variables not allowed", "Variables may not be used here.", path)
-    text = JsonText(path, b"")
-    for name in () if override else schema.required:
-        if name not in entry:
-            yield text.missing_argument(text.point(0), name)
-
-
-def _extraneous(path: str, name: str) -> Diagnostic:
-    detail = f'No argument or block type is named "{name}".'
-    return Diagnostic("error", "Extraneous JSON object property", detail, path)
+def _body_errors(text: SourceText, kind: str, entry: Mapping[str, object], override: bool) -> Iterator[Diagnostic]:
+    schema = BLOCK_SCHEMAS.get(kind, OPEN)
+    known = entry.keys() if schema.open else {*schema.attributes, *schema.blocks, *schema.newer, _COMMENT}
+    yield from (text.error(None, "Extraneous JSON object property", name) for name in entry if name not in known)
+    if kind == "variable" and any(_INTERPOLATION.search(one) for one in _templates([entry.get("default")])):
+        yield text.error(None, "Variables not allowed")
+    for name, attribute in () if override else schema.attributes.items():
+        if attribute.required and name not in entry:
+            yield text.error(None, "Missing required argument", name)

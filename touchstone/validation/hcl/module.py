@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -14,42 +14,25 @@ from touchstone.validation.hcl.declarations import (
     duplicate_errors,
     json_addresses,
 )
-from touchstone.validation.hcl.evaluation import evaluation_errors
+from touchstone.validation.hcl.evaluation import LoadedModule
 from touchstone.validation.hcl.expressions import RESOURCE_KINDS, ScopedExpression, scoped_expressions
 from touchstone.validation.hcl.json_syntax import native_text, read_json, structure_errors
-from touchstone.validation.hcl.loading import ROOT, body_errors, has_expected_labels, load_errors
+from touchstone.validation.hcl.loading import ROOT, has_expected_labels, load_errors
 from touchstone.validation.hcl.parsing import Block, SourceText, parse, source, syntax_errors
-from touchstone.validation.hcl.schema import read_schemas
-from touchstone.validation.hcl.values import Doubt, is_of_provider
+from touchstone.validation.hcl.schema import body_errors, read_schemas
+from touchstone.validation.hcl.values import is_of_provider
 from touchstone.validation.judging.removed_blocks import CHECKED, JSON, SCHEMA, Address
-from touchstone.validation.protocol import Diagnostic
+from touchstone.validation.protocol import Diagnostic, Report
 
 _LOCAL = re.compile(r'"(\.\.?(?:/[^"$%\\]*)?)"')
 _REMEMBERED = 64
-
-
-@dataclass(frozen=True)
-class ModuleFindings:
-    """The diagnostics of a module, and the fidelity of the check.
-
-    `compiled` is True if every file parses. `declared` are the addresses of the module's root blocks.
-    `doubts` are what is not judged, each with its reason and the text in question.
-    """
-
-    fidelity: str
-    diagnostics: tuple[Diagnostic, ...]
-    compiled: bool
-    declared: tuple[Address, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
 
 
 class UnreadableError(ValueError):
     """A file cannot be checked, although Terraform may accept it."""
 
 
-def check_module(
-    files: Mapping[str, bytes], schema: str | None, folders: Collection[str] | None = None
-) -> ModuleFindings:
+def check_module(files: Mapping[str, bytes], schema: str | None, folders: Collection[str] | None = None) -> Report:
     """Check the `.tf`, `.tofu` and `.tf.json` files of one module directory, given by path within the tree.
 
     `schema` is the JSON of `terraform providers schema -json`, or the part for one provider or some types. Raises
@@ -74,10 +57,11 @@ def check_module(
         for address in file.declared
         if address[0] == JSON and not is_override(path)
     ]
-    names = _declarations(read.values())
-    found, doubts = broken or [*refused, *duplicate_errors(blocks, in_json)], list[Doubt]()
-    if not found:
-        found, doubts = evaluation_errors(blocks, expressions, names, schemas, merged)
+    names = Declarations()
+    for file in read.values():
+        names.add(file.blocks, file.content)
+    loaded = LoadedModule(blocks, expressions, names, schemas, merged)
+    found = broken or [*refused, *duplicate_errors(blocks, in_json)] or loaded.errors()
     # Features that could hide errors. A module that does not load may have any calls.
     calls = (call for places in expressions.values() for place in places for call in place.calls)
     unchecked = {
@@ -89,25 +73,16 @@ def check_module(
     }
     units = [(RESOURCE_KINDS[block.kind], *block.labels) for block in blocks if block.kind in RESOURCE_KINDS]
     declared = {address for file in read.values() for address in file.declared}
-    declared |= {(SCHEMA, kind, mode) for mode, kind, name in units if schemas.of(names, (mode, kind, name))}
+    declared |= {(SCHEMA, unit[1], unit[0]) for unit in units if not schemas.of(unit, names.provider(unit)).open}
     declared |= {(CHECKED, what) for what, there in unchecked.items() if not there}
-    return ModuleFindings(
-        fidelity="static+schema" if schema else "static",
-        diagnostics=tuple(sorted(found, key=_reading_order)),
+    return Report(
+        "failed" if found else "passed",
+        "static+schema" if schema else "static",
+        tuple(sorted(found, key=lambda one: (one.file or "", one.line or 0, one.column or 0, one.summary, one.detail))),
         compiled=not broken,
         declared=tuple(sorted(declared)),
-        doubts=tuple(doubts),
+        doubts=tuple(loaded.doubts),
     )
-
-
-def _declarations(files: Iterable["File"]) -> Declarations:
-    declared = Declarations()
-    for file in files:
-        for block in file.blocks:
-            declared.add_block(block)
-        for content in file.content:
-            declared.add_json(content)
-    return declared
 
 
 def _calls_missing_module(blocks: Sequence[Block], folders: Collection[str]) -> bool:
@@ -119,11 +94,6 @@ def _calls_missing_module(blocks: Sequence[Block], folders: Collection[str]) -> 
             if place not in folders and not place.startswith(".."):
                 return True
     return False
-
-
-def _reading_order(diagnostic: Diagnostic) -> tuple[str, int, int, str, str]:
-    place = (diagnostic.file or "", diagnostic.line or 0, diagnostic.column or 0)
-    return (*place, diagnostic.summary, diagnostic.detail)
 
 
 def is_override(path: str) -> bool:
@@ -179,7 +149,7 @@ def _json_file(text: SourceText, merged: bool) -> File:
     native = native_text(text.path, roots)
     templates = syntax_errors(native)
     file = None if templates else parse(native)
-    refused = (*structure_errors(text.path, roots, is_override(text.path)), *templates)
+    refused = (*structure_errors(text, roots, is_override(text.path)), *templates)
     read = _parsed(file, merged) if file is not None else File(unreadable=not templates)
     declared = tuple(address for root in roots for address in json_addresses(root))
     return replace(read, blocks=(), refused=refused, content=tuple(roots), declared=declared)

@@ -14,6 +14,7 @@ import pygohcl  # type: ignore[import-untyped]
 import tree_sitter_hcl
 from tree_sitter import Language, Node, Parser
 
+from touchstone.validation.hcl.messages import MESSAGES
 from touchstone.validation.protocol import Diagnostic
 
 MAX_NESTING = 250
@@ -50,13 +51,15 @@ class SourceText:
     """The content of one file, in a form that the parsers accept, with the same meaning and columns.
 
     The Go parser stops at a NUL byte. Terraform treats NUL like any other control character: valid in strings and
-    comments, an invalid character elsewhere. Terraform ignores a byte order mark.
+    comments, an invalid character elsewhere. Terraform ignores a byte order mark. Places in a text that is not `placed`
+    mean nothing, and errors have none.
     """
 
-    __slots__ = ("_ascii", "data", "path")
+    __slots__ = ("_ascii", "_placed", "data", "path")
 
-    def __init__(self, path: str, data: bytes) -> None:
+    def __init__(self, path: str, data: bytes = b"", placed: bool = True) -> None:
         self.path = path
+        self._placed = placed
         self.data = data.removeprefix(_BYTE_ORDER_MARK).replace(b"\0", b"\1")
         self._ascii = self.data.isascii()
 
@@ -90,15 +93,17 @@ class SourceText:
         end = f"{span.end_column}" if span.end_line == span.line else f"{span.end_line},{span.end_column}"
         return f"{self.name}:{span.line},{span.column}-{end}"
 
-    def error(self, where: Span | Node, summary: str, detail: str) -> Diagnostic:
-        """An error at a span or a node of this file."""
+    def error(self, where: Span | Node | None, message: str, *words: object) -> Diagnostic:
+        """One of Terraform's errors, with the words that it is about, at a span or a node of this file if known."""
+        summary, detail = MESSAGES[message]
+        return self.diagnostic(where, summary.format(*words), detail.format(*words))
+
+    def diagnostic(self, where: Span | Node | None, summary: str, detail: str) -> Diagnostic:
+        """An error in any words."""
+        if where is None or not self._placed:
+            return Diagnostic("error", summary, detail, self.path)
         line, column, end_line, end_column = self.span(where) if isinstance(where, Node) else where
         return Diagnostic("error", summary, detail, self.path, line, end_line, column, end_column)
-
-    def missing_argument(self, where: Span | Node, name: str) -> Diagnostic:
-        """The error for a required argument that is not there."""
-        detail = f'The argument "{name}" is required, but no definition was found.'
-        return self.error(where, "Missing required argument", detail)
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -129,8 +134,7 @@ def syntax_errors(text: SourceText) -> list[Diagnostic]:
     """The syntax errors of one file; empty if Terraform accepts it."""
     deep = _too_deep(text.data)
     if deep is not None:
-        detail = f"Expressions and blocks may not be nested more than {MAX_NESTING} levels deep."
-        return [text.error(text.point(deep), "Nesting too deep", detail)]
+        return [text.error(text.point(deep), "Nesting too deep", MAX_NESTING)]
     try:
         # This parses everything and then rejects blocks: the cheapest entry point, since it builds no values.
         pygohcl.attributes_loadb(text.data)
@@ -169,9 +173,9 @@ def _parser_errors(text: SourceText, refusal: str) -> Iterator[Diagnostic]:
         span = Span(int(line), int(column), int(end_line or line), int(end_column))
         if span[:2] == span[2:]:  # Terraform widens an empty span by one column
             span = span._replace(end_column=span.end_column + 1)
-        yield text.error(span, summary, detail.replace("tmp.hcl:", f"{text.name}:"))
+        yield text.diagnostic(span, summary, detail.replace("tmp.hcl:", f"{text.name}:"))
     if not found:
-        yield Diagnostic("error", "Invalid configuration", refusal.removeprefix(_PARSER_PREFIX), text.path)
+        yield text.diagnostic(None, "Invalid configuration", refusal.removeprefix(_PARSER_PREFIX))
 
 
 def _wrong_encoding(text: SourceText) -> Diagnostic:
@@ -180,8 +184,7 @@ def _wrong_encoding(text: SourceText) -> Diagnostic:
         offset = 0
     except UnicodeDecodeError as broken:
         offset = broken.start
-    detail = "All input files must be UTF-8 encoded. Ensure that UTF-8 encoding is selected in your editor."
-    return text.error(text.point(offset), "Invalid character encoding", detail)
+    return text.error(text.point(offset), "Invalid character encoding")
 
 
 @dataclass(slots=True, eq=False)

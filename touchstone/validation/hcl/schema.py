@@ -1,41 +1,33 @@
-"""Provider schemas as printed by `terraform providers schema -json`, complete or in part, and whether a resource's
-body conforms to one. Whether its values have the right types belongs in `evaluation`."""
+"""Schemas of blocks, and the errors of bodies that do not conform to them.
+
+Terraform's own blocks are built by `own`; schemas of resources come from `terraform providers schema -json`, complete
+or in part. Whether values have the right types belongs in `evaluation`.
+"""
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from tree_sitter import Node
-
-from touchstone.validation.hcl.declarations import BUILTIN_PROVIDER, Declarations, Provider
 from touchstone.validation.hcl.expressions import ESCAPE, META_ARGUMENTS, META_BLOCKS, RESOURCE_KINDS, Unit
-from touchstone.validation.hcl.loading import label_errors, unsupported_argument, unsupported_block
-from touchstone.validation.hcl.parsing import Block, Body, SourceText, did_you_mean, source
+from touchstone.validation.hcl.parsing import Argument, Block, Body, did_you_mean, source
 from touchstone.validation.hcl.values import COLLECTIONS, DYNAMIC, Type, outer, type_of_schema
 from touchstone.validation.protocol import Diagnostic
 
+BUILTIN_PROVIDER = "terraform.io/builtin/terraform"
 _SECTIONS = {"managed": "resource_schemas", "data": "data_source_schemas", "ephemeral": "ephemeral_resource_schemas"}
+_TYPE_WORDS = {"managed": "resource type", "data": "data source", "ephemeral": "ephemeral resource type"}
+_OTHER_MODES = {
+    "managed": ("data", 'data source "{0}"? If so, declare this using a "data" block instead of a "resource" block.'),
+    "data": (
+        "managed",
+        'managed resource type "{0}"? If so, declare this using a "resource" block instead of a "data" block.',
+    ),
+}
 _UNNAMED = ""
 _NONE: frozenset[str] = frozenset()
-
-
-def _own(required: str, optional: str, computed: str = "", **others: object) -> dict[str, Any]:
-    """A schema of Terraform's own: required and optional strings, computed attributes, and optional ones by type."""
-    flags = (("required", required, "string"), ("optional", optional, "string"), ("computed", computed, DYNAMIC))
-    attributes = {name: {"type": kind, flag: True} for flag, names, kind in flags for name in names.split()}
-    return {"attributes": attributes | {name: {"type": kind, "optional": True} for name, kind in others.items()}}
-
-
-_DATA = _own("", "", "output", input=DYNAMIC, triggers_replace=DYNAMIC)
-_DATA["attributes"]["id"] = {"type": "string", "computed": True}
-_REMOTE_STATE = _own("backend", "workspace", "outputs", config=DYNAMIC, defaults=DYNAMIC)
-_BUILTIN_SECTIONS: dict[str, Any] = {
-    "resource_schemas": {"terraform_data": {"block": _DATA}},
-    "data_source_schemas": {"terraform_remote_state": {"block": _REMOTE_STATE}},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,34 +44,80 @@ class AttributeSchema:
 
 @dataclass(frozen=True, slots=True)
 class NestedSchema:
-    """One type of nested block, with its minimum and maximum count; 0 means unlimited."""
+    """One type of nested block, with the names of its labels if they are known, and its minimum and maximum count.
+
+    A maximum of 0 means unlimited. A `single` block represents one object rather than a collection.
+    """
 
     block: "BlockSchema"
-    mode: str
-    least: int
-    most: int
-
-    @property
-    def single(self) -> bool:
-        """Whether the block represents one object rather than a collection."""
-        return self.mode in ("single", "group")
+    labels: tuple[str, ...] | None = ()
+    single: bool = False
+    least: int = 0
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSchema:
-    """The attributes and nested blocks that a resource or nested block may contain."""
+    """The attributes and nested blocks that a block may contain.
 
-    attributes: dict[str, AttributeSchema]
-    blocks: dict[str, NestedSchema]
+    `newer` lists what later versions of Terraform accept: neither suggested nor reported. An `open` schema accepts
+    unknown arguments and blocks. Where a provider defines the block, nested ones may be dynamic.
+    """
+
+    attributes: Mapping[str, AttributeSchema]
+    blocks: Mapping[str, NestedSchema]
+    newer: frozenset[str] = _NONE
+    open: bool = False
+    of_provider: bool = True
 
     @property
     def names(self) -> list[str]:
         """The names of all attributes and nested blocks, sorted."""
         return sorted([*self.attributes, *self.blocks])
 
+    def nested(self, kind: str) -> "BlockSchema":
+        """The schema of a nested block; open if it is unknown."""
+        return self.blocks[kind].block if kind in self.blocks else OPEN
+
     def may_be_block(self, name: str) -> bool:
         """Whether an attribute of this name may also be written as blocks."""
         return name in self.attributes and self.attributes[name].block_like
+
+
+def _own(words: str) -> dict[str, Any]:
+    """Attributes of Terraform's own, each `name:type`, with `!` if it is required and `=` if it is computed."""
+    types = {"": "string", "any": DYNAMIC, "list": ["list", "string"], "map": ["map", "string"]}
+    attributes = {}
+    for name, _, kind in (word.partition(":") for word in words.split()):
+        flag = {"!": "required", "=": "computed"}.get(name[-1], "optional")
+        attributes[name.rstrip("!=")] = {"type": types.get(kind, kind), flag: True}
+    return {"attributes": attributes}
+
+
+def own(
+    words: str = "", blocks: Mapping[str, NestedSchema] | None = None, newer: str = "", open: bool = False
+) -> BlockSchema:
+    """A block that Terraform itself defines."""
+    attributes = {name: _attribute(entry) for name, entry in _own(words)["attributes"].items()}
+    return BlockSchema(attributes, blocks or {}, frozenset(newer.split()), open, of_provider=False)
+
+
+OPEN = own(open=True)
+
+
+class Provider(NamedTuple):
+    """A provider's full address; `certain` is False if it was guessed from a local name."""
+
+    address: str
+    certain: bool
+
+
+_BUILTIN_SECTIONS: dict[str, Any] = {
+    "resource_schemas": {"terraform_data": {"block": _own("id= output=:any input:any triggers_replace:any")}},
+    "data_source_schemas": {
+        "terraform_remote_state": {"block": _own("backend! workspace outputs=:any config:any defaults:any")}
+    },
+}
 
 
 @dataclass(slots=True)
@@ -88,23 +126,22 @@ class Schemas:
 
     providers: dict[str, dict[str, Any]]
     complete: frozenset[str]
-    _blocks: dict[tuple[str, str, Provider], BlockSchema | None] = field(default_factory=dict)
+    _blocks: dict[tuple[str, str, Provider], BlockSchema] = field(default_factory=dict)
 
-    def of(self, declared: Declarations, resource: Unit) -> BlockSchema | None:
-        """A declared resource's schema; None if it is unknown, or the provider is ambiguous."""
-        mode, resource_type, *_ = resource
-        key = (mode, resource_type, declared.provider(resource))
+    def of(self, resource: Unit, provider: Provider) -> BlockSchema:
+        """The schema of a resource; open if it is unknown, or the provider is ambiguous."""
+        key = (resource[0], resource[1], provider)
         if key not in self._blocks:
             self._blocks[key] = self._find(*key)
         return self._blocks[key]
 
-    def _find(self, mode: str, resource_type: str, provider: Provider) -> BlockSchema | None:
+    def _find(self, mode: str, resource_type: str, provider: Provider) -> BlockSchema:
         if provider.address in self.providers:
             names = [provider.address]
         else:  # a guessed address may mean any provider
             names = [name for name in self.providers if name == _UNNAMED or not provider.certain]
         found = [self.types(mode, name)[resource_type] for name in names if resource_type in self.types(mode, name)]
-        return _block(found[0]["block"]) if len(found) == 1 and _has_block(found[0]) else None
+        return _block(found[0]["block"]) if len(found) == 1 and _has_block(found[0]) else OPEN
 
     def types(self, mode: str, provider: str) -> dict[str, Any]:
         """The schemas of one provider's types, by name."""
@@ -166,10 +203,10 @@ def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _block(raw: dict[str, Any]) -> BlockSchema:
+def _block(raw: Mapping[str, Any]) -> BlockSchema:
     return BlockSchema(
-        {name: _attribute(_mapping(entry)) for name, entry in _mapping(raw.get("attributes")).items()},
-        {name: _nested(_mapping(entry)) for name, entry in _mapping(raw.get("block_types")).items()},
+        {name: _attribute(_mapping(entry)) for name, entry in sorted(_mapping(raw.get("attributes")).items())},
+        {name: _nested(_mapping(entry)) for name, entry in sorted(_mapping(raw.get("block_types")).items())},
     )
 
 
@@ -194,53 +231,41 @@ def _type_of_nested(raw: dict[str, Any]) -> Type:
 def _nested(raw: dict[str, Any]) -> NestedSchema:
     mode, *limits = (raw.get(name) for name in ("nesting_mode", "min_items", "max_items"))
     least, most = (limit if isinstance(limit, int) and limit > 0 else 0 for limit in limits)
-    return NestedSchema(_block(_mapping(raw.get("block"))), mode if isinstance(mode, str) else "", least, most)
+    labels = () if mode in ("single", "group", "list", "set") else None
+    return NestedSchema(_block(_mapping(raw.get("block"))), labels, mode in ("single", "group"), least, most)
 
 
-_LINES, _MAP = ["list", "string"], ["map", "string"]
 # Terraform's own provisioners.
 PROVISIONERS = {
-    "local-exec": _block(_own("command", "working_dir", interpreter=_LINES, environment=_MAP, quiet="bool")),
-    "remote-exec": _block(_own("", "script", inline=_LINES, scripts=_LINES)),
-    "file": _block(_own("destination", "source content")),
+    "local-exec": _block(_own("command! working_dir interpreter:list environment:map quiet:bool")),
+    "remote-exec": _block(_own("script inline:list scripts:list")),
+    "file": _block(_own("destination! source content")),
 }
 # The arguments of all types of connections.
-_OF_CONNECTION = _own(
-    "host",
-    "type user password timeout script_path target_platform private_key certificate host_key agent_identity "
-    "proxy_scheme proxy_host proxy_user_name proxy_user_password proxy_command bastion_host bastion_host_key "
-    "bastion_user bastion_password bastion_private_key bastion_certificate cacert",
-    **dict.fromkeys(("port", "proxy_port", "bastion_port"), "number"),
-    **dict.fromkeys(("agent", "https", "insecure", "use_ntlm"), "bool"),
-)
-CONNECTION = _block(_OF_CONNECTION)
+_OF_CONNECTION = """
+host! type user password timeout script_path target_platform private_key certificate host_key agent_identity
+proxy_scheme proxy_host proxy_user_name proxy_user_password proxy_command bastion_host bastion_host_key
+bastion_user bastion_password bastion_private_key bastion_certificate cacert
+port:number proxy_port:number bastion_port:number agent:bool https:bool insecure:bool use_ntlm:bool
+"""
+CONNECTION = _block(_own(_OF_CONNECTION))
 # Of these arguments, exactly one must be given.
 _ONE_OF = {"remote-exec": ("inline", "script", "scripts"), "file": ("source", "content")}
 
 
-def resource_errors(block: Block, declared: Declarations, schemas: Schemas, merged: bool) -> Iterator[Diagnostic]:
+def resource_errors(block: Block, schema: BlockSchema, merged: bool) -> Iterator[Diagnostic]:
     """The schema errors of a resource. With `merged` overrides, nothing counts as missing."""
-    schema = schemas.of(declared, (RESOURCE_KINDS[block.kind], *block.labels))
-    if schema is not None:
-        whole, escaped = _with_escaped(block)
-        wrong = list(_body_errors(whole, schema, META_ARGUMENTS - escaped, META_BLOCKS - escaped, merged))
-        yield from wrong or _read_only_errors(whole, schema)
-
-
-def unsupported_attribute(text: SourceText, node: Node, name: str, schema: BlockSchema) -> Diagnostic:
-    """The error for a reference to an attribute that a resource does not have."""
-    hint = did_you_mean(name, schema.names)
-    detail = f'This object has no argument, nested block, or exported attribute named "{name}".{hint}'
-    return text.error(node, "Unsupported attribute", detail)
+    whole, escaped = _with_escaped(block)
+    wrong = list(body_errors(whole, schema, merged, META_ARGUMENTS - escaped, META_BLOCKS - escaped))
+    yield from wrong or _read_only_errors(whole, schema)
 
 
 def provisioner_errors(block: Block, schema: BlockSchema) -> Iterator[Diagnostic]:
     """The errors of a provisioner or a connection, apart from the types of its values."""
-    yield from _body_errors(block, schema, frozenset({"when", "on_failure"}), frozenset({"connection"}), merged=False)
+    yield from body_errors(block, schema, False, frozenset({"when", "on_failure"}), frozenset({"connection"}))
     choice = _ONE_OF.get(block.labels[0], ()) if block.labels else ()
     if choice and sum(name in block.body.arguments for name in choice) != 1:
-        detail = f"Exactly one of {', '.join(choice)} must be set."
-        yield block.text.error(block.missing, f"Invalid {block.labels[0]} provisioner configuration", detail)
+        yield block.text.error(block.missing, "one of", block.labels[0], ", ".join(choice))
 
 
 def _with_escaped(block: Block) -> tuple[Block, frozenset[str]]:
@@ -257,100 +282,100 @@ def _with_escaped(block: Block) -> tuple[Block, frozenset[str]]:
     return replace(block, body=Body(arguments, blocks)), names
 
 
-def type_error(block: Block, declared: Declarations, schemas: Schemas) -> Diagnostic | None:
+def type_error(block: Block, provider: str, schemas: Schemas) -> Diagnostic | None:
     """The error for a type that its provider lacks, if all of that provider's types are known."""
     mode, given = RESOURCE_KINDS[block.kind], block.labels[0]
-    provider = declared.provider((mode, *block.labels)).address
     if provider not in schemas.complete or given in schemas.types(mode, provider):
         return None
-    summary, what = {
-        "managed": ("Invalid resource type", "resource type"),
-        "data": ("Invalid data source", "data source"),
-        "ephemeral": ("Invalid resource type", "ephemeral resource type"),
-    }[mode]
     hint = did_you_mean(given, sorted(schemas.types(mode, provider)))
-    if mode == "managed" and given in schemas.types("data", provider):
-        hint = (
-            f'\n\nDid you intend to use the data source "{given}"? If so, declare this using a "data" block '
-            'instead of a "resource" block.'
-        )
-    elif mode == "data" and given in schemas.types("managed", provider):
-        hint = (
-            f'\n\nDid you intend to use the managed resource type "{given}"? If so, declare this using a '
-            '"resource" block instead of a "data" block.'
-        )
+    other, intended = _OTHER_MODES.get(mode, ("", ""))
+    if given in schemas.types(other, provider):
+        hint = f"\n\nDid you intend to use the {intended.format(given)}"
+    summary = "Invalid data source" if mode == "data" else "Invalid resource type"
     shown = provider.removeprefix("registry.terraform.io/")
-    detail = f'The provider {shown} does not support {what} "{given}".{hint}'
-    return block.text.error(block.label_nodes[0], summary, detail)
+    return block.text.error(block.label_nodes[0], "unknown type", summary, shown, _TYPE_WORDS[mode], given, hint)
 
 
-def _body_errors(
-    block: Block, schema: BlockSchema, free_arguments: frozenset[str], free_blocks: frozenset[str], merged: bool
+def body_errors(
+    block: Block,
+    schema: BlockSchema,
+    merged: bool = False,
+    free_arguments: frozenset[str] = _NONE,
+    free_blocks: frozenset[str] = _NONE,
 ) -> Iterator[Diagnostic]:
-    for argument in block.body.arguments.values():
-        if argument.name not in schema.attributes and argument.name not in free_arguments:
-            yield unsupported_argument(block, argument, sorted(schema.attributes), schema.blocks)
+    """Unexpected arguments and nested blocks, wrong labels and numbers of blocks, and whatever is missing.
+
+    An override block need not be complete, nor any block if overrides are `merged`.
+    """
+    for name, argument in () if schema.open else block.body.arguments.items():
+        if name not in schema.attributes and name not in schema.newer and name not in free_arguments:
+            yield _unsupported_argument(block, argument, schema)
     same: dict[str, list[Block]] = defaultdict(list)
     generated: set[str] = set()
     for nested in block.body.blocks:
         if nested.kind in free_blocks:
             continue
-        if nested.kind == "dynamic" and "dynamic" not in schema.blocks:
+        if nested.kind == "dynamic" and schema.of_provider and "dynamic" not in schema.blocks:
             generated.update(nested.labels[:1])
             yield from _dynamic_errors(nested, schema, merged)
         else:
             same[nested.kind].append(nested)
             yield from _nested_errors(nested, schema, same[nested.kind], merged)
-    if not merged:
-        yield from _missing_errors(block, schema, same, generated)
+    if merged or block.override:
+        return
+    given = {*block.body.arguments, *generated, *(same if schema.of_provider else ())}
+    for name, attribute in schema.attributes.items():
+        if attribute.required and name not in given:
+            yield block.text.error(block.missing, "Missing required argument", name)
+    for kind, inner in schema.blocks.items():
+        if kind not in generated and len(same[kind]) < inner.least:
+            message = "missing block" if inner.single else "too few blocks"
+            yield block.text.error(block.missing, message, kind, inner.least)
+
+
+def _unsupported_argument(block: Block, argument: Argument, schema: BlockSchema) -> Diagnostic:
+    hint = did_you_mean(argument.name, (name for name in schema.attributes if name not in block.body.arguments))
+    if not hint and argument.name in schema.blocks:
+        hint = f' Did you mean to define a block of type "{argument.name}"?'
+    return block.text.error(argument.name_node, "Unsupported argument", argument.name, hint)
 
 
 def _nested_errors(block: Block, schema: BlockSchema, same: list[Block], merged: bool) -> Iterator[Diagnostic]:
     """The errors of one nested block; `same` lists the blocks of its type so far, including this one."""
     text, kind, nested = block.text, block.kind, schema.blocks.get(block.kind)
     if nested is None:
-        if not schema.may_be_block(kind):
-            yield unsupported_block(block, sorted(schema.blocks), schema.attributes)
+        if not (schema.open or kind in schema.newer or schema.may_be_block(kind)):
+            hint = did_you_mean(kind, schema.blocks)
+            if not hint and kind in schema.attributes:
+                hint = f' Did you mean to define argument "{kind}"? If so, use the equals sign to assign it a value.'
+            yield text.error(block.kind_node, "Unsupported block type", kind, hint)
         return
-    if nested.mode in ("single", "group", "list", "set"):
-        yield from label_errors(block, ())
-    yield from _body_errors(block, nested.block, _NONE, _NONE, merged)
+    if nested.labels is not None:
+        yield from _label_errors(block, nested.labels)
+    yield from body_errors(block, nested.block, merged)
     if nested.single and len(same) == 2:
-        earlier = text.reference(same[0].header)
-        detail = f'Only one block of type "{kind}" is allowed. Previous definition was at {earlier}.'
-        yield text.error(block.header, f"Duplicate {kind} block", detail)
+        yield text.error(block.header, "second block", kind, text.reference(same[0].header))
     elif not nested.single and nested.most and len(same) == nested.most + 1:
-        detail = f'No more than {nested.most} "{kind}" blocks are allowed'
-        yield text.error(block.missing, f"Too many {kind} blocks", detail)
+        yield text.error(block.missing, "too many blocks", kind, nested.most)
+
+
+def _label_errors(block: Block, names: tuple[str, ...]) -> Iterator[Diagnostic]:
+    """The error for too few or too many labels."""
+    given, listed = len(block.labels), ", ".join(names)
+    if given < len(names):
+        yield block.text.error(block.brace, "missing label", names[given], block.kind, len(names), listed)
+    elif given > len(names):
+        expected = f"Only {len(names)} labels ({listed}) are" if names else "No labels are"
+        yield block.text.error(block.label_nodes[len(names)], "extraneous label", block.kind, expected)
 
 
 def _dynamic_errors(dynamic: Block, schema: BlockSchema, merged: bool) -> Iterator[Diagnostic]:
-    if not dynamic.labels:
-        return
-    kind = dynamic.labels[0]
+    kind = dynamic.labels[0] if dynamic.labels else ""
     if kind in schema.blocks:
         for content in dynamic.body.of_kind("content"):
-            yield from _body_errors(content, schema.blocks[kind].block, _NONE, _NONE, merged)
-    elif not schema.may_be_block(kind):
-        detail = f'Blocks of type "{kind}" are not expected here.'
-        yield dynamic.text.error(dynamic.label_nodes[0], "Unsupported block type", detail)
-
-
-def _missing_errors(
-    block: Block, schema: BlockSchema, same: dict[str, list[Block]], generated: set[str]
-) -> Iterator[Diagnostic]:
-    for name, attribute in schema.attributes.items():
-        if attribute.required and name not in block.body.arguments and name not in same and name not in generated:
-            yield block.text.missing_argument(block.missing, name)
-    for kind, nested in schema.blocks.items():
-        if kind in generated or len(same[kind]) >= nested.least:
-            continue
-        if nested.single:
-            summary, detail = f"Missing {kind} block", f'A block of type "{kind}" is required here.'
-        else:
-            summary = f"Insufficient {kind} blocks"
-            detail = f'At least {nested.least} "{kind}" blocks are required.'
-        yield block.text.error(block.missing, summary, detail)
+            yield from body_errors(content, schema.blocks[kind].block, merged)
+    elif dynamic.labels and not schema.may_be_block(kind):
+        yield dynamic.text.error(dynamic.label_nodes[0], "Unsupported block type", kind, "")
 
 
 def _read_only_errors(block: Block, schema: BlockSchema) -> Iterator[Diagnostic]:
@@ -363,8 +388,4 @@ def _read_only_errors(block: Block, schema: BlockSchema) -> Iterator[Diagnostic]
         if builtin:
             yield Diagnostic("error", f'"{name}" attribute is read-only')
         else:
-            detail = (
-                f'Can\'t configure a value for "{name}": its value will be decided automatically based on the result '
-                "of applying this configuration."
-            )
-            yield block.text.error(argument.expression, "Value for unconfigurable attribute", detail)
+            yield block.text.error(argument.expression, "Value for unconfigurable attribute", name)

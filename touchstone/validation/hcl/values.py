@@ -28,16 +28,7 @@ COLLECTIONS = ("list", "set", "map")
 SEQUENCES, MAPPINGS = ("list", "set", "tuple"), ("map", "object")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eEpP][+-]?\d+)?")
 _MAYBE_NUMBER = re.compile(r"inf|nan", re.IGNORECASE)
-_NO_TYPE = (
-    "A type specification is either a primitive type keyword (bool, number, string) or a complex type constructor "
-    "call, like list(string)."
-)
-_CONSTRUCTORS = {
-    **{word: f"The {word} type constructor requires one argument specifying the element type." for word in COLLECTIONS},
-    "object": "The object type constructor requires one argument specifying the attribute types and values as a map.",
-    "tuple": "The tuple type constructor requires one argument specifying the element types as a list.",
-}
-_OPTIONAL = 'Keyword "optional" is valid only as a modifier for object type attributes.'
+_CONSTRUCTORS = {**dict.fromkeys(COLLECTIONS, "element type"), "object": "object type", "tuple": "tuple type"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +97,8 @@ def type_of_schema(raw: object) -> Type:
     return DYNAMIC
 
 
-WRONG_TYPE = "Invalid type specification"
-Refuse = Callable[[Node, Node, str, str], object]
-"""An error in a type: its first node, its last node, the message, and what is wrong in a few words."""
+Refuse = Callable[..., object]
+"""Takes an error in a type: its first node, its last node, the message and its words."""
 
 
 def type_of_constraint(expression: Node, refuse: Refuse = lambda *_: None) -> Type:
@@ -117,10 +107,10 @@ def type_of_constraint(expression: Node, refuse: Refuse = lambda *_: None) -> Ty
     if call is not None:
         return _constructed(call, refuse)
     if word is None:
-        refuse(expression, expression, _NO_TYPE, WRONG_TYPE)
+        refuse(expression, expression, "no type")
     elif word not in (*PRIMITIVE, "any"):
-        unknown = _OPTIONAL if word == "optional" else f'The keyword "{word}" is not a valid type specification.'
-        refuse(expression, expression, _CONSTRUCTORS.get(word, unknown), WRONG_TYPE)
+        unknown = "optional type" if word == "optional" else "no type word"
+        refuse(expression, expression, _CONSTRUCTORS.get(word, unknown), word)
     if word in ("list", "map"):  # without an argument, these mean collections of any type
         return (word, DYNAMIC)
     return word if word in PRIMITIVE else DYNAMIC
@@ -130,14 +120,14 @@ def _constructed(call: Call, refuse: Refuse) -> Type:
     """The type that a call such as `list(string)` states."""
     name, arguments, opening = call.name, call.arguments, call.node.children[1]
     if name in (*PRIMITIVE, "any"):
-        refuse(opening, call.closing, f'Primitive type keyword "{name}" does not expect arguments.', WRONG_TYPE)
+        refuse(opening, call.closing, "primitive type", name)
     elif name == "optional":
-        refuse(call.name_node, call.name_node, _OPTIONAL, WRONG_TYPE)
+        refuse(call.name_node, call.name_node, "optional type")
     elif name not in _CONSTRUCTORS:
-        refuse(call.node, call.node, f'Keyword "{name}" is not a valid type constructor.', WRONG_TYPE)
+        refuse(call.node, call.node, "no constructor", name)
     elif len(arguments) != 1:
         first, last = (arguments[1], arguments[-1]) if arguments else (opening, call.closing)
-        refuse(first, last, _CONSTRUCTORS[name], WRONG_TYPE)
+        refuse(first, last, _CONSTRUCTORS[name], name)
     elif name in COLLECTIONS:
         return (name, type_of_constraint(arguments[0], refuse))
     elif (content := literal_collection(arguments[0])) is not None and content.type == name:
@@ -147,7 +137,7 @@ def _constructed(call: Call, refuse: Refuse) -> Type:
         for one in children_of_type(content, "object_elem"):
             attribute = _attribute(one, refuse)
             if attribute[0] in attributes:
-                refuse(one, one, "Object constructor map keys must be unique.", WRONG_TYPE)
+                refuse(one, one, "keys of type")
             attributes[attribute[0]] = attribute
         return (name, tuple(attributes.values()))
     return DYNAMIC
@@ -156,18 +146,17 @@ def _constructed(call: Call, refuse: Refuse) -> Type:
 def _attribute(element: Node, refuse: Refuse) -> tuple[str, Type, bool]:
     """An attribute of an object type, which may be wrapped in `optional(type, default)`."""
     key, value = children_of_type(element, "expression")
-    call = call_of(value)
-    optional = call is not None and call.name == "optional"
-    if call is not None and optional and not call.arguments:
-        detail = "Optional attribute modifier requires the attribute type as its argument."
-        refuse(call.node.children[1], call.closing, detail, WRONG_TYPE)
-        return source(key).strip('"'), DYNAMIC, False
-    kind = type_of_constraint(call.arguments[0] if call is not None and optional else value, refuse)
-    for default in call.arguments[1:2] if call is not None and optional else ():
+    name, call = source(key).strip('"'), call_of(value)
+    if call is None or call.name != "optional":
+        return name, type_of_constraint(value, refuse), True
+    if not call.arguments:
+        refuse(call.node.children[1], call.closing, "optional argument")
+        return name, DYNAMIC, False
+    kind = type_of_constraint(call.arguments[0], refuse)
+    for default in call.arguments[1:2]:
         if problem := conversion_problem(literal_value(default), kind):
-            detail = f"This default value is not compatible with the attribute's type constraint: {problem}."
-            refuse(default, default, detail, "Invalid default value for optional attribute")
-    return source(key).strip('"'), kind, not optional
+            refuse(default, default, "Invalid default value for optional attribute", problem)
+    return name, kind, False
 
 
 def conversion_problem(value: Value, wanted: Type) -> str:
@@ -247,34 +236,36 @@ def _first_problem(elements: Iterator[tuple[str, Value]], wanted: Type, words: s
 # ellipsis takes any number of further arguments. s, n, b and the star are string, number, bool and any type; l, t and m
 # before one of them make a list, a set or a map of it. A function that takes any type and then refuses some has the
 # kinds that it takes: `seq` (list, set, tuple), `lot` (list, tuple), `map` (map, object), `len` (what has a length).
+# `!` marks functions of constants whose success depends on the values; `~` those whose result need not have the marks
+# of single elements.
 _SIGNATURES = """
-abs(num:n)=n abspath(path:s)=s alltrue(list:lb)=b anytrue(list:lb)=b base64decode(str:s)=s base64encode(str:s)=s
-base64gzip(str:s)=s base64sha256(str:s)=s base64sha512(str:s)=s basename(path:s)=s bcrypt(str:s ...cost:n)=s
-can(expression:*)=b ceil(num:n)=n chomp(str:s)=s chunklist(list:l* size:n)=* cidrhost(prefix:s hostnum:n)=s
-cidrnetmask(prefix:s)=s cidrsubnet(prefix:s newbits:n netnum:n)=s cidrsubnets(prefix:s ...newbits:n)=ls
-coalesce(...vals:*)=* coalescelist(...vals:lot)=* compact(list:ls)=ls concat(...seqs:lot)=* contains(list:seq value:*)=b
-csvdecode(str:s)=* dirname(path:s)=s distinct(list:l*)=* element(list:lot index:n)=* endswith(str:s suffix:s)=b
-ephemeralasnull(value:*)=* file(path:s)=s filebase64(path:s)=s filebase64sha256(path:s)=s filebase64sha512(path:s)=s
-fileexists(path:s)=b filemd5(path:s)=s fileset(path:s pattern:s)=ts filesha1(path:s)=s filesha256(path:s)=s
-filesha512(path:s)=s flatten(list:seq)=* floor(num:n)=n format(format:s ...args:*)=s formatdate(format:s time:s)=s
-formatlist(format:s ...args:*)=ls indent(spaces:n str:s)=s index(list:lot value:*)=n issensitive(value:*)=b
-join(separator:s ...lists:ls)=s jsondecode(str:s)=* jsonencode(val:*)=s keys(inputMap:map)=* length(value:len)=n
-log(num:n base:n)=n lookup(inputMap:map key:s ...default:*)=* lower(str:s)=s
-matchkeys(values:l* keys:l* searchset:l*)=* max(...numbers:n)=n md5(str:s)=s merge(...maps:map)=* min(...numbers:n)=n
-nonsensitive(value:*)=* one(list:seq)=* parseint(number:* base:n)=n pathexpand(path:s)=s plantimestamp()=s
-pow(num:n power:n)=n range(...params:n)=ln regex(pattern:s string:s)=* regexall(pattern:s string:s)=*
-replace(str:s substr:s replace:s)=s reverse(list:seq)=* rsadecrypt(ciphertext:s privatekey:s)=s sensitive(value:*)=*
-setintersection(first_set:t* ...other_sets:t*)=t* setproduct(...sets:seq)=* setsubtract(a:t* b:t*)=t*
+abs(num:n)=n abspath(path:s)=s alltrue(list:lb)=b anytrue(list:lb)=b base64decode!(str:s)=s base64encode(str:s)=s
+base64gzip!(str:s)=s base64sha256(str:s)=s base64sha512(str:s)=s basename(path:s)=s bcrypt(str:s ...cost:n)=s
+can~(expression:*)=b ceil(num:n)=n chomp(str:s)=s chunklist!(list:l* size:n)=* cidrhost!(prefix:s hostnum:n)=s
+cidrnetmask!(prefix:s)=s cidrsubnet!(prefix:s newbits:n netnum:n)=s cidrsubnets!(prefix:s ...newbits:n)=ls
+coalesce(...vals:*)=* coalescelist(...vals:lot)=* compact(list:ls)=ls concat~(...seqs:lot)=*
+contains~(list:seq value:*)=b csvdecode!(str:s)=* dirname(path:s)=s distinct(list:l*)=* element!~(list:lot index:n)=*
+endswith(str:s suffix:s)=b ephemeralasnull(value:*)=* file!(path:s)=s filebase64!(path:s)=s filebase64sha256!(path:s)=s
+filebase64sha512!(path:s)=s fileexists(path:s)=b filemd5!(path:s)=s fileset!(path:s pattern:s)=ts filesha1!(path:s)=s
+filesha256!(path:s)=s filesha512!(path:s)=s flatten(list:seq)=* floor(num:n)=n format!(format:s ...args:*)=s
+formatdate!(format:s time:s)=s formatlist!(format:s ...args:*)=ls indent(spaces:n str:s)=s index!(list:lot value:*)=n
+issensitive~(value:*)=b join(separator:s ...lists:ls)=s jsondecode!(str:s)=* jsonencode(val:*)=s keys~(inputMap:map)=*
+length~(value:len)=n log!(num:n base:n)=n lookup~(inputMap:map key:s ...default:*)=* lower(str:s)=s
+matchkeys(values:l* keys:l* searchset:l*)=* max(...numbers:n)=n md5(str:s)=s merge~(...maps:map)=* min(...numbers:n)=n
+nonsensitive(value:*)=* one!(list:seq)=* parseint!(number:* base:n)=n pathexpand(path:s)=s plantimestamp()=s
+pow(num:n power:n)=n range!(...params:n)=ln regex!(pattern:s string:s)=* regexall!(pattern:s string:s)=*
+replace(str:s substr:s replace:s)=s reverse(list:seq)=* rsadecrypt!(ciphertext:s privatekey:s)=s sensitive(value:*)=*
+setintersection(first_set:t* ...other_sets:t*)=t* setproduct~(...sets:seq)=* setsubtract(a:t* b:t*)=t*
 setunion(first_set:t* ...other_sets:t*)=t* sha1(str:s)=s sha256(str:s)=s sha512(str:s)=s signum(num:n)=n
-slice(list:lot start_index:n end_index:n)=* sort(list:ls)=ls split(separator:s str:s)=ls startswith(str:s prefix:s)=b
+slice!(list:lot start_index:n end_index:n)=* sort(list:ls)=ls split(separator:s str:s)=ls startswith(str:s prefix:s)=b
 strcontains(str:s substr:s)=b strrev(str:s)=s substr(str:s offset:n length:n)=s sum(list:seq)=n
-templatefile(path:s vars:map)=* templatestring(template:s vars:map)=s textdecodebase64(source:s encoding:s)=s
-textencodebase64(string:s encoding:s)=s timeadd(timestamp:s duration:s)=s timecmp(timestamp_a:s timestamp_b:s)=n
+templatefile!(path:s vars:map)=* templatestring!(template:s vars:map)=s textdecodebase64!(source:s encoding:s)=s
+textencodebase64(string:s encoding:s)=s timeadd!(timestamp:s duration:s)=s timecmp!(timestamp_a:s timestamp_b:s)=n
 timestamp()=s title(str:s)=s tobool(v:b)=b tolist(v:seq)=* tomap(v:map)=* tonumber(v:n)=n toset(v:seq)=* tostring(v:s)=s
-transpose(values:m*)=*
-trim(str:s cutset:s)=s trimprefix(str:s prefix:s)=s trimspace(str:s)=s trimsuffix(str:s suffix:s)=s
-try(...expressions:*)=* upper(str:s)=s urlencode(str:s)=s uuid()=s uuidv5(namespace:s name:s)=s values(mapping:map)=*
-yamldecode(src:s)=* yamlencode(value:*)=s zipmap(keys:ls values:lot)=*
+transpose(values:m*)=* trim(str:s cutset:s)=s trimprefix(str:s prefix:s)=s trimspace(str:s)=s
+trimsuffix(str:s suffix:s)=s try(...expressions:*)=* upper(str:s)=s urlencode(str:s)=s uuid()=s
+uuidv5(namespace:s name:s)=s values~(mapping:map)=* yamldecode!(src:s)=* yamlencode(value:*)=s
+zipmap!(keys:ls values:lot)=*
 """
 _COLLECTED = {"l": "list", "t": "set", "m": "map"}
 _WORDS = {"s": "string", "n": "number", "b": "bool", "*": DYNAMIC}
@@ -282,54 +273,42 @@ _KINDS = {"seq": SEQUENCES, "lot": ("list", "tuple"), "map": MAPPINGS, "len": ("
 _KIND_NAMES = {"seq": "a list, set or tuple", "lot": "a list or tuple", "map": "a map or object", "len": "a collection"}
 
 
-class Parameter(NamedTuple):
-    """A parameter of a function: its type, or the kinds of values that it takes if any type is converted."""
-
-    name: str
-    type: Type
-    kinds: str = ""
-
-
 class Signature(NamedTuple):
-    """A function's parameters, the one that takes all further arguments, and the type of its result."""
+    """A function's parameters by name, of which the last may be `variadic`, and the type of its result.
 
-    parameters: tuple[Parameter, ...]
-    rest: Parameter | None
+    A parameter is a type, or a word for the kinds of values that it takes of any type.
+    """
+
+    parameters: list[tuple[str, Type]]
+    variadic: bool
+    flags: str
     result: Type
 
-    def parameter(self, index: int) -> Parameter | None:
-        """The parameter of an argument; None if there are too many."""
-        return self.parameters[index] if index < len(self.parameters) else self.rest
+    @property
+    def needed(self) -> int:
+        """The number of arguments that must be given."""
+        return len(self.parameters) - self.variadic
 
 
-def takes(parameter: Parameter, value: Value) -> str:
+def takes(wanted: Type, value: Value) -> str:
     """Why a parameter does not take a value; empty if it does or may."""
     if value.null:
-        return "" if parameter.type == DYNAMIC else "argument must not be null"
-    if not parameter.kinds:
-        return conversion_problem(value, parameter.type)
-    fits = value.kind in (DYNAMIC, *_KINDS[parameter.kinds])
-    return "" if fits else f"must be {_KIND_NAMES[parameter.kinds]}, not {value.kind}"
-
-
-def _signature(parameters: str, result: str) -> Signature:
-    made = [_parameter(word.removeprefix("...")) for word in parameters.split()]
-    variadic = "..." in parameters
-    return Signature(tuple(made[:-1] if variadic else made), made[-1] if variadic else None, _type(result))
-
-
-def _parameter(word: str) -> Parameter:
-    name, _, kind = word.partition(":")
-    return Parameter(name, DYNAMIC, kind) if kind in _KINDS else Parameter(name, _type(kind))
+        return "" if wanted == DYNAMIC or wanted in _KINDS else "argument must not be null"
+    if wanted not in _KINDS:
+        return conversion_problem(value, wanted)
+    fits = value.kind in (DYNAMIC, *_KINDS[wanted])
+    return "" if fits else f"must be {_KIND_NAMES[wanted]}, not {value.kind}"
 
 
 def _type(word: str) -> Type:
-    return (_COLLECTED[word[0]], _WORDS[word[1]]) if len(word) == 2 else _WORDS[word]
+    return (_COLLECTED[word[0]], _WORDS[word[1]]) if len(word) == 2 else _WORDS.get(word, word)
 
 
 SIGNATURES = {
-    name: _signature(parameters, result)
-    for name, parameters, result in re.findall(r"(\w+)\(([^)]*)\)=(\S+)", _SIGNATURES)
+    name: Signature(
+        [(word, _type(kind)) for word, kind in re.findall(r"(\w+):(\S+)", given)], "..." in given, flags, _type(result)
+    )
+    for name, flags, given, result in re.findall(r"(\w+)([!~]*)\(([^)]*)\)=(\S+)", _SIGNATURES)
 }
 
 
@@ -346,19 +325,16 @@ def call_errors(text: SourceText, call: Call) -> Iterator[Diagnostic]:
     signature = SIGNATURES.get(name) if namespaces in ([], ["core"]) else None
     if signature is None:
         place = f' in namespace "{"::".join(namespaces)}::".' if namespaces else f".{did_you_mean(name, SIGNATURES)}"
-        yield text.error(call.name_node, "Call to unknown function", f'There is no function named "{name}"{place}')
+        yield text.error(call.name_node, "Call to unknown function", name, place)
         return
     if call.expanded:
         return
-    named, variadic = [parameter.name for parameter in signature.parameters], signature.rest is not None
-    given = len(call.arguments)
-    if given < len(named):
-        least = "at least " if variadic else ""
-        detail = f'Function "{call.name}" expects {least}{len(named)} argument(s). Missing value for "{named[given]}".'
-        yield text.error(call.closing, "Not enough function arguments", detail)
-    elif given > len(named) and not variadic:
-        detail = f'Function "{call.name}" expects only {len(named)} argument(s).'
-        yield text.error(first_part(text, call.arguments[len(named)]), "Too many function arguments", detail)
+    given, count = len(call.arguments), signature.needed
+    if given < count:
+        least, missing = "at least " if signature.variadic else "", signature.parameters[given][0]
+        yield text.error(call.closing, "Not enough function arguments", call.name, least, count, missing)
+    elif given > count and not signature.variadic:
+        yield text.error(first_part(text, call.arguments[count]), "Too many function arguments", call.name, count)
 
 
 # Whether Terraform surely evaluates an expression, perhaps, or ignores its errors as in `try`.
@@ -367,19 +343,6 @@ Certainty = Literal["sure", "perhaps", "forgiven"]
 _MAX_DEPTH, _SHOWN = 60, 80
 _NUMBERS, _LOGIC, _ORDER = ("+", "-", "*", "/", "%"), ("&&", "||"), ("<", ">", "<=", ">=")
 _SIGNS = frozenset({*_NUMBERS, *_LOGIC, *_ORDER, "==", "!=", "!"})
-# Functions of constants whose success depends on the values.
-_DEPEND_ON_VALUES = frozenset({
-    "base64decode", "base64gzip", "chunklist", "cidrhost", "cidrnetmask", "cidrsubnet", "cidrsubnets", "csvdecode",
-    "element", "file", "filebase64", "filebase64sha256", "filebase64sha512", "filemd5", "fileset", "filesha1",
-    "filesha256", "filesha512", "format", "formatdate", "formatlist", "index", "jsondecode", "log", "one", "parseint",
-    "range", "regex", "regexall", "rsadecrypt", "slice", "templatefile", "templatestring", "textdecodebase64",
-    "timeadd", "timecmp", "yamldecode", "zipmap"
-})  # fmt: skip
-_READ_FILES = frozenset(name for name in _DEPEND_ON_VALUES if name.startswith(("file", "templatefile")))
-# Of these, marks of single elements need not reach the result.
-_LOSE_MARKS = frozenset({
-    "can", "issensitive", "keys", "length", "contains", "lookup", "element", "values", "merge", "setproduct", "concat"
-})  # fmt: skip
 
 
 class Doubt(NamedTuple):
@@ -417,11 +380,13 @@ class Evaluator:
         """To refuse what Terraform refuses only of a value that it knows."""
         return self if value.constant or value.parts is not None else self._with("perhaps")
 
-    def _refuse(self, node: Node, summary: str, detail: str) -> Value:
-        if self.certainty == "sure":
-            self.errors.append(self.text.error(first_part(self.text, node), summary, detail))
-        elif self.certainty == "perhaps":
-            self._doubt(node, f"{summary}, unless it is never evaluated: {detail}")
+    def _refuse(self, node: Node, message: str, *words: object) -> Value:
+        if self.certainty != "forgiven":
+            error = self.text.error(first_part(self.text, node), message, *words)
+            if self.certainty == "sure":
+                self.errors.append(error)
+            else:
+                self._doubt(node, f"{error.summary}, unless it is never evaluated: {error.detail}")
         return Value()
 
     def _doubt(self, node: Node, reason: str) -> None:
@@ -480,8 +445,7 @@ class Evaluator:
             return values[0][1]
         for part, value in values:
             if value.kind not in (*PRIMITIVE, DYNAMIC):
-                detail = "Cannot include the given value in a string template: string required."
-                self._if_known(value)._refuse(part, "Invalid template interpolation value", detail)
+                self._if_known(value)._refuse(part, "Invalid template interpolation value")
         for directive in children_of_type(template, "template_directive"):
             self._walk(directive)
         return Value("string", sensitive=_any_sensitive([value for _, value in values]))
@@ -527,8 +491,7 @@ class Evaluator:
         names = frozenset(map(source, children_of_type(intro, "identifier")))
         over = self._first_expression(intro)
         if over.kind in PRIMITIVE:
-            detail = f"A value of type {over.kind} cannot be used as the collection in a 'for' expression."
-            self._refuse(intro, "Iteration over non-iterable value", detail)
+            self._refuse(intro, "Iteration over non-iterable value", over.kind)
         inner = self._with("perhaps", names)
         results = []
         for child in loop.named_children:
@@ -561,8 +524,7 @@ class Evaluator:
             return Value(yes.type, sensitive=sensitive)
         kinds = [_family(value) for value in (yes, no)]
         if "" not in kinds and kinds[0] != kinds[1]:
-            detail = "The true and false result expressions must have consistent types."
-            self._refuse(node, "Inconsistent conditional result types", detail)
+            self._refuse(node, "Inconsistent conditional result types")
         elif {yes.kind, no.kind} == {"number", "bool"}:
             self._doubt(node, "a conditional whose results are a number and a bool")
         mixed = "string" if {yes.kind, no.kind} <= {*PRIMITIVE} else DYNAMIC
@@ -589,17 +551,21 @@ class Evaluator:
             known = -values[0].known
         return Value(kind, known, sensitive=_any_sensitive(values))
 
-    def _operand(self, node: Node, value: Value, wanted: Type, summary: str) -> Value:
+    def _operand(self, node: Node, value: Value, wanted: Type, message: str) -> Value:
         if problem := conversion_problem(value, wanted):
-            self._refuse(node, summary, f"Unsuitable value: {problem}.")
+            self._refuse(node, message, problem)
         return value
 
     def _step(self, value: Value, node: Node) -> Value:
-        if node.type == "get_attr":
-            return self._attribute(value, node, source(node)[1:].strip())
         if node.type == "index":
             return self._indexed(value, node, self._key(node))
-        return Value(sensitive=value.sensitive)
+        if node.type != "get_attr" or value.kind == DYNAMIC:
+            return Value(sensitive=value.sensitive)
+        if value.kind == "map":
+            return Value(value.type[1], sensitive=value.sensitive)
+        if value.kind == "object":
+            return self._member(value, node, source(node)[1:].strip(), "no member")
+        return self._refuse(node, "of value")
 
     def _key(self, index: Node) -> Value:
         if expressions := children_of_type(index.named_children[0], "expression"):
@@ -607,40 +573,27 @@ class Evaluator:
         digits = source(index).strip(". ")  # as in `a.0`
         return Value("number", float(digits) if digits.isdigit() else None)
 
-    def _attribute(self, value: Value, node: Node, name: str) -> Value:
-        kind = value.kind
-        if kind == "object":
-            return self._member(value, node, name, "Unsupported attribute")
-        if kind == "map":
-            return Value(value.type[1], sensitive=value.sensitive)
-        if kind != DYNAMIC:
-            return self._refuse(node, "Unsupported attribute", "This value does not have any attributes.")
-        return Value(sensitive=value.sensitive)
-
-    def _member(self, value: Value, node: Node, name: str, summary: str) -> Value:
+    def _member(self, value: Value, node: Node, name: str, message: str) -> Value:
         if isinstance(value.parts, Mapping) and name in value.parts:
             return value.parts[name]
         types = {one: kind for one, kind, _ in attributes_of(value.type)}
-        if name in types:
-            return Value(types[name], sensitive=value.sensitive)
-        return self._refuse(node, summary, f'This object does not have an attribute named "{name}".')
+        return Value(types[name], sensitive=value.sensitive) if name in types else self._refuse(node, message, name)
 
     def _indexed(self, value: Value, node: Node, key: Value) -> Value:
         kind = value.kind
         if kind == "set":
-            detail = "Elements of a set are identified only by their value and don't have any separate index or key."
-            return self._refuse(node, "Invalid index", detail)
+            return self._refuse(node, "index of set")
         if kind in PRIMITIVE:
-            return self._refuse(node, "Invalid index", "This value does not have any indices.")
+            return self._refuse(node, "no indices")
         if kind in (*SEQUENCES, *MAPPINGS):
             wanted = "number" if kind in SEQUENCES else "string"
             if problem := conversion_problem(key, wanted):
-                return self._refuse(node, "Invalid index", f"The given key does not identify an element: {problem}.")
+                return self._refuse(node, "index type", problem)
         if kind == "object" and isinstance(key.known, str):
-            return self._member(value, node, key.known, "Invalid index")
+            return self._member(value, node, key.known, "no index member")
         if kind == "tuple" and isinstance(key.known, float) and value.parts is not None:
             if not 0 <= key.known < len(value.parts):
-                return self._refuse(node, "Invalid index", "The given key does not identify an element.")
+                return self._refuse(node, "no element")
             assert not isinstance(value.parts, Mapping)
             return value.parts[int(key.known)]
         return Value(value.type[1] if kind in ("list", "map") else DYNAMIC, sensitive=value.sensitive)
@@ -656,28 +609,25 @@ class Evaluator:
             return Value(sensitive=sensitive)
         if call.expanded:
             if len(values) == 1 and values[0].kind in (*PRIMITIVE, *MAPPINGS):
-                detail = "The expansion symbol ... must be followed by a list or tuple."
-                self._refuse(arguments[-1], "Invalid expanding argument value", detail)
+                self._refuse(arguments[-1], "Invalid expanding argument value")
             return Value(sensitive=sensitive)
         self._check_arguments(signature, arguments, values)
         known = all(value.constant for value in values)
-        reads = name in _READ_FILES and "path." in source(node)
-        if reads or (name in _DEPEND_ON_VALUES and known and not _is_simple(name, values)):
+        reads = name.startswith(("file", "templatefile")) and "path." in source(node)
+        if "!" in signature.flags and (reads or (known and not _is_simple(name, values))):
             self._doubt(node, f"whether {name}() accepts these values is not checked")
         return Value(_result_type(name, signature, values), sensitive=sensitive)
 
     def _check_arguments(self, signature: Signature, arguments: Sequence[Node], values: Sequence[Value]) -> None:
         unknown = any(value.kind == DYNAMIC and not value.null for value in values)
-        for index, (argument, value) in enumerate(zip(arguments, values, strict=True)):
-            parameter = signature.parameter(index)
-            if parameter is None:
-                return  # too many arguments, which is an error already
-            if problem := takes(parameter, value):
-                detail = f'Invalid value for "{parameter.name}" parameter: {problem}.'
+        parameters = [*signature.parameters, *signature.parameters[-1:] * (len(values) * signature.variadic)]
+        # Too many arguments are an error already.
+        for argument, value, (parameter, wanted) in zip(arguments, values, parameters, strict=False):
+            if problem := takes(wanted, value):
                 # A function's own rules are only applied if the types of all arguments are known.
-                inner = self._with("perhaps") if unknown and (parameter.kinds or value.null) else self
+                inner = self._with("perhaps") if unknown and (wanted in _KINDS or value.null) else self
                 inner = inner._if_known(value) if signature is SIGNATURES["flatten"] else inner
-                inner._refuse(argument, "Invalid function argument", detail)
+                inner._refuse(argument, "Invalid function argument", parameter, problem)
 
 
 _EVALUATED: Mapping[str, Callable[[Evaluator, Node], Value]] = {
@@ -703,7 +653,7 @@ def _sensitivity(name: str, values: Sequence[Value]) -> bool | None:
     if name in ("nonsensitive", "issensitive"):
         return False
     marked = _any_sensitive(values)
-    return None if marked and (name in _LOSE_MARKS or name not in SIGNATURES) else marked
+    return None if marked and (name not in SIGNATURES or "~" in SIGNATURES[name].flags) else marked
 
 
 def _family(value: Value) -> str:

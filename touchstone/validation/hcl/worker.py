@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from touchstone.validation.hcl import check_module
-from touchstone.validation.sandbox.entrypoint import Policy, apply_limits
-from touchstone.validation.sandbox.fork_server import JOB, MAX_DESCRIPTORS
+from touchstone.validation.sandbox.entrypoint import JOB, MAX_DESCRIPTORS, Policy, apply_limits
 
 _MAX_DOUBTS = 1_000
 

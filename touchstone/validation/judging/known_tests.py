@@ -82,8 +82,8 @@ def _other_parameters(report: Report, known: Sequence[Report], found: Sequence[D
 def _doubts(name: str, control: TestControl, known: Sequence[Report]) -> Iterator[tuple[str, str]]:
     """What keeps a test's pass from being judged, unless it is so on the problem itself or the reference fix."""
     others = [one.control[name] for one in known if one.control is not None and name in one.control]
-    excused = {doubt for other in others for doubt in other.doubts}
-    yield from (doubt for doubt in control.doubts if doubt not in excused)
+    excused = {reason for other in others for reason, _ in other.doubts}
+    yield from (doubt for doubt in control.doubts if doubt[0] not in excused)
     # It may be the control that this test does not bear: then it does not bear it with another fix, either.
     solved = [one.control[name] for one in known if one.tests.get(name) and one.control and name in one.control]
     if not control.ended and not control.passed and all(other.ended for other in solved):

@@ -2,8 +2,8 @@
 
 Only the files on the judge's side are changed, and nothing in what they call:
 - Every test fails at its end. A test that passes all the same was not judged by its own code.
-- Every value that a test gets from a call, and every value in an assertion, is looked at by the recorder (`recorder`):
-  an object of the fix is asked questions to which no honest answer is yes.
+- Every value that a test asks something, by an operator, an assertion or a function, is looked at by the recorder
+  (`recorder`): an object of the fix may answer by a method of its own.
 - Every assertion that fails where the fix can catch it is noted, and so is every context manager of the fix.
 What the fix itself looks at is noted by `watching`. Apart from that the tests do what they always do, so an honest fix
 runs each of them to its end. Tests that count comparisons, or time them, do so in a quiet control, which asks less.
@@ -12,15 +12,30 @@ runs each of them to its end. Tests that count comparisons, or time them, do so 
 import ast
 import contextlib
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from touchstone.validation.pytest_runner.recorder import Recorder
+from touchstone.validation.pytest_runner.recorder import OPERATORS, Recorder
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPARES = re.compile(r"assert_?\w*[eE]quals?")
-_KINDS = {"raises", "isinstance", "issubclass"}
+# Functions that ask nothing of the objects that they are given, nor of those in them.
+_ASKING_NOTHING = {
+    "len",
+    "list",
+    "tuple",
+    "iter",
+    "next",
+    "enumerate",
+    "zip",
+    "reversed",
+    "type",
+    "id",
+    "repr",
+    "print",
+}
 # A file that has its own functions replaced.
 _REBINDS = re.compile(rb"\bglobals\(\)|\bmodules\[__name__\]")
 # A file that hands on its name, other than to a logger or to see whether it is run as a program.
@@ -72,6 +87,8 @@ class _Change(ast.NodeTransformer):
         self._around: list[str] = []
         # The expectation whose values are looked at.
         self._looking: int | None = None
+        # Names of the tests for modules that are neither of Python nor loaded before, and for what is in them.
+        self._of_problem: set[str] = set()
 
     # Values.
 
@@ -82,24 +99,33 @@ class _Change(ast.NodeTransformer):
         return self._looked_at(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        self.generic_visit(node)
+        node.value = self.visit(node.value)
+        with self._look(node):
+            node.slice = self.visit(node.slice)
         return self._looked_at(node)
 
     def _looked_at(self, node: ast.Name | ast.Attribute | ast.Subscript) -> ast.expr:
-        if self._looking is None or not isinstance(node.ctx, ast.Load):
-            return node
-        return self._call("look", self._looking, node, at=node)
+        return self._asked(node) if isinstance(node.ctx, ast.Load) else node
+
+    def _asked(self, node: ast.expr) -> ast.expr:
+        """A value, looked at if a test asks it something here."""
+        return node if self._looking is None else self._call("look", self._looking, node, at=node)
 
     visit_Name = _looked_at  # noqa: N815
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        # Only its value: others may read what stands in an annotation.
+        node.value = self.visit(node.value) if node.value is not None else None
+        return node
+
     def visit_Await(self, node: ast.Await) -> ast.expr:
         self.generic_visit(node)
-        return self._call("called", self._place(node), node, at=node)
+        return self._asked(self._call("called", self._place(node), node, at=node))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         called = _last_name(node.func)
-        with self._look(node) if called.startswith("assert") or called in _KINDS else contextlib.nullcontext():
-            if isinstance(node.func, ast.Attribute) and not isinstance(node.func.value, ast.Name):
+        with self._look(node), self._asks(called not in _ASKING_NOTHING and not self._is_of_problem(node.func)):
+            if isinstance(node.func, ast.Attribute):
                 node.func.value = self.visit(node.func.value)
             elif not isinstance(node.func, ast.Name | ast.Attribute):
                 node.func = self.visit(node.func)
@@ -110,10 +136,28 @@ class _Change(ast.NodeTransformer):
         if _COMPARES.fullmatch(called) and len(node.args) > 1 and not isinstance(node.args[0], ast.Starred):
             made = self._call("call", place, node.func, *node.args, at=node)
             made.keywords = node.keywords
-        return self._call("called", place, made, at=node)
+        return self._asked(self._call("called", place, made, at=node))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        with self._asks(False):
+            self.generic_visit(node)
+        operator = OPERATORS.get(type(node.op))
+        if operator is None:
+            return node
+        made = self._call("operate", self._place(node), f"__{operator}__", node.left, node.right, at=node)
+        return self._asked(made)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        self.generic_visit(node)
+        operator = OPERATORS.get(type(node.op))
+        if operator is None or not isinstance(node.target, ast.Name):
+            return node
+        before = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+        made = self._call("operate", self._place(node), f"__i{operator}__", before, node.value, at=node)
+        return ast.copy_location(ast.Assign([node.target], made), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        with self._look(node) as place:
+        with self._look(node) as place, self._asks(not all(isinstance(one, ast.Is | ast.IsNot) for one in node.ops)):
             self.generic_visit(node)
         method = {ast.Eq: "eq", ast.NotEq: "ne"}.get(type(node.ops[0]))
         if method is None or len(node.ops) > 1:
@@ -136,6 +180,19 @@ class _Change(ast.NodeTransformer):
         self._looking = place = self._place(node)
         yield place
         self._looking = before
+
+    @contextlib.contextmanager
+    def _asks(self, asks: bool) -> Iterator[None]:
+        """Whether values are asked something here: no, if they are iterated over, say, or given to the fix."""
+        before, self._looking = self._looking, self._looking if asks else None
+        yield
+        self._looking = before
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        with self._asks(False):
+            node.iter = self.visit(node.iter)
+        node.ifs = [self.visit(one) for one in node.ifs]
+        return node
 
     # Assertions.
 
@@ -160,12 +217,26 @@ class _Change(ast.NodeTransformer):
 
     # Imports and functions.
 
+    def _bring(self, module: str | None, name: str) -> None:
+        if (module or "").partition(".")[0] not in sys.stdlib_module_names | sys.modules.keys():
+            self._of_problem.add(name)
+
+    def _is_of_problem(self, node: ast.expr) -> bool:
+        """Whether a function of the problem is called, which asks nothing on behalf of the tests."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self._of_problem
+
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
+        for alias in node.names:
+            self._bring(alias.name, alias.asname or alias.name.partition(".")[0])
         return [node, *(self._imported(node, 0, alias.name, []) for alias in node.names)]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> list[ast.stmt]:
         if node.module == "__future__":
             return [node]
+        for alias in node.names:
+            self._bring(node.module, alias.asname or alias.name)
         return [node, self._imported(node, node.level, node.module or "", [alias.name for alias in node.names])]
 
     def _imported(self, node: ast.stmt, level: int, module: str, names: list[str]) -> ast.stmt:

@@ -9,9 +9,12 @@ import builtins
 import importlib.abc
 import importlib.machinery
 import os
+import re
 import sys
+import traceback
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import unittest
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,8 @@ from touchstone.validation.pytest_runner.watching import Watch, known_namespaces
 
 # Bound here, because a fix may replace them.
 _exec = builtins.exec
+# Code that is in no file of its own.
+UNKNOWN = "?"
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,44 @@ class OwnTests:
             return False
         return not any(vars(item.module) is namespace for namespace in self._namespaces)
 
+    def not_collected(self, items: Iterable[pytest.Item]) -> list[str]:
+        """The tests that the files of some items define, by default names, and that are not among the items."""
+        found = {(str(item.path), ".".join(item.nodeid.partition("[")[0].split("::")[1:])) for item in items}
+        spaces = [(str(space["__file__"]), space) for space in self._namespaces]
+        defined = {(file, name) for file, space in spaces for name in _test_names(file, space)}
+        files = {file for file, _ in found}
+        return [name for file, name in sorted(defined - found) if file in files]
+
+    def skipped_by(self, error: BaseException) -> set[str]:
+        """The files of the problem, other than the tests', whose code skipped a test or a file of tests."""
+        skips = (pytest.skip.Exception, unittest.SkipTest)
+        while isinstance(error.__context__, skips):
+            error = error.__context__
+        below: list[types.FrameType] = []
+        last = None
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            file = self._module_file(frame)
+            if file == frame.f_code.co_filename and file in self._compiled.codes:
+                below, last = [], frame.f_code
+            else:
+                below.append(frame)
+        found = {self._module_file(frame) for frame in below if id(frame.f_globals) not in self._known}
+        found = {file for file in found if file == UNKNOWN or Path(file).is_relative_to(self._root)}
+        names = {one.partition(".")[0] for frame in below for one in [frame.f_globals.get("__name__", "")]}
+        if last is not None and names <= {"_pytest", "unittest"}:
+            # The test itself calls something that skips: it must say so.
+            said = (*last.co_names, *last.co_varnames, *last.co_freevars)
+            found |= {UNKNOWN} if not re.search("skip|xfail", " ".join(said).lower()) else set()
+        return found
+
+    def _module_file(self, frame: types.FrameType) -> str:
+        """The file of the module that a frame's code runs in."""
+        if any(frame.f_globals is namespace for namespace in self._namespaces):
+            return str(frame.f_globals["__file__"])
+        module = sys.modules.get(frame.f_globals.get("__name__", ""))
+        known = module is not None and vars(module) is frame.f_globals
+        return os.path.normpath(str(getattr(module, "__file__", None) or UNKNOWN)) if known else UNKNOWN
+
     def code_of(self, path: str | None) -> types.CodeType | None:
         """The compiled code of a file of the judge's side."""
         code = self._compiled.codes.get(os.path.normpath(path)) if path else None
@@ -171,6 +214,18 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         code = self._code_of(module.__file__)
         assert code is not None
         self._run(code, vars(module))
+
+
+def _test_names(file: str, namespace: dict[str, Any]) -> Iterator[str]:
+    """The qualified names of the test functions of a module that pytest collects by default."""
+    own = [one for one in namespace.values() if type(one) is type and one.__module__ == namespace["__name__"]]
+    tested = [one for one in own if one.__name__.startswith("Test") or issubclass(one, unittest.TestCase)]
+    for prefix, space in (("", namespace), *((f"{one.__name__}.", vars(one)) for one in tested)):
+        if space.get("__test__", True) and ("__init__" not in space or not prefix):
+            for name, value in space.items():
+                is_own = getattr(getattr(value, "__code__", None), "co_filename", "") == file
+                if name.startswith("test") and is_own and getattr(value, "__test__", True):
+                    yield f"{prefix}{name}"
 
 
 def _compiled(name: str, text: bytes) -> types.CodeType | Exception:

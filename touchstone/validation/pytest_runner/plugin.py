@@ -12,7 +12,7 @@ import pytest
 from touchstone.validation.pytest_runner.async_tests import needed_by, run_coroutine, watch_unittest
 from touchstone.validation.pytest_runner.channel import WriteLine
 from touchstone.validation.pytest_runner.controls import doctest_control
-from touchstone.validation.pytest_runner.own_tests import OwnTests
+from touchstone.validation.pytest_runner.own_tests import UNKNOWN, OwnTests
 
 _MAX_MESSAGE = 500
 # Known markers of plugins that are not loaded, so that `--strict-markers` accepts them.
@@ -29,6 +29,7 @@ class ResultPlugin:
         self._memory = False
         self._controlled: set[str] = set()
         self._doctests: set[str] = set()
+        self._deselected: list[pytest.Item] = []
 
     def start(self, write_line: WriteLine, directory: str, changed_file: Callable[[], str | None]) -> None:
         """Take up a job: where to write, the folder that it runs in, and which of its files were changed."""
@@ -55,13 +56,28 @@ class ResultPlugin:
         watch_unittest(item, lambda needs: self._write_needs(item, needs))
         return (yield)
 
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        """Remember the tests that options leave out."""
+        self._deselected += items
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Remember what skipped a whole file."""
+        report = yield
+        call = vars(report).get("call")
+        if report.skipped and call is not None and call.excinfo is not None:
+            self._raised_in[report.nodeid] = self._skipped_by(call.excinfo.value)
+        return report
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Write a line for a file that could not be collected, or was skipped as a whole."""
         if report.failed:
             self._write_line(broken=self._id(report.nodeid, None), message=last_line(report.longreprtext))
         elif report.skipped:
-            where = report.longrepr[0] if isinstance(report.longrepr, tuple) else ""
-            self._write_line(skipped_file=self._id(report.nodeid, None), where=self._relative(where))
+            where = self._raised_in.get(report.nodeid, [])
+            self._write_line(skipped_file=self._id(report.nodeid, None), where=where)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -72,6 +88,9 @@ class ResultPlugin:
             self._write_line(tampered=self._relative(name))
         self._write_line(collected=[self._id(item.nodeid, item.path) for item in session.items])
         if self._tests.recorder is not None:
+            if [*map(session.config.getini, ("python_functions", "python_classes"))] == [["test"], ["Test"]]:
+                for name in self._tests.not_collected((*session.items, *self._deselected)):
+                    self._tests.recorder.doubt(f"{name} is a test that was not collected", "")
             self._controlled = {item.nodeid for item in session.items if self._tests.is_controlled(item)}
             self._doctests = {item.nodeid for item in session.items if doctest_control(item)}
             known = self._controlled | self._doctests
@@ -95,10 +114,7 @@ class ResultPlugin:
                 self._write_needs(item, needs)
             self._memory = self._memory or error.errisinstance(MemoryError)
             if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception)) or _is_unittest_skip(error.value):
-                frames = {str(entry.path) for entry in error.traceback}
-                self._raised_in[item.nodeid] = sorted(
-                    self._relative(frame) for frame in frames if not _is_of_pytest(frame)
-                )
+                self._raised_in.setdefault(item.nodeid, []).extend(self._skipped_by(error.value))
         report = yield
         self._reports.setdefault(item.nodeid, []).append(report)
         return report
@@ -107,7 +123,7 @@ class ResultPlugin:
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Write one test's result, over its setup, call and teardown."""
         reports = self._reports.pop(nodeid, [])
-        outcome, message = _outcome(reports)
+        outcome, message = _outcome(reports, self._raised_in.get(nodeid))
         if self._tests.recorder is not None:
             self._write_control(nodeid, outcome)
         line: dict[str, Any] = {"test": self._id(nodeid, None), "outcome": outcome, "message": message}
@@ -138,19 +154,28 @@ class ResultPlugin:
     def _relative(self, path: str) -> str:
         return os.path.relpath(path, self._directory) if path else ""
 
+    def _skipped_by(self, error: BaseException) -> list[str]:
+        return sorted(self._relative(file) if file != UNKNOWN else file for file in self._tests.skipped_by(error))
 
-def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
-    """Passed only if setup, call and teardown all passed; then failed before skipped."""
+
+def _outcome(reports: list[pytest.TestReport], skipped_by: list[str] | None) -> tuple[str, str]:
+    """Passed only if setup, call and teardown all passed; then failed before skipped.
+
+    A subtest that skips itself leaves its test passed; one that something else than the tests skips does not.
+    """
     for report in reports:
         if report.failed:
             return "failed", _message(report)
+    # Every subtest reports a call of its own before that of its test.
+    calls = [report for report in reports if report.when == "call"]
     for report in reports:
+        if report in calls[:-1] and not skipped_by:
+            continue
         if hasattr(report, "wasxfail"):
             return "xfailed" if report.skipped else "xpassed", str(report.wasxfail)[:_MAX_MESSAGE]
         if report.skipped:
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
             return "skipped", reason[:_MAX_MESSAGE]
-    # Every subtest reports a call of its own before that of its test.
     phases = [phase for phase, _ in groupby(report.when for report in reports)]
     return ("passed", "") if phases == ["setup", "call", "teardown"] else ("failed", "it did not finish")
 
@@ -172,10 +197,6 @@ def last_line(text: str) -> str:
 def _plain(text: str) -> str:
     # A lone surrogate cannot be encoded when the line is written.
     return text[:_MAX_MESSAGE].encode("utf-8", "replace").decode()
-
-
-def _is_of_pytest(path: str) -> bool:
-    return any(part in ("_pytest", "pluggy", "unittest") for part in Path(path).parts)
 
 
 def _is_unittest_skip(error: BaseException) -> bool:

@@ -19,7 +19,7 @@ __all__ = ["ConftestImportFailure", "get_config"]
 
 Compile = Callable[[Path, pytest.Config], Any]
 rewrite_asserts = rewrite.rewrite_asserts
-_FIXTURE = type(pytest.fixture(lambda: None))
+FIXTURE = type(pytest.fixture(lambda: None))
 
 
 def replace_compiler(make: Callable[[Compile], Compile], run: Callable[[types.CodeType, dict[str, Any]], None]) -> None:
@@ -56,7 +56,7 @@ def search_plugins_once(config: pytest.Config) -> None:
     for plugin in config.pluginmanager.get_plugins():
         if isinstance(plugin, types.ModuleType):
             found = types.ModuleType(plugin.__name__)
-            vars(found).update({name: value for name, value in vars(plugin).items() if isinstance(value, _FIXTURE)})
+            vars(found).update({name: value for name, value in vars(plugin).items() if isinstance(value, FIXTURE)})
             only_fixtures[id(plugin)] = found
     parse = FixtureManager.parsefactories
 
@@ -77,4 +77,4 @@ def _is_known_without_fixtures(kind: type) -> bool:
     """Whether objects of a class are plugins of pytest or of this package that define no fixture."""
     if kind.__module__.partition(".")[0] not in ("_pytest", "touchstone") or issubclass(kind, types.ModuleType):
         return False
-    return not any(isinstance(value, _FIXTURE) for base in kind.__mro__ for value in vars(base).values())
+    return not any(isinstance(value, FIXTURE) for base in kind.__mro__ for value in vars(base).values())

@@ -1,43 +1,44 @@
 """What the changed tests of a negative control call (`controls`), and what it finds out about a fix.
 
-`held` is what no honest fix does: an object of a class that the tests do not name equals values that it cannot know, or
-is both less and more than a number; a function or constant of the tests was replaced. `doubts` keep a pass from being
-judged, because each can be honest: such an object equals several values, contains anything, or claims another class;
-objects are equal whatever is in them; an assertion failed where the fix could catch it; a function of the language or
-of a library was replaced; the fix looks at its judges (`watching`).
+`held` is what no honest fix does: an object of a class that the tests do not name equals anything; everything is an
+instance of a class; a function or constant of the tests was replaced. `doubts` keep a pass from being judged, because
+each can be honest: such an object is given a value of the tests and answers by a method of the fix; objects are equal
+whatever is in them; an assertion failed where the fix could catch it; a function of the language or of a library was
+replaced; the fix looks at its judges (`watching`).
 
+Nothing is asked that would tell honest answers from others: a fix could answer each question as the asker likes it.
 What the tests' own classes accept is right, and so is what the problem or its reference fix shows, too. A class that
 the tests name may equal many values; if it equals all of them, that is doubted.
 """
 
-import abc
 import ast
 import builtins
 import contextlib
-import datetime
+import gc
 import importlib
 import importlib.util
 import inspect
 import itertools
 import operator
 import os
+import re
 import sys
 import traceback
 import types
+import unittest
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from touchstone.validation.pytest_runner.changed_values import Other, UnrelatedError, lenient_variants, other_objects
+from touchstone.validation.pytest_runner.changed_values import Other, other_objects
+from touchstone.validation.pytest_runner.classes import exceptions_of_many_kinds, has_any_instance, is_generated
+from touchstone.validation.pytest_runner.pytest_internals import FIXTURE
 
 _SCALARS = (int, float, complex, str, bytes, bytearray, range, type(None), bool)
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _PLAIN = (*_SCALARS, *_CONTAINERS)
-_MOST_ITEMS = 8
-_MOST_DEPTH = 4
+# How many objects in a value are looked at.
+_MOST_OBJECTS = 2000
 _MOST_CONSTANTS = 500
 # How many calls of a test are followed by a look at what it relies on.
 _MOST_CALLS = 500
@@ -46,8 +47,34 @@ _SWALLOWING = (contextlib.suppress, contextlib.ExitStack, contextlib.AsyncExitSt
 _METACLASSES = ("builtins", "enum", "typing")
 _EQUALITY = ("__eq__", "__ne__", "__array_ufunc__", "__array_function__")
 _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
-_DIFFERENCE = ("__sub__", "__rsub__")
-_METHODS = (*_EQUALITY, *_ORDER, *_DIFFERENCE, "__contains__", "__exit__")
+_METHODS = (*_EQUALITY, *_ORDER, "__sub__", "__rsub__", "__contains__", "__exit__")
+# What an object answers when it is given a value of the tests, whatever these ask.
+_ANSWERS = (*_EQUALITY, "__contains__", "__class__", "__instancecheck__", "__subclasscheck__", "__array_wrap__")
+# And if they order or subtract, themselves or by functions of these names.
+_ORDERING = re.compile(r"sort(ed)?|min|max|\w*(Less|Greater)\w*|heap\w*|bisect\w*|insort\w*|n(large|small)est|[lg][te]")
+_SUBTRACTING = re.compile(r"\w*([aA]pprox|[cC]lose|[aA]lmost)\w*|sub|sum|diff")
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.MatMult: "matmul",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+}
+# Nothing that is in them decides what they equal.
+_OPAQUE = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+_NUMBERS = (-7e5, 3e5)
+# Methods of other classes that a subclass may answer otherwise.
+_YES_OR_NO = {"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "index", "count", "find", "equals"}
+# Names in a module that mean something to pytest or unittest.
+_OF_RUNNER = re.compile(
+    r"pytest(mark|_\w+)|__test__|(setup|teardown)_(module|function)|(setUp|tearDown)Module|load_tests"
+)
 _HEAP_TYPE = 1 << 9
 # Modules that do something when they are imported, and this one.
 _NOT_IMPORTED = {"__main__", "antigravity", "idlelib", "test", "this", "turtledemo"}
@@ -85,9 +112,13 @@ class Recorder:
         self._managers: list[bool] = []
         self._definitions: list[tuple[str, Mapping[str, Any], str, Any, tuple[Any, ...]]] = []
         self._names: set[str] = set()
+        # Those that are taken from a module or an object.
+        self._reached: set[str] = set()
         # Whether the tests give the names of modules to what they test.
         self.gives_modules = False
         self._calls = 0
+        # The code of the test that runs.
+        self._test: types.CodeType | None = None
         # Names of attributes that the tests replace themselves.
         self._patched: set[str] = set()
         self._builtins = dict(vars(builtins))
@@ -105,13 +136,8 @@ class Recorder:
         self._foreign: dict[str, None] = {}
         self._doubts: dict[tuple[str, str], None] = {}
         self._result = Found()
-        # Values that no honest answer equals. Small ones: a lazy sequence counts up to a number that it is asked for.
-        numbers = [5_000 + 16 * place + byte % 16 for place, byte in enumerate(os.urandom(12))]
-        token = f"?{os.urandom(4).hex()}"
-        self._numbers = (*numbers, -numbers[0] - 0.5)
-        day = datetime.date(2200, 1, 1 + numbers[0] % 16)
-        more = (day, datetime.datetime(day.year, 2, day.day), Decimal(numbers[0]) / 64, Path(token))
-        self._unlikely = (token, token.encode(), [numbers[0]], (token,), {token: numbers[0]}, *more, Other())
+        # Methods by which an object answers the tests' questions.
+        self._answering = set(_ANSWERS)
 
     # Before the tests run.
 
@@ -130,14 +156,18 @@ class Recorder:
             match node:
                 case ast.Name():
                     self._names.add(node.id)
+                case ast.Compare() if any(isinstance(one, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for one in node.ops):
+                    self._answering |= {*_ORDER}
                 case ast.Attribute():
                     self._names.add(node.attr)
+                    self._reached.add(node.attr)
                     if not isinstance(node.ctx, ast.Load):
                         self._patched.add(node.attr)
                 case ast.Global():
                     self._patched.update(node.names)
                 case ast.Import() | ast.ImportFrom():
                     self._names.update(alias.asname or alias.name for alias in node.names)
+                    self._reached.update(alias.name for alias in node.names)
                     self._libraries |= dict.fromkeys(_absolute_imports(node))
                 case ast.Call(func=ast.Attribute(attr="multiple")):
                     self._patched.update(one.arg for one in node.keywords if one.arg)
@@ -146,6 +176,12 @@ class Recorder:
                     if isinstance(node.value, str):
                         # It may be the name that `monkeypatch.setattr` or `mock.patch` replaces.
                         self._patched.add(node.value.rpartition(".")[2])
+
+        if any(map(_ORDERING.fullmatch, self._names)):
+            self._answering |= {*_ORDER}
+        if any(map(_SUBTRACTING.fullmatch, self._names)):
+            self._answering |= {"__sub__", "__rsub__"}
+        self._answering |= {f"__{side}{name}__" for name in {"divmod", "pow"} & self._names for side in ("", "r")}
 
     def add_code(self, code: types.CodeType) -> None:
         """The code of a file of the judge's side."""
@@ -207,6 +243,10 @@ class Recorder:
         if file in self._rebinding:
             return
         own = [one for one in namespace.values() if type(one) is type and one.__module__ == namespace["__name__"]]
+        for one in own:
+            for name in vars(unittest.TestCase).keys() & dir(one) if issubclass(one, unittest.TestCase) else ():
+                if self.is_fix(getattr(getattr(getattr(one, name), "__code__", None), "co_filename", "")):
+                    self.doubt(f"{one.__name__}.{name} of the tests is the fix's", f"def {name}(")
         for space in (namespace, *map(vars, own)):
             for name, value in space.items():
                 function = type(value) is types.FunctionType and value.__code__ in self._codes
@@ -222,13 +262,14 @@ class Recorder:
         self._result = Found()
         self._managers.clear()
         self._calls = 0
+        self._test = None
 
     def finish(self) -> Found:
         """What was found since the test began, and whether something replaced what the tests rely on."""
         self._result.held.update(dict.fromkeys(reason for reason, _ in self._replaced_definitions()))
         self._result.held.update(self._foreign)
         self._check_names()
-        for kind in _exceptions_of_many_kinds():
+        for kind in exceptions_of_many_kinds():
             if self._is_doubted(kind) and self._is_unnamed(kind):
                 self.doubt(f"{kind.__qualname__} is an exception of many kinds", "")
         self._result.doubts.update(self._doubts)
@@ -268,6 +309,7 @@ class Recorder:
         """Around the body of a test: it fails at its end, however that is reached."""
         # The ids of parametrised tests hold what they expect.
         os.environ["PYTEST_CURRENT_TEST"] = os.environ.get("PYTEST_CURRENT_TEST", "").partition("[")[0]
+        self._test = sys._getframe(2).f_code
         yield
         self._result.ended = True
         self._doubt_failed()
@@ -288,10 +330,12 @@ class Recorder:
         """Whether the failure of an assertion is passed over. It is noted if the fix can catch it."""
         if self.lenient and issubclass(error, AssertionError):
             return True
-        called = (self.is_fix(frame.f_code.co_filename) for frame, _ in traceback.walk_stack(None))
+        called = [frame.f_code for frame, _ in traceback.walk_stack(None)]
+        # In a thread or a callback of an event loop, what fails is not heard of.
+        elsewhere = self._test is not None and self._test not in called
         # Hypothesis goes on with another example, and may not come to the end of the test again.
         is_rejected = error.__module__.startswith("hypothesis")
-        if any(self._managers) or any(called) or is_rejected:
+        if any(self._managers) or elsewhere or is_rejected or any(self.is_fix(one.co_filename) for one in called):
             self._result.failed.add(place)
         if is_rejected:
             self._doubt_failed()
@@ -322,126 +366,103 @@ class Recorder:
             for reason, found in self._replaced_definitions():
                 if not self._is_of_tests(found):
                     self.doubt(reason, "")
-        return self.look(place, value)
-
-    def look(self, place: int, value: Any) -> Any:
-        """A value that a test got: an object of the fix may say yes to whatever it is asked."""
-        if type(value) not in _SCALARS:
-            self._inspect(place, value, 0)
+        kind = type(value)
+        own = self._is_doubted(kind) and self._own_method(kind, "__eq__") and self._is_unnamed(kind)
+        if own and self._equals_anything(value):
+            self._hold(place)
         return value
 
-    def _inspect(self, place: int, value: Any, depth: int) -> None:
-        kind = type(value)
-        base = next((one for one in _CONTAINERS if issubclass(kind, one)), None)
-        if base is not None and depth < _MOST_DEPTH:
-            items = [*islice(base.__iter__(value), _MOST_ITEMS)]
-            items += islice(dict.values(value), _MOST_ITEMS) if base is dict else ()
-            for item in items:
-                if type(item) not in _SCALARS:
-                    self._inspect(place, item, depth + 1)
-        if self._is_asked(value):
-            try:
-                if self._lies(value):
-                    self._hold(place)
-                elif not self._is_unnamed(kind) and self._accepts_all(operator.eq, value):
-                    self._doubt(place, kind, "equal anything")
-                elif self._is_unnamed(kind) and value.__class__ is not kind:
-                    self._doubt(place, kind, "say that they are of another class")
-                elif self._is_unnamed(kind) and self._contains_anything(value):
-                    self._doubt(place, kind, "contain anything, or not what is in them")
-                elif self._is_unnamed(kind) and self._answers(kind, _EQUALITY):
-                    found = value == self._numbers[0]
-                    if not isinstance(found, bool) and self._is_yes(found):
-                        self._doubt(place, kind, "are compared by something that is neither true nor false")
-            except Exception:
-                return
+    def look(self, place: int, value: Any) -> Any:
+        """A value that a test asks something, which must not be one that answers for itself."""
+        if type(value) not in _SCALARS:
+            for one in self._parts_of(value, fields=False):
+                self._inspect(place, one)
+        return value
 
-    def _lies(self, value: Any) -> bool:
-        """Whether an object of the fix says yes to a question to which no honest answer is yes."""
-        kind, (number, *_, other) = type(value), self._numbers
-        if isinstance(value, type):
-            lenient = kind.__module__ not in _METACLASSES and issubclass(UnrelatedError, value)
-            return lenient and value not in UnrelatedError.__mro__
-        if self._answers(kind, _EQUALITY) and self._equals_anything(value):
-            return True
-        numpy = sys.modules.get("numpy")
-        asks = [numpy.array_equal, numpy.allclose] if numpy is not None else []
-        if self._answers(kind, _EQUALITY[2:]) and any(self._is_true(ask, value, [number]) for ask in asks):
-            return True
-        if self._answers(kind, _ORDER):
-            for less, more in ((operator.lt, operator.gt), (operator.le, operator.ge)):
-                both = (one for one in (number, other) if all(self._is_true(ask, value, one) for ask in (less, more)))
-                if any(not self._is_true(operator.eq, value, one) for one in both):
-                    return True
-        if self._answers(kind, _DIFFERENCE):
-            for subtract in (operator.sub, lambda one, two: two - one):
+    def _parts_of(self, value: Any, *, fields: bool) -> Iterator[Any]:
+        """A value and all that decides what it equals, level by level; `fields`: also in objects of the fix."""
+        left, seen = [value], set[int]()
+        for one in left:
+            kind: Any = type(one)
+            if kind in _SCALARS or id(one) in seen:
+                continue
+            seen.add(id(one))
+            yield one
+            if len(seen) > _MOST_OBJECTS or isinstance(one, _OPAQUE) or kind.__eq__ is object.__eq__:
+                continue
+            if issubclass(kind, _CONTAINERS) or fields or not self._is_doubted(kind):
                 with contextlib.suppress(Exception):
-                    found = subtract(value, number)
-                    if type(found) in (int, float) and found - found == 0 and found == subtract(value, other):
-                        return True
-        return False
+                    items = one.to_numpy() if hasattr(kind, "to_numpy") and "numpy" in sys.modules else one
+                    is_array = str(getattr(items, "dtype", "")) == "object"
+                    found = items.ravel().tolist() if is_array else gc.get_referents(one)
+                    left += found if not {*map(type, found)} <= {*_SCALARS} else ()
+
+    def _inspect(self, place: int, value: Any) -> None:
+        kind = type(value)
+        if kind.__module__ != "unittest.mock" and not self._is_doubted(kind):
+            with contextlib.suppress(Exception):
+                # A proxy of a library answers in the words of what it stands for.
+                kind = value.__class__
+        if isinstance(value, type) and kind.__module__ not in _METACLASSES:
+            if has_any_instance(value):
+                return self._hold(place)
+            kind = kind if self._is_unnamed(value) else type
+        if not self._is_doubted(kind):
+            self._doubt_lenient(place, value)
+        elif not self._is_unnamed(kind):
+            if not self.quiet and self._equals_anything(value):
+                self._doubt(place, kind, "__eq__", "equal anything")
+        elif method := self._answers(kind):
+            if self._equals_anything(value):
+                self._hold(place)
+            self._doubt(place, kind, method, f"answer for themselves, by {method}")
+        return None
+
+    def _doubt_lenient(self, place: int, value: Any) -> None:
+        """Doubt an object of a library that equals anything, or any number, unless the tests use such objects."""
+        kind: Any = type(value)
+        if kind in _PLAIN or kind.__eq__ is object.__eq__ or kind.__name__.strip("_") in self._names:
+            return
+        if self._is_judges(kind, *_METHODS) or isinstance(value, type):
+            return
+        if self._equals_anything(value) or all(self._is_true(operator.eq, value, one) for one in _NUMBERS):
+            self._doubt(place, kind, "", "equal anything")
 
     def _equals_anything(self, value: Any) -> bool:
-        """All made-up numbers, since numbers of a small modulus equal some of them, or another made-up value."""
-        if not self._is_unnamed(type(value)):
+        """Anything, also each constant of the tests: a complement tells some apart. Or the same first, and then not."""
+        if not self._is_true(operator.eq, value, Other()):
             return False
-        if self._accepts_all(operator.eq, value):
-            return True
-        if self._answers(type(value), ("__ne__",)) and self._accepts_all(_is_not_unequal, value):
-            return True
-        if all(self._is_true(operator.eq, value, one) for one in self._numbers[:-1]):
-            return True
-        if any(self._is_true(operator.eq, value, one) for one in self._unlikely):
-            return True
-        # An array says so item by item.
-        found = value == self._numbers[0]
-        of_library = self._is_trusted(type(found)) and not isinstance(found, bool)
-        return of_library and hasattr(found, "all") and getattr(found, "size", 0) > 0 and bool(found.all())
+        every = all(self._is_true(operator.eq, value, constant) for constant in self._constants)
+        return every or not self._is_true(operator.eq, value, Other())
 
     def _equals_its_kind(self, value: Any) -> bool:
-        others = other_objects(value) if self._answers(type(value), _EQUALITY) else []
+        others = other_objects(value)
         return bool(others) and all(self._is_true(operator.eq, value, one) for one in others)
 
-    def _contains_anything(self, value: Any) -> bool:
-        """Also if it does not contain what is in it."""
-        if not self._answers(type(value), ("__contains__",)):
-            return False
-        base = next((one for one in (list, tuple, dict, set, frozenset) if isinstance(value, one)), None)
-        own = [*islice(base.__iter__(value), _MOST_ITEMS)] if base is not None else []
-        if any(item == item and not self._is_true(operator.contains, value, item) for item in own):
-            return True
-        asked = (*self._unlikely, self._numbers[0])
-        hashable = (one for one in asked if not isinstance(one, list | dict))
-        return all(self._is_true(operator.contains, value, one) for one in hashable)
+    def _answers(self, kind: type) -> str | None:
+        """The method of the fix by which objects of a class answer a question of the tests."""
+        others = [one for one in kind.__mro__[1:] if not self._is_doubted(one)]
+        methods = {name for name in _YES_OR_NO & self._names if any(hasattr(one, name) for one in others)}
+        return next(filter(None, (self._own_method(kind, name) for name in sorted(self._answering | methods))), None)
 
-    def _answers(self, kind: type, methods: Iterable[str]) -> bool:
-        """Whether one of the methods is the fix's."""
-        owners = (next((one for one in kind.__mro__ if name in vars(one)), object) for name in methods)
-        return any(owner is not object and self._is_doubted(owner) for owner in owners)
+    def _own_method(self, kind: type, name: str) -> str | None:
+        """The name of a method if a class has it from the fix, and nothing generated it."""
+        owner = next((one for one in kind.__mro__ if name in vars(one)), object)
+        is_own = owner is not object and self._is_doubted(owner) and not is_generated(owner, name)
+        return name if is_own else None
 
     def _is_unnamed(self, kind: type) -> bool:
         """Whether the tests do not know a class of the fix: they may not mean it to equal several values."""
-        return not (kind.__name__ in self._names and kind.__name__[:1].isupper())
-
-    def _accepts_all(self, compare: Callable[[Any, Any], Any], value: Any) -> bool:
-        """Whether something says yes to anything, also to each constant of the tests: a complement tells some apart.
-
-        Or to the same question first yes and then no: it counts how often it is asked.
-        """
-        if not self._is_true(compare, value, Other()):
-            return False
-        every = all(self._is_true(compare, value, constant) for constant in self._constants)
-        return every or not self._is_true(compare, value, Other())
-
-    def _is_asked(self, value: Any) -> bool:
-        """Whether an object is of a class of the fix; in a quiet control, of one that the tests do not name."""
-        kind = value if type(value) is abc.ABCMeta else type(value)
-        return self._is_doubted(kind) and (not self.quiet or self._is_unnamed(kind))
+        name = kind.__name__
+        libraries = [vars(module) for module in self._libraries.values() if module is not None]
+        bound = [space[name] for space in (*self._namespaces, *libraries) if name in space]
+        named = any(one is kind for one in bound) if bound else name in self._reached
+        return not (named and name[:1].isupper())
 
     def _is_doubted(self, kind: type) -> bool:
         found = self._doubted.get(kind)
         if found is None:
-            found = not (kind in _PLAIN or self._is_trusted(kind) or self._is_judges(kind, *_METHODS))
+            found = kind not in _PLAIN and not (self._is_trusted(kind) or self._is_judges(kind, *_METHODS))
             self._doubted[kind] = found
         return found
 
@@ -454,7 +475,7 @@ class Recorder:
         for name in kind.__qualname__.split("."):
             found = getattr(found, name, None)
         if module is None or found is not kind:
-            return kind.__flags__ & _HEAP_TYPE == 0
+            return _is_of_one_mock(kind, found, module) or kind.__flags__ & _HEAP_TYPE == 0
         if any(vars(module) is namespace for namespace in self._namespaces):
             return True
         codes = (getattr(vars(kind).get(name), "__code__", None) for name in _METHODS)
@@ -477,32 +498,46 @@ class Recorder:
         """Two values that are compared, mostly because they must not be equal."""
         self._compare(place, left, right)
         found = left != right
-        asked = self._is_asked(left) or self._is_asked(right)
-        if asked and found is True and self._is_true(operator.eq, left, right):
+        doubted = self._is_doubted(type(left)) or self._is_doubted(type(right))
+        if doubted and not self.quiet and found is True and self._is_true(operator.eq, left, right):
             self._hold(place)
         return found
+
+    def operate(self, place: int, name: str, left: Any, right: Any) -> Any:
+        """An operator of a test: an object of the fix may make a plain value of whatever it is given."""
+        if type(left) in _SCALARS and type(right) in _SCALARS:
+            return vars(operator)[name](left, right)
+        for one in (left, right):
+            if isinstance(one, set | frozenset):
+                self.look(place, one)
+        made = vars(operator)[name](left, right)
+        short = name.strip("_").removeprefix("i")
+        for one, other, methods in ((left, right, {name, f"__{short}__"}), (right, left, {f"__r{short}__"})):
+            kind = type(one)
+            if (
+                type(made) in _PLAIN
+                and not isinstance(other, kind)
+                and self._is_doubted(kind)
+                and self._is_unnamed(kind)
+            ):
+                for method in filter(None, (self._own_method(kind, method) for method in methods)):
+                    self._doubt(place, kind, method, f"answer for themselves, by {method}")
+        return made
 
     def call(self, place: int, function: Any, left: Any, right: Any, *rest: Any, **named: Any) -> Any:
         """The call of an assertion that compares two values."""
         self._compare(place, left, right)
         return function(left, right, *rest, **named)
 
-    def _compare(self, place: int, left: Any, right: Any, depth: int = 0) -> None:
-        """Doubt objects of the fix that equal their kind whatever is in them, or what is near to a plain value."""
-        if type(left) in _SCALARS and type(right) in _SCALARS:
+    def _compare(self, place: int, left: Any, right: Any) -> None:
+        """Doubt objects of the fix that equal their kind whatever is in them, and those in them that answer."""
+        if type(left) in _SCALARS or type(right) in _SCALARS:
             return
-        if type(left) is type(right) and type(left) in (list, tuple, dict) and depth < _MOST_DEPTH:
-            keys = left.keys() & right.keys() if type(left) is dict else range(min(len(left), len(right)))
-            for key in islice(keys, _MOST_ITEMS):
-                self._compare(place, left[key], right[key], depth + 1)
-        if type(left) is type(right) and self._is_asked(left) and self._equals_its_kind(left):
-            self._doubt(place, type(left), "are equal whatever is in them")
-        for value, expected in ((left, right), (right, left)):
-            kind = type(value)
-            if type(expected) in _PLAIN and self._is_asked(value) and self._is_unnamed(kind):
-                near = (*lenient_variants(expected), *(one for one in self._constants if one != expected))
-                if self._answers(kind, _EQUALITY) and any(self._is_true(operator.eq, value, one) for one in near):
-                    self._doubt(place, kind, "equal several values")
+        for one in (*self._parts_of(left, fields=True), *self._parts_of(right, fields=True)):
+            if self._is_doubted(type(one)):
+                self._inspect(place, one)
+                if not self.quiet and self._equals_its_kind(one):
+                    self._doubt(place, type(one), "__eq__", "are equal whatever is in them")
 
     def imported(self, place: int, package: str | None, level: int, module: str, names: list[str]) -> None:
         """After an import on the judge's side: it must have brought what the judge's files or the library define."""
@@ -521,6 +556,10 @@ class Recorder:
                 self._foreign[self._places[place]] = None
         if names == ["*"]:
             brought = vars(sys.modules.get(base) or types.ModuleType(base))
+            for name, value in brought.items() if self.is_fix(str(brought.get("__file__"))) else ():
+                if _OF_RUNNER.fullmatch(name) or isinstance(value, FIXTURE):
+                    text = f"{name} =" if _OF_RUNNER.fullmatch(name) and not callable(value) else f"def {name}("
+                    self.doubt(f"{base} gives {name} to pytest", text)
             for name in self._names & self._builtins.keys() & brought.keys():
                 if brought[name] is not self._builtins[name] and not name.startswith("__"):
                     self._foreign[f"{name} was replaced"] = None
@@ -528,11 +567,11 @@ class Recorder:
     def _hold(self, place: int) -> None:
         self._result.held[self._places[place]] = None
 
-    def _doubt(self, place: int, kind: type, what: str) -> None:
-        """Doubt what objects of a class of the fix answer, unless the problem's files have its equality already."""
-        code = getattr(getattr(kind, "__eq__", None), "__code__", None)
+    def _doubt(self, place: int, kind: type, method: str, what: str) -> None:
+        """Doubt what objects of a class answer, unless the problem's files have that method already."""
+        code = getattr(getattr(kind, method, None), "__code__", None)
         lines = self._texts.get(getattr(code, "co_filename", ""), b"").decode("utf-8", "replace").splitlines(True)
-        text = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :])) if code is not None else ""
+        text = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :])) if code is not None and lines else ""
         self._result.doubts[f"objects of {kind.__qualname__} {what} ({self._places[place]})", text] = None
 
     def _is_true(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
@@ -549,6 +588,14 @@ class Recorder:
     def _is_yes(self, found: Any) -> bool:
         """Whether the result of a comparison that is no bool would do for one."""
         return (type(found) in _PLAIN or not self._is_trusted(type(found))) and bool(found)
+
+
+def _is_of_one_mock(kind: type, of_all: Any, module: types.ModuleType | None) -> bool:
+    """Whether a class is the one that `unittest.mock` makes for each mock, whose methods are all written there."""
+    if module is None or kind.__module__ != "unittest.mock" or of_all not in kind.__bases__:
+        return False
+    functions = (value for value in vars(kind).values() if isinstance(value, types.FunctionType))
+    return all(function.__code__.co_filename == module.__file__ for function in functions)
 
 
 class _Assertion:
@@ -572,25 +619,10 @@ def _absolute_imports(node: ast.Import | ast.ImportFrom) -> list[str]:
     return [node.module] if node.module and not node.level else []
 
 
-def _exceptions_of_many_kinds() -> Iterator[type]:
-    """The exceptions that are three unrelated ones of the language, and so satisfy whatever a test expects."""
-    left = BaseException.__subclasses__()
-    for kind in left:
-        left += type.__subclasses__(kind)
-        if len(kind.__bases__) > 1:
-            own = [one for one in kind.__mro__ if one.__module__ == "builtins"]
-            if sum(not any(one in other.__mro__[1:] for other in own) for one in own) > 2:
-                yield kind
-
-
 def _is_of_package(value: Any) -> bool:
     """Whether a function or class is of an installed package, some of which replace parts of the standard library."""
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     return any(part in str(getattr(module, "__file__", None) or "") for part in _PACKAGES)
-
-
-def _is_not_unequal(one: Any, other: Any) -> bool:
-    return (one != other) is False
 
 
 def _parts(value: Any) -> tuple[Any, ...]:

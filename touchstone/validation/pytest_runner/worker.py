@@ -35,9 +35,7 @@ from touchstone.validation.pytest_runner.pytest_internals import (
     start_session,
 )
 from touchstone.validation.pytest_runner.tampering import CodeSnapshot, changed_file, strange_plugin
-from touchstone.validation.sandbox import fork_server
-from touchstone.validation.sandbox.entrypoint import Policy
-from touchstone.validation.sandbox.folders import remove_folder
+from touchstone.validation.sandbox.entrypoint import Policy, close_standard_streams, remove_folder, wait_for_job
 
 _ARGUMENTS = ["-p", "no:cacheprovider", "-p", "no:faulthandler"]
 # Of a failure only its message is read, so no source lines are looked up for it.
@@ -74,6 +72,7 @@ _KEPT_MODULES = {
 }
 # A model has one fix after another for all problems, so that a small cache would never help.
 _MOST_COMPILED = 512
+_MOST_DESCRIPTORS = 64
 _MODULES = "asyncio dataclasses decimal difflib logging readline unittest unittest.mock"
 
 
@@ -94,7 +93,7 @@ def serve(policy: Policy) -> None:
     Path(worker.root).mkdir()
     os.chdir(worker.root)
     # Before pytest keeps copies of them, which jobs would inherit.
-    fork_server.close_standard_streams()
+    close_standard_streams()
     # Jobs are waited for in the middle of this; only their processes go on.
     pytest.main([*_ARGUMENTS, *_OPTIONS, worker.base_folder], plugins=[worker.results, worker])
 
@@ -192,8 +191,11 @@ class _Worker:
         """Wait for jobs. In the process of a job, go on with this session or run one of its own."""
         # Now that pytest has changed what it changes itself.
         self._snapshot = CodeSnapshot()
-        self._job, (descriptor,) = fork_server.wait_for_job(self.policy, self._prepare)
+        self._job, (descriptor,) = wait_for_job(self.policy, self._prepare)
         gc.disable()
+        capture: Any = session.config.pluginmanager.getplugin("capturemanager")
+        capture.stop_global_capturing()
+        _replace_descriptors(descriptor)
         self._write_line = open_channel(descriptor, self._job.pop("token"))
         try:
             self._start()
@@ -204,7 +206,8 @@ class _Worker:
                 os._exit(0)
             if not self._job["own_session"]:
                 self._plugins = session.config.pluginmanager.get_plugins()
-                _capture_anew(session.config)
+                capture.start_global_capturing()
+                capture.suspend_global_capture()
                 session.config.args = self._job["arguments"]
                 return
             self.config.pluginmanager.register(self.results, "touchstone-results")
@@ -303,12 +306,13 @@ class _Worker:
         return None
 
 
-def _capture_anew(config: pytest.Config) -> None:
-    """The files that output is captured in are shared with the processes of other jobs, so make new ones."""
-    capture: Any = config.pluginmanager.getplugin("capturemanager")
-    capture.stop_global_capturing()
-    capture.start_global_capturing()
-    capture.suspend_global_capture()
+def _replace_descriptors(kept: int) -> None:
+    """Replace what this process shares with other jobs: a position, flags and an owner, which those could read."""
+    close_standard_streams()
+    for descriptor in range(3, _MOST_DESCRIPTORS):
+        with suppress(OSError):
+            if descriptor != kept and os.fstat(descriptor):
+                os.dup2(0, descriptor, inheritable=False)
 
 
 def _content(text: str) -> bytes:

@@ -1,7 +1,7 @@
 """The isolation backends: bubblewrap, landlock, and none.
 
 A backend turns a `Launch` into a command line and a policy for `entrypoint.enter`. It starts nothing itself: running
-a command belongs in `runner`, keeping a worker warm in `warm_worker`, and choosing a backend in `probe`.
+commands and warm workers belongs in `runner`, and choosing a backend in `probe`.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.errors import TouchstoneError
-from touchstone.validation.sandbox import landlock, seccomp
+from touchstone.validation.sandbox import confinement
 from touchstone.validation.sandbox.command import BOX, TMP, Limits
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
 
@@ -40,51 +40,37 @@ _BOOT = (
 
 
 @dataclass(frozen=True)
-class Borrowed:
-    """Modules that are imported from a folder that is not on the path: always from there, or only as a last resort."""
-
-    folder: Path
-    first: tuple[str, ...]
-    last: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Launch:
-    """What to start: a command on a tree, or a warm worker (`module:function`)."""
+    """What to start: a command on a tree, or without a tree a warm worker. `inside`: what the policy says about it."""
 
     limits: Limits
+    inside: Mapping[str, Any]
     tmp: Path | None = None
     python: Interpreter = field(default_factory=interpreter)
-    paths: Sequence[Path] = ()
-    borrowed: Borrowed | None = None
     readable: Sequence[Path] = ()
-    worker: str | None = None
-    control_fd: int | None = None
-    arguments: Sequence[str] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
     tree: Path | None = None
     tree_bytes: int = 0
-    directory: str = ""
-    status_fd: int | None = None
-    mount_proc: bool = False
 
     @property
     def folders(self) -> list[Path]:
         """The folders that must be readable inside, besides the system's."""
-        borrowed = [self.borrowed.folder] if self.borrowed is not None else []
-        return [*self.python.folders, *self.paths, *borrowed, _PACKAGE, *self.readable]
+        return [*self.python.folders, _PACKAGE, *self.readable]
 
 
 class Backend(ABC):
-    """A way to isolate a process. `pid_namespace`: it has its own, so killing its first process kills all of it."""
+    """A way to isolate a process.
+
+    `pid_namespace`: it has its own, so killing its first process kills all of it, and a private file system to write
+    to. Without one, it writes to the folder `Launch.tmp`.
+    """
 
     name: str
     pid_namespace: bool
-    needs_folder: bool
 
     def missing(self) -> str | None:
         """Why it cannot work here, as far as is known without trying it; None if nothing is missing."""
-        return None
+        known = confinement.system_calls_known()
+        return None if known else "the system calls of this kind of machine are not known"
 
     @abstractmethod
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
@@ -97,32 +83,24 @@ class Backend(ABC):
     def command_line(self, launch: Launch) -> list[str]:
         """The whole command line."""
         before, extra = self.wrap(launch)
-        limits = asdict(launch.limits)
-        policy = {
-            "paths": [str(path) for path in launch.paths],
-            "borrowed": asdict(launch.borrowed) | {"folder": str(launch.borrowed.folder)} if launch.borrowed else None,
-            "worker": launch.worker,
-            "control_fd": launch.control_fd,
-            "status_fd": launch.status_fd,
-            "arguments": list(launch.arguments),
-            "environment": dict(launch.environment),
-            "directory": launch.directory,
+        policy: dict[str, Any] = {
             "pid_namespace": self.pid_namespace,
             "confined": True,
             "unix_sockets": False,
             "landlock": None,
             "uid": None,
-            "limits": limits,
+            "limits": asdict(launch.limits),
+            "tree": str(launch.tree),
+            **launch.inside,
             **extra,
         }
-        policy["arguments"] = [part.replace(TMP, policy["tmp"]) for part in policy["arguments"]]
-        policy["environment"] = {
-            name: value.replace(TMP, policy["tmp"]) for name, value in {"TMPDIR": TMP, **policy["environment"]}.items()
-        }
+        if launch.tree is not None:
+            tmp, variables = policy["tmp"], {"TMPDIR": TMP, **policy["environment"]}
+            policy["arguments"] = [part.replace(TMP, tmp) for part in policy["arguments"]]
+            policy["environment"] = {name: value.replace(TMP, tmp) for name, value in variables.items()}
         # Not -I: it ignores PYTHONHASHSEED, and with it the fixed order of sets.
         python = [str(launch.python.program), "-P", "-s", "-S", "-B"]
-        boot = [*python, "-c", _BOOT, str(_PACKAGE.parent), json.dumps(policy)]
-        return [*before, *boot]
+        return [*before, *python, "-c", _BOOT, str(_PACKAGE.parent), json.dumps(policy, default=str)]
 
 
 class Bubblewrap(Backend):
@@ -130,13 +108,12 @@ class Bubblewrap(Backend):
 
     name = "bubblewrap"
     pid_namespace = True
-    needs_folder = False
 
     def missing(self) -> str | None:
-        """Check for the program, and for an architecture whose system calls are known."""
+        """Check for the program."""
         if shutil.which("bwrap") is None:
             return "bwrap is not installed (Debian and Ubuntu: apt-get install bubblewrap)"
-        return None if seccomp.supported() else "the system calls of this kind of machine are not known"
+        return super().missing()
 
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
         """Everything read-only except a private folder of limited size; own user, no network, no capabilities."""
@@ -170,10 +147,8 @@ class Bubblewrap(Backend):
             line += ["--symlink", str(folder.readlink()), str(folder)] if link else ["--ro-bind", *[str(folder)] * 2]
         for path in _DEVICES:
             line += ["--dev-bind", path, path]
-        if launch.mount_proc:
-            line += ["--proc", "/proc"]
         if launch.tree is not None:
-            line += ["--ro-bind", str(launch.tree), _TREE]
+            line += ["--proc", "/proc", "--ro-bind", str(launch.tree), _TREE]
         size = launch.limits.disk_bytes + launch.tree_bytes
         line += ["--perms", "1777", "--size", str(size), "--tmpfs", BOX, "--remount-ro", "/", "--chdir", BOX]
         return [*line, "--"], {"uid": user, "tmp": BOX, "tree": _TREE, "unix_sockets": True}
@@ -184,13 +159,12 @@ class Landlock(Backend):
 
     name = "landlock"
     pid_namespace = False
-    needs_folder = True
 
     def missing(self) -> str | None:
         """Ask the kernel."""
-        if landlock.version() == 0:
+        if confinement.landlock_version() == 0:
             return "the kernel has no landlock (Linux 5.13 or later, with landlock in the list of security modules)"
-        return None if seccomp.supported() else "the system calls of this kind of machine are not known"
+        return super().missing()
 
     def user(self, launch: Launch) -> int | None:
         """An unused user id, but only if that user can still read the interpreter and the other folders."""
@@ -210,7 +184,7 @@ class Landlock(Backend):
         """No prefix: the rules are applied inside, by the policy."""
         assert launch.tmp is not None
         user = self.user(launch)
-        if launch.worker is None and user is None and os.getuid() == 0:
+        if launch.tree is not None and user is None and os.getuid() == 0:
             raise TouchstoneError(
                 f"{self._closed_to_others(launch)}, so root cannot run commands in landlock; open it to them, or "
                 "install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap)"
@@ -218,15 +192,14 @@ class Landlock(Backend):
         if user is not None:
             os.chown(launch.tmp, user, user)
         readable = [*_SYSTEM, *_SYSTEM_FILES, *_DEVICES, *(str(path) for path in launch.folders)]
-        readable += [str(launch.tree)] if launch.tree is not None else []
-        readable += [f"/proc/{name}" for name in _PROC] if launch.mount_proc else []
+        if launch.tree is not None:
+            readable += [str(launch.tree), *(f"/proc/{name}" for name in _PROC)]
         limits = asdict(launch.limits)
         if user is None:
             # The kernel counts all processes of a user, and this user has others.
             limits["processes"] += _tasks_of(os.getuid())
         rules = {"readable": readable, "writable": [str(launch.tmp), "/dev/null"]}
-        tree = str(launch.tree) if launch.tree is not None else None
-        return [], {"uid": user, "tmp": str(launch.tmp), "tree": tree, "landlock": rules, "limits": limits}
+        return [], {"uid": user, "tmp": str(launch.tmp), "landlock": rules, "limits": limits}
 
 
 class Unsandboxed(Backend):
@@ -234,13 +207,11 @@ class Unsandboxed(Backend):
 
     name = "none"
     pid_namespace = False
-    needs_folder = True
 
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
         """No prefix, and no restrictions besides the limits."""
         limits = asdict(launch.limits) | {"processes": None}
-        tree = str(launch.tree) if launch.tree is not None else None
-        return [], {"confined": False, "tmp": str(launch.tmp), "tree": tree, "limits": limits}
+        return [], {"confined": False, "tmp": str(launch.tmp), "limits": limits}
 
 
 def readable_by_others(path: Path) -> bool:

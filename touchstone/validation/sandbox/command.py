@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from touchstone.validation.protocol import Tree
-from touchstone.validation.sandbox.fork_server import INTERPRETER_BYTES
+from touchstone.validation.sandbox.entrypoint import INTERPRETER_BYTES
 
 # Placeholder in arguments and environment for the private folder, the only one the command may write to.
 TMP = "@TMP@"

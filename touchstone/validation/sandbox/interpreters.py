@@ -49,6 +49,10 @@ class Interpreter:
         """The name of the folder of its standard library and packages, such as python3.11."""
         return _library(self.version)
 
+    def packages_in(self, environment: Path) -> Path:
+        """The folder of an environment's packages for it."""
+        return environment / "lib" / self.library / "site-packages"
+
 
 @functools.cache
 def interpreter(program: Path | None = None) -> Interpreter:
@@ -81,7 +85,7 @@ def _package_folders(added: list[Path], prefixes: set[Path]) -> Iterator[Path]:
 @functools.lru_cache(maxsize=1000)
 def with_environment(python: Interpreter, environment: Path) -> Interpreter:
     """The same interpreter with the packages of an environment instead of its own. Nothing in there is run here."""
-    packages = environment / "lib" / python.library / "site-packages"
+    packages = python.packages_in(environment)
     found = [path for pattern in _LIBRARIES for path in (environment / "lib").glob(pattern)]
     # A link could show any other file.
     libraries = [path for path in found if path.resolve().parent == (environment / "lib").resolve()]

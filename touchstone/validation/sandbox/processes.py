@@ -5,23 +5,27 @@ ended by the wall-clock limit. Its processes are sampled to tell whether it slep
 runnable but gets no CPU time is starved.
 """
 
+import errno
 import functools
+import itertools
 import os
 import signal
 import stat
 import subprocess
+import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.validation.sandbox.command import BOX, Limits
-from touchstone.validation.sandbox.folders import folder_bytes
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _BLOCK = 512
+# Process states: running or runnable, and waiting for a disk.
+_READY = (b"R", b"D")
 _USUAL_SOCKET_BUFFER = 212_992
 # An inode and its directory entry in the kernel's memory.
 _INODE_BYTES = 1536
@@ -66,26 +70,13 @@ def usage(process: int) -> Usage:
     for each in descendants(process):
         with suppress(OSError, IndexError, ValueError):
             fields = _stat(str(each))
-            ticks += _ticks(fields)
+            ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime and cstime
             ready = (
                 ready
                 or fields[0] in _READY
                 or any(_stat(f"{each}/task/{task.name}")[0] in _READY for task in _tasks(each))
             )
     return Usage(ticks / _TICKS, ready)
-
-
-def cpu_seconds(processes: Iterable[int]) -> float:
-    """CPU time of these processes and of their reaped children."""
-    ticks = 0
-    for each in processes:
-        with suppress(OSError, IndexError, ValueError):
-            ticks += _ticks(_stat(str(each)))
-    return ticks / _TICKS
-
-
-# Process states: running or runnable, and waiting for a disk.
-_READY = (b"R", b"D")
 
 
 def _stat(place: str) -> list[bytes]:
@@ -98,11 +89,6 @@ def _stat(place: str) -> list[bytes]:
         os.close(file)
 
 
-def _ticks(fields: Sequence[bytes]) -> int:
-    """utime, stime, cutime and cstime."""
-    return sum(int(field) for field in fields[11:15])
-
-
 def exceeds_memory(process: int, limit_bytes: int) -> bool:
     """Whether a process and its descendants use more memory, with what the kernel holds and charges to none of them.
 
@@ -111,7 +97,7 @@ def exceeds_memory(process: int, limit_bytes: int) -> bool:
     a pool of one process per processor would pass on a small machine only.
     """
     processes = list(descendants(process))
-    sockets = {socket for each in processes for socket in _sockets(each)}
+    sockets = {found.st_ino for found in _open_files(processes) if stat.S_ISSOCK(found.st_mode)}
     kernel = len(sockets) * _socket_buffer_bytes() + _private_files(process) * _INODE_BYTES
     if kernel + sum(map(_resident_bytes, processes)) <= limit_bytes:
         return False
@@ -132,13 +118,13 @@ def _proportional_bytes(process: int) -> int:
     return _resident_bytes(process)
 
 
-def _sockets(process: int) -> Iterator[str]:
-    """The open sockets of a process, where visible."""
-    with suppress(OSError):
-        for entry in os.scandir(f"/proc/{process}/fd"):
-            with suppress(OSError):
-                if (target := os.readlink(entry.path)).startswith("socket:"):  # noqa: PTH115
-                    yield target
+def _open_files(processes: Iterable[int]) -> Iterator[os.stat_result]:
+    """What the descriptors of processes refer to, where visible."""
+    for each in processes:
+        with suppress(OSError):
+            for entry in os.scandir(f"/proc/{each}/fd"):
+                with suppress(OSError):
+                    yield entry.stat()
 
 
 @functools.cache
@@ -158,18 +144,32 @@ def _private_files(process: int) -> int:
     return 0
 
 
+def folder_bytes(folder: Path) -> int:
+    """The disk usage of a folder, as far as it can be read while other processes change it.
+
+    Every entry counts for at least what it takes in the kernel's memory. A path too long to open counts as more than
+    any limit.
+    """
+    total, waiting = 0, [str(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):
+                        total += max(entry.stat(follow_symlinks=False).st_blocks * _BLOCK, _INODE_BYTES)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return sys.maxsize
+    return total
+
+
 def deleted_file_bytes(process: int, folder: Path) -> int:
     """Disk usage of deleted files that a process or a descendant holds open on a folder's disk, where visible."""
-    held: dict[int, int] = {}
     disk = folder.stat().st_dev
-    for each in descendants(process):
-        with suppress(OSError):
-            for entry in Path(f"/proc/{each}/fd").iterdir():
-                with suppress(OSError):
-                    found = entry.stat()
-                    if stat.S_ISREG(found.st_mode) and found.st_nlink == 0 and found.st_dev == disk:
-                        held[found.st_ino] = found.st_blocks * _BLOCK
-    return sum(held.values())
+    found = [file for file in _open_files(descendants(process)) if stat.S_ISREG(file.st_mode) and file.st_nlink == 0]
+    return sum({file.st_ino: file.st_blocks * _BLOCK for file in found if file.st_dev == disk}.values())
 
 
 def descendants(process: int) -> Iterator[int]:
@@ -218,22 +218,16 @@ class LimitExceeded:
 class JobClock:
     """Measures one job since construction, over a process and its descendants.
 
-    `before`: all processes that existed before the job, if known; finding them takes longer. `folder`: the private one
-    that it writes to, where no file system limits that.
+    `folder`: the private one that it writes to, where no file system limits that.
     """
 
-    def __init__(
-        self, process: int, limits: Limits, before: Sequence[int] | None = None, folder: Path | None = None
-    ) -> None:
+    def __init__(self, process: int, limits: Limits, folder: Path | None = None) -> None:
         self._process, self._limits, self._folder = process, limits, folder
         self._started = self._looked = time.monotonic()
         self._ready_seconds = 0.0
-        self._cpu_before = usage(process).cpu_seconds if before is None else cpu_seconds(before)
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until the wall-clock limit."""
-        return self._started + self._limits.wall - time.monotonic()
+        # Whether a process was runnable when `exceeded` looked last.
+        self.ready = True
+        self._cpu_before = usage(process).cpu_seconds
 
     def exceeded(self) -> LimitExceeded | None:
         """The limit that the job has exceeded, if any. Call it several times per second."""
@@ -243,7 +237,7 @@ class JobClock:
         if folder is not None and folder_bytes(folder) + deleted_file_bytes(process, folder) > limits.disk_bytes:
             return LimitExceeded("disk_limit")
         now, used = time.monotonic(), usage(process)
-        spent = used.cpu_seconds - self._cpu_before
+        spent, self.ready = used.cpu_seconds - self._cpu_before, used.ready
         if used.ready:
             self._ready_seconds += now - self._looked
         self._looked = now
@@ -258,3 +252,117 @@ class JobClock:
         starved = waited > _STARVED_SHARE * limits.wall
         why = "it was waiting for a processor" if starved else "it was waiting, not computing"
         return LimitExceeded("timeout", f"took more than {limits.wall:g} s of wall time; {why}", starved)
+
+
+# A memory limit that the kernel enforces: a control group per sandbox, where control groups are writable. Looking at a
+# sandbox ten times a second finds a job that uses too much memory, but not before it has taken gigabytes. A control
+# group stops it at once and also counts what the kernel holds for it, such as socket buffers. Its limit is above the
+# one that is looked for, so it ends only what outran the look. Version 2 is used where it has the memory controller,
+# otherwise version 1. Where neither is writable, the look is all there is.
+
+_PREFIX = "touchstone-"
+# Joins the group before anything else happens, then becomes the command.
+_JOIN = ("/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"')
+# For the processes that are there before a job, and for what the kernel needs to run it.
+_SPARE_BYTES = 128 * 2**20
+_REMOVAL_SECONDS = 5.0
+_numbers = itertools.count()
+
+
+@contextmanager
+def memory_group(limit_bytes: int) -> Iterator[list[str]]:
+    """A new group that may use so much memory. Yields what to put before a command line, [] where there are no groups.
+
+    The group must be left after its processes have ended.
+    """
+    parent = _usable_parent()
+    try:
+        group = _make_group(parent, limit_bytes + _SPARE_BYTES) if parent is not None else None
+    except OSError:  # no room for more groups
+        group = None
+    try:
+        yield [*_JOIN, str(group / "cgroup.procs")] if group is not None else []
+    finally:
+        if group is not None:
+            _remove_group(group)
+
+
+@functools.cache
+def _usable_parent() -> Path | None:
+    """The first candidate in which a group can be made and joined, found by trying."""
+    for parent in _candidates(Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()):
+        try:
+            _remove_abandoned_groups(parent)
+            group = _make_group(parent, _SPARE_BYTES)
+            try:
+                subprocess.run([*_JOIN, str(group / "cgroup.procs"), "true"], check=True, capture_output=True)
+            finally:
+                _remove_group(group)
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        return parent
+    return None
+
+
+def _candidates(groups: str, mounts: str) -> Iterator[Path]:
+    """The groups of this process and above it that can have groups with a memory limit inside.
+
+    In version 2, a group that has processes of its own cannot, so it is one above this process's group.
+    """
+    paths = {names: path for _, names, path in (line.split(":", 2) for line in groups.splitlines())}
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        root, mounted = before.split()[3:5]
+        kind, _, options = after.split()[:3]
+        if kind == "cgroup2" and "" in paths:
+            for folder in _upward(Path(mounted), root, paths[""]):
+                with suppress(OSError):
+                    if "memory" in (folder / "cgroup.subtree_control").read_text().split():
+                        yield folder
+        elif kind == "cgroup" and "memory" in options.split(",") and "memory" in paths:
+            yield next(_upward(Path(mounted), root, paths["memory"]))
+
+
+def _upward(mounted: Path, root: str, path: str) -> Iterator[Path]:
+    """The folder of a group and those above it, below the mount point. A mount may show only a part of all groups."""
+    inside = os.path.relpath(path, root)
+    folder = mounted if inside.startswith("..") else mounted / inside
+    yield folder
+    yield from (above for above in folder.parents if above.is_relative_to(mounted))
+
+
+def _make_group(parent: Path, limit_bytes: int) -> Path:
+    group = parent / f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
+    group.mkdir()
+    try:
+        if (group / "memory.max").exists():
+            (group / "memory.max").write_text(str(limit_bytes))
+            swap, swap_bytes = group / "memory.swap.max", 0
+        else:  # version 1, which counts memory and swap together
+            (group / "memory.limit_in_bytes").write_text(str(limit_bytes))
+            swap, swap_bytes = group / "memory.memsw.limit_in_bytes", limit_bytes
+        if swap.exists():
+            swap.write_text(str(swap_bytes))
+    except OSError:
+        group.rmdir()
+        raise
+    return group
+
+
+def _remove_group(group: Path) -> None:
+    """Remove a group. The kernel may need a moment after the last process has ended; else a later run removes it."""
+    give_up = time.monotonic() + _REMOVAL_SECONDS
+    while group.exists() and time.monotonic() < give_up:
+        try:
+            group.rmdir()
+        except OSError:
+            time.sleep(0.001)
+
+
+def _remove_abandoned_groups(folder: Path) -> None:
+    """Remove the groups that killed runs have left behind."""
+    for group in folder.glob(f"{_PREFIX}*-*"):
+        owner = group.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            with suppress(OSError):
+                group.rmdir()

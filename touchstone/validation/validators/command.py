@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.config.validation import CommandProgram
+from touchstone.validation.command_files import left_early, runner_format, words
 from touchstone.validation.files.file_identity import content_identity, program_identity, system_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
-from touchstone.validation.test_reports import FORMATS, named_as_expected
-from touchstone.validation.test_reports.results import SuiteResults, merged
-from touchstone.validation.test_reports.runners import left_early, runner_format, words
+from touchstone.validation.test_reports import FORMATS, SuiteResults, merged, named_as_expected
 from touchstone.validation.validators import common
 from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
 from touchstone.vocabulary import COMMAND_REPORTS
@@ -210,14 +209,19 @@ class CommandValidator:
             # Where only the fix is to blame, this becomes a failure; see `outcomes`.
             return Report("validator_unavailable", fidelity, note=missing, duration_seconds=result.seconds)
         if plan.report == "exit_code":
-            if result.exit_code == 0 and left_early([str(plan.program), *plan.arguments], _text(result.stderr)):
+            if result.exit_code == 0 and left_early(
+                [str(plan.program), *plan.arguments], f"{_text(result.stdout)}\n{_text(result.stderr)}"
+            ):
                 return common.no_report(result, fidelity, "exit code 0, but the test runner did not finish")
             return report_from_exit_code(result, fidelity)
-        documents = _documents(result.stdout, mark) if plan.report_file else [result.stdout]
+        # The report files, as the wrapper printed them.
+        documents = result.stdout.split(f"{mark} file\n".encode())[1:] if plan.report_file else [result.stdout]
         if plan.report == "json":
             return report_from_json(result, b"".join(documents), fidelity, job.problem.working_directory)
         try:
-            results = _results(documents, plan)
+            if not documents:
+                raise ReportFormatError(f"is missing: the command did not write {plan.report_file}")
+            results = merged(FORMATS[plan.report].read(_text(document)) for document in documents)
         except ReportFormatError as error:
             note = f"the {plan.report} report {error}; {_ending(result)}"
             return common.no_report(result, fidelity, note)
@@ -231,17 +235,6 @@ def _not_run(result: CommandResult, mark: str) -> str | None:
     if result.exit_code in _NOT_STARTED:
         return f"the command cannot be started in the sandbox: {_ending(result)}; set its PATH and readable folders"
     return None
-
-
-def _documents(stdout: bytes, mark: str) -> list[bytes]:
-    """The report files, as the wrapper printed them."""
-    return stdout.split(f"{mark} file\n".encode())[1:]
-
-
-def _results(documents: Sequence[bytes], plan: _Plan) -> SuiteResults:
-    if not documents:
-        raise ReportFormatError(f"is missing: the command did not write {plan.report_file}")
-    return merged(FORMATS[plan.report].read(_text(document)) for document in documents)
 
 
 def _text(output: bytes) -> str:

@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Severity, Tree
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.processes import LimitExceeded
-from touchstone.validation.test_reports.results import ReportFormatError as ReportFormatError
-from touchstone.validation.test_reports.results import json_object
+from touchstone.validation.test_reports import ReportFormatError as ReportFormatError
+from touchstone.validation.test_reports import json_object
 
 FULL_FIDELITY = "full"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"

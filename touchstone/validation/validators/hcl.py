@@ -18,8 +18,7 @@ from touchstone.validation.files.file_identity import packages_identity
 from touchstone.validation.judging.removed_blocks import CHECKED, JSON
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import Limits
-from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.sandbox.warm_worker import WarmWorker, WorkerLostError
+from touchstone.validation.sandbox.runner import SandboxRunner, WarmWorker, WorkerLostError
 from touchstone.validation.validators.common import sample, stopped_at
 
 _PACKAGES = ("pygohcl", "tree-sitter", "tree-sitter-hcl")

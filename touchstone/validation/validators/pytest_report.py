@@ -5,47 +5,38 @@ What writes the lines belongs in `touchstone.validation.pytest_runner`.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from touchstone.validation.judging.environment import missing_plugin
+from touchstone.validation.judging.verdicts import missing_plugin
 from touchstone.validation.protocol import Diagnostic, Problem, Report, TestControl
 from touchstone.validation.pytest_runner.channel import read_lines
-from touchstone.validation.sandbox.processes import LimitExceeded
+from touchstone.validation.sandbox.runner import JobAnswer
 from touchstone.validation.validators.common import stopped_at
 
 FULL = "full"
 _MAX_PLACES = 20
 _NEUTRAL = ("skipped", "xfailed", "xpassed")
+# As in `pytest_runner.own_tests`: code that is in no file.
+UNKNOWN = "?"
 _TAMPERED = "the results were tampered with: something else was written among them"
 # What a line that the runner did not write may lead to.
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError)
 
 
-def build_report(
-    problem: Problem,
-    tests: Sequence[str],
-    answer: bytes,
-    token: str,
-    exceeded: LimitExceeded | None,
-    exit_code: int | None,
-) -> Report:
+def build_report(problem: Problem, tests: Sequence[str], answer: JobAnswer, token: str) -> Report:
     """Build the report from pytest's lines. A test that did not report, or did so twice, has failed."""
-    lines, foreign = read_lines(answer, token)
     try:
-        return _report_of(_Results(problem, lines, tests), lines, foreign, exceeded, exit_code)
+        return _report_of(problem, tests, answer, *read_lines(answer.content, token))
     except _MALFORMED:
         return Report("no_report", FULL, consistent=False, note=_TAMPERED)
 
 
 def _report_of(
-    results: "_Results",
-    lines: Sequence[Mapping[str, Any]],
-    foreign: bool,
-    exceeded: LimitExceeded | None,
-    exit_code: int | None,
+    problem: Problem, tests: Sequence[str], answer: JobAnswer, lines: Sequence[Mapping[str, Any]], foreign: bool
 ) -> Report:
+    results = _Results(problem, lines, tests)
     report = Report(
         "failed",
         FULL,
@@ -55,8 +46,8 @@ def _report_of(
         skipped=tuple(results.skipped),
         note=results.note,
     )
-    if exceeded is not None:
-        return stopped_at(exceeded, report)
+    if answer.exceeded is not None:
+        return stopped_at(answer.exceeded, report)
     if foreign:
         return replace(report, status="no_report", consistent=False, note=_TAMPERED)
     if results.tampered:
@@ -74,53 +65,49 @@ def _report_of(
     if end is None or not end["done"]:
         crashed = "".join(f": {line['crashed']}" for line in lines if "crashed" in line)
         return replace(report, status="no_report", note=f"the tests ended before they had reported{crashed}")
-    if exit_code != 0:
-        return replace(report, status="no_report", consistent=False, note=f"the tests ended with {exit_code}")
+    if answer.exit_code != 0:
+        return replace(report, status="no_report", consistent=False, note=f"the tests ended with {answer.exit_code}")
     if not report.diagnostics and not report.tests:
         if report.skipped or any("skipped_file" in line for line in lines):
             return replace(report, status="validator_unavailable", note="every test was skipped")
         return replace(report, status="no_report", note="no test was found in the test files")
-    failed_there = results.failed_in_pytest
-    if failed_there != (end["status"] == 1):
+    if results.failed_in_pytest != (end["status"] == 1):
         return replace(report, status="no_report", consistent=False, note="pytest's exit and its results disagree")
     return replace(report, status="failed" if report.diagnostics else "passed")
 
 
 def control_results(
-    problem: Problem, tests: Sequence[str], answer: bytes, token: str, report: Report, *, limited: bool, left: bool
+    problem: Problem, tests: Sequence[str], answer: JobAnswer, token: str, report: Report
 ) -> dict[str, TestControl]:
     """What a control says of each test of a report, by id. A test that has no control is left out.
 
-    `limited`: a limit ended it, so tests without a result have no control; otherwise they did not run to their end.
-    `left`: the process exited by itself, which only a fix makes it do before the last test.
+    If a limit ended it, tests without a result have no control; otherwise they did not run to their end.
     """
-    lines, foreign = read_lines(answer, token)
+    lines, foreign = read_lines(answer.content, token)
     forged = {name: TestControl(passed=True) for name in report.tests}
     if foreign:
         return forged
     short = _Results(problem, (), tests).short
     try:
-        found = _controls_of(lines, short)
+        found = {
+            short(line["control"]): TestControl(
+                line["ended"],
+                line["passed"],
+                tuple(line["held"][:_MAX_PLACES]),
+                tuple(map(tuple, line["doubts"][:_MAX_PLACES])),
+            )
+            for line in lines
+            if "control" in line
+        }
         without = {short(name) for line in lines for name in line.get("uncontrolled", ())}
     except _MALFORMED:
         return forged
-    for name in report.tests.keys() - found.keys() - without:
-        if not limited:
-            found[name] = TestControl(ended=left, held=("its process left early",) if left else ())
+    if answer.exceeded is None:
+        # Only a fix makes its process exit by itself before the last test.
+        left = answer.exit_code == 0
+        early = TestControl(ended=left, held=("its process left early",) if left else ())
+        found |= dict.fromkeys(report.tests.keys() - found.keys() - without, early)
     return {name: found[name] for name in report.tests if name in found}
-
-
-def _controls_of(lines: Sequence[Mapping[str, Any]], short: Callable[[str], str]) -> dict[str, TestControl]:
-    return {
-        short(line["control"]): TestControl(
-            line["ended"],
-            line["passed"],
-            tuple(line["held"][:_MAX_PLACES]),
-            tuple(map(tuple, line["doubts"][:_MAX_PLACES])),
-        )
-        for line in lines
-        if "control" in line
-    }
 
 
 class _Results:
@@ -129,6 +116,10 @@ class _Results:
     def __init__(self, problem: Problem, lines: Sequence[Mapping[str, Any]], tests: Sequence[str]) -> None:
         self._problem, self._lines = problem, lines
         self._only = os.path.normpath(tests[0]) if len(tests) == 1 else None
+        # Their files may be named from the root of the tree too.
+        below, judged_tests = f"{problem.working_directory}/", problem.judged_tests
+        self._judged = {self._without_file(name.removeprefix(below)): name for name in judged_tests}
+        self._judged |= {self._without_file(name): name for name in judged_tests}
         self._by_id = {self.short(line["test"]): line for line in lines if "test" in line}
         self._times = Counter(self.short(line["test"]) for line in lines if "test" in line)
         collected = [self.short(name) for line in lines for name in line.get("collected", [])]
@@ -150,18 +141,21 @@ class _Results:
         self.compiled = not self._broken
 
     def short(self, name: str) -> str:
-        """The id without its file if there is only one."""
+        """The id as the problem has it among its judged tests, else without its file if there is only one."""
+        bare = self._without_file(name)
+        return self._judged.get(bare, bare)
+
+    def _without_file(self, name: str) -> str:
         file, separator, rest = name.partition("::")
         return rest if separator and os.path.normpath(file) == self._only else name
 
     def _is_neutral(self, name: str) -> bool:
         line = self._by_id.get(name, {})
         # Only the tests may skip, not the code that they test.
-        return (
-            self._times[name] == 1
-            and line.get("outcome") in _NEUTRAL
-            and self._problem.filename not in line.get("where", [])
-        )
+        return self._times[name] == 1 and line.get("outcome") in _NEUTRAL and not self._is_of_fix(line)
+
+    def _is_of_fix(self, line: Mapping[str, Any]) -> bool:
+        return bool({self._problem.filename, UNKNOWN} & {*(line.get("where") or ())})
 
     def _passed(self, name: str) -> bool:
         once = self._times[name] == 1 and name not in self._twice
@@ -178,7 +172,7 @@ class _Results:
             Diagnostic("error", f"not collected: {name}", message, test=name) for name, message in self._broken.items()
         ]
         for line in self._lines:
-            if "skipped_file" in line and line["where"] == self._problem.filename:
+            if "skipped_file" in line and self._is_of_fix(line):
                 name = self.short(line["skipped_file"])
                 found.append(Diagnostic("error", f"not collected: {name}", "skipped by the fix", test=name))
         for name, good in self.tests.items():

@@ -23,11 +23,9 @@ from touchstone.validation.judging.verdicts import only_judged
 from touchstone.validation.protocol import Availability, Job, Problem, Report, TestControl
 from touchstone.validation.pytest_runner.plugins import mentioned_plugins
 from touchstone.validation.reach import PYTEST_SETTINGS
-from touchstone.validation.sandbox.backends import Borrowed
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import Interpreter, editable_installs, interpreter, with_environment
-from touchstone.validation.sandbox.runner import SandboxRunner
-from touchstone.validation.sandbox.warm_worker import JobAnswer, WarmWorker, WorkerLostError
+from touchstone.validation.sandbox.runner import Borrowed, JobAnswer, SandboxRunner, WarmWorker, WorkerLostError
 from touchstone.validation.validators import lint
 from touchstone.validation.validators.common import sample, unavailable
 from touchstone.validation.validators.pytest_report import FULL, build_report, control_results
@@ -245,7 +243,7 @@ class _Session:
         ended = self._run({"token": token})
         if isinstance(ended, Report):
             return ended
-        return build_report(self.job.problem, self.tests, ended.content, token, ended.exceeded, ended.exit_code)
+        return build_report(self.job.problem, self.tests, ended, token)
 
     def _control(self, report: Report, took: float, *, quiet: bool = False) -> dict[str, TestControl] | Report:
         """What the control says of each test, by id; a report if the sandbox failed.
@@ -257,8 +255,7 @@ class _Session:
         ended = self._run({"token": token, "control": True, "quiet": quiet, "tests": names}, _HANGING * took)
         if isinstance(ended, Report):
             return ended
-        how = {"limited": ended.exceeded is not None, "left": ended.exit_code == 0}
-        found = control_results(self.job.problem, self.tests, ended.content, token, report, **how)
+        found = control_results(self.job.problem, self.tests, ended, token, report)
         if ended.exceeded is not None:
             missing = [name for name, passed in report.tests.items() if passed and name not in found]
             found |= dict.fromkeys(missing[:1], _doubtful("a test does not end when its values are watched"))

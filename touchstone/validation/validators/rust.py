@@ -32,12 +32,13 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.config.validation import RustProgram
+from touchstone.validation import libtest
 from touchstone.validation.files.file_identity import content_identity
 from touchstone.validation.fixes.rust_tests import without_literals
+from touchstone.validation.fixes.unified_diff import readable_patches
+from touchstone.validation.libtest import ContradictionError
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
-from touchstone.validation.test_reports import libtest
-from touchstone.validation.test_reports.libtest import ContradictionError
 from touchstone.validation.validators import common, rust_in_sandbox
 from touchstone.validation.validators.common import (
     ReportFormatError,
@@ -147,10 +148,11 @@ class RustValidator(ToolchainValidator[Toolchain]):
 
 
 def _digest(problem: Problem) -> str:
-    """A hash of what a fix is compared with for forgery: the reference fix and the original file."""
+    """A hash of what a fix is compared with for forgery: the reference fix or patch, and the original file."""
     original = problem.root / problem.path
     content = original.read_bytes() if original.is_file() else b""
-    return hashlib.sha256((problem.reference_fix or "").encode() + b"\0" + content).hexdigest()
+    reference = f"{problem.reference_fix or ''}\0{problem.reference_patch or ''}\0"
+    return hashlib.sha256(reference.encode() + content).hexdigest()
 
 
 def _environment(toolchain: Toolchain) -> dict[str, str]:
@@ -284,7 +286,7 @@ def _tests(said: Mapping[str, Any], expected: Sequence[str]) -> tuple[dict[str, 
     tests: dict[str, bool] = {}
     failures = []
     for name, outcome, words in _outcomes(said):
-        if outcome == "ignored":
+        if outcome == "skipped":
             continue
         tests[name] = tests.get(name, True) and outcome == "passed"
         if outcome == "failed":
@@ -347,14 +349,20 @@ _MOST_EQUALITIES = 1000
 
 
 def forgery_constructs(tree: Tree, problem: Problem) -> str:
-    """The constructs that a replaced file contains and neither its original nor the reference fix."""
+    """The constructs that a replaced file contains and neither its original nor the reference fix.
+
+    The judge's files are no fix's: what is replaced there comes with the problem.
+    """
     found: set[str] = set()
-    for path, content in tree.changed.items():
+    for path in tree.changed.keys() - set(problem.judge_files):
         original = tree.root / path
         before = original.read_bytes() if original.is_file() else b""
-        found |= _constructs(path, content) - _constructs(path, before)
-    if found and problem.reference_fix:
-        found -= _constructs(problem.path, problem.reference_fix.encode())
+        found |= _constructs(path, tree.changed[path]) - _constructs(path, before)
+    if found:
+        found -= _constructs(problem.path, (problem.reference_fix or "").encode())
+        for patch in readable_patches(problem.reference_patch):
+            after = b"".join(line for hunk in patch.hunks or () for line in hunk.after)
+            found -= _constructs(patch.new or "", after)
     return ", ".join(sorted(found))
 
 

@@ -18,7 +18,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,31 +84,15 @@ GUARDED = "--guarded"
 
 @dataclass(frozen=True)
 class StepResult:
-    """The exit code and output of a step; long output keeps only its beginning and end."""
+    """The exit code and output of a step; long output keeps only its beginning and end.
+
+    `returned`: it is a program with the guard, and its `main` returned 0.
+    """
 
     exit_code: int
     stdout: str
     stderr: str
-
-
-@dataclass(frozen=True)
-class GuardedResult(StepResult):
-    """The same for a program with the guard; `returned` is True if its `main` returned 0."""
-
-    returned: bool
-
-
-@dataclass
-class CrateReport:
-    """Everything that is printed at the end."""
-
-    build: dict[str, Any] = field(default_factory=dict)
-    test_build: dict[str, Any] | None = None
-    clippy: dict[str, Any] | None = None
-    programs: list[dict[str, Any]] = field(default_factory=list)
-    documentation: list[dict[str, Any]] = field(default_factory=list)
-    guarded: bool = False
-    tampered: list[str] = field(default_factory=list)
+    returned: bool = False
 
 
 def main() -> None:
@@ -116,16 +100,16 @@ def main() -> None:
     _isolate_process()
     if sys.argv[1] == GUARDED:
         _run_documentation_test(Path(sys.argv[2]), sys.argv[3:])
-    plan = json.loads(sys.argv[1])
-    findings = CrateReport()
     # A separate target directory: with a shared one, a broken crate once used another's artifact and passed.
     folder = Path(tempfile.mkdtemp(prefix="touchstone-"))
     os.environ["CARGO_TARGET_DIR"] = str(folder / "target")
-    _validate_crate(plan, folder, findings)
-    print(json.dumps(asdict(findings)))
+    findings: dict[str, Any] = {"guarded": False, "tampered": [], "programs": [], "documentation": []}
+    _validate_crate(json.loads(sys.argv[1]), folder, findings)
+    print(json.dumps(findings))
 
 
-def _validate_crate(plan: Mapping[str, Any], folder: Path, findings: CrateReport) -> None:
+def _validate_crate(plan: Mapping[str, Any], folder: Path, findings: dict[str, Any]) -> None:
+    """Add what every step says to the findings, until one fails."""
     root = Path(plan["root"]).resolve()
     from_root = functools.partial(_from_root, root, _workspace(plan["cargo"]))
     sources = _digests(path for pattern in _SOURCES for path in root.rglob(pattern))
@@ -133,28 +117,27 @@ def _validate_crate(plan: Mapping[str, Any], folder: Path, findings: CrateReport
     guard = _build_guard(folder)
     if guard is None:
         return
-    findings.guarded = True
+    findings["guarded"] = True
     sources |= _digests([guard])
-    built, _ = _cargo(plan, from_root, "build")
-    findings.build = built
-    if built["exit_code"] != 0:
+    findings["build"], _ = _cargo(plan, from_root, "build")
+    if findings["build"]["exit_code"] != 0:
         return
-    findings.test_build, artifacts = _cargo(plan, from_root, "test", "--no-run")
+    findings["test_build"], artifacts = _cargo(plan, from_root, "test", "--no-run")
     if plan["clippy"]:
-        findings.clippy, _ = _cargo({**plan, "cargo": plan["clippy"]}, from_root, "clippy", after=_CLIPPY_OPTIONS)
-    if findings.test_build["exit_code"] != 0:
+        findings["clippy"], _ = _cargo({**plan, "cargo": plan["clippy"]}, from_root, "clippy", after=_CLIPPY_OPTIONS)
+    if findings["test_build"]["exit_code"] != 0:
         return
     programs = [each for each in artifacts if each.get("executable") and each["profile"]["test"]]
     sealed = _digests([Path(each["executable"]) for each in programs] + [guard])
-    findings.tampered = _changed(sources)
+    findings["tampered"] = _changed(sources)
     for artifact in programs:
-        if _key(artifact) not in without_harness and not findings.tampered:
-            findings.programs.append(_run_tests(artifact, guard, plan, sealed, findings.tampered))
+        if _key(artifact) not in without_harness and not findings["tampered"]:
+            findings["programs"].append(_run_tests(artifact, guard, plan, sealed, findings["tampered"]))
     for manifest in sorted({each["manifest_path"] for each in programs if each["target"]["doctest"]}):
         runner = [sys.executable, "-I", "-S", str(Path(__file__).resolve()), GUARDED, str(guard)]
         options = ["--config", f'target."cfg(all())".runner={json.dumps(runner)}', *plan["options"]]
         line = [plan["cargo"], "test", "--doc", "--offline", "--manifest-path", manifest, *options]
-        findings.documentation.append(asdict(_run([*line, "--", "--test-threads=2"], most=_LIST_BYTES)))
+        findings["documentation"].append(asdict(_run([*line, "--", "--test-threads=2"], most=_LIST_BYTES)))
 
 
 def _workspace(cargo: str) -> Path:
@@ -245,7 +228,7 @@ def _run_documentation_test(guard: Path, line: Sequence[str]) -> None:
 
 def _run_guarded(
     line: Sequence[str], guard: Path, directory: Path | None, environment: Mapping[str, str], most: int = _OUTPUT_BYTES
-) -> GuardedResult:
+) -> StepResult:
     """Run a program of the candidate with the guard."""
     secret = os.urandom(_SECRET_BYTES)
     asks, gives = os.pipe()
@@ -261,7 +244,7 @@ def _run_guarded(
     os.set_blocking(hears, False)
     with os.fdopen(hears, "rb", buffering=0) as answer:
         answered = answer.read(_SECRET_BYTES + 1)
-    return GuardedResult(ran.exit_code, ran.stdout, ran.stderr, answered == secret)
+    return replace(ran, returned=answered == secret)
 
 
 def _run(
@@ -287,7 +270,7 @@ def _run(
         for file in (stdout, stderr):
             file.seek(0)
             texts.append(_ends(file.read(_MESSAGES_BYTES), most).decode("utf-8", "replace"))
-    return StepResult(ended.returncode, *texts)
+    return StepResult(ended.returncode, texts[0], texts[1])
 
 
 def _ends(output: bytes, most: int) -> bytes:

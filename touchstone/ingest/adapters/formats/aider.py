@@ -15,7 +15,6 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, not_evaluated
 from touchstone.ingest.adapters.folders import (
     MAX_SUBFOLDERS,
-    as_given,
     is_file,
     is_folder,
     object_in,
@@ -64,7 +63,7 @@ def read_results(path: Path) -> AdapterTable:
         _COLUMNS,
         records,
         raw_from_files(files),
-        files=as_given(path, files.values()),
+        files=list(files.values()),
         figures=list(_figures(records)),
         settings=list(settings),
         notes=carried.notes(),

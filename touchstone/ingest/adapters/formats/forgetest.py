@@ -60,7 +60,8 @@ def read_forgetest(path: Path) -> AdapterTable:
 
 
 def _recognizes(head: Head) -> bool:
-    return ("results", LIST) in head.key_paths
+    own = {("results", LIST, "case_id"), ("results", LIST, "compilation")}
+    return ("results", LIST) in head.key_paths and (head.has_keys("eval_set") or own <= head.key_paths)
 
 
 ADAPTER = Adapter(FORMAT, "a forgetest report", _recognizes, lambda path, _: read_forgetest(path))

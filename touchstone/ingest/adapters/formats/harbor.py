@@ -321,7 +321,7 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
     # A job can be run without its verifier.
     waiting = pl.col("passed").is_null() & pl.col("exception_type").is_null()
     table, unjudged = undecide_failures(number_by_time(table), pl.col("reward").is_not_null(), waiting)
-    settled = iter(records_of(table, words("oid llm_name suite passed reward evals_key")))
+    settled = records_of(table, words("oid llm_name suite passed reward evals_key"))
     notes = [*(note for job in jobs for note in job.notes), *several, *unjudged]
     figures = []
     for job in jobs:

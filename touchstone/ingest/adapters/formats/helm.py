@@ -20,8 +20,8 @@ from touchstone.ingest.adapters.json_files import (
     stated_settings,
     text_of,
 )
-from touchstone.ingest.adapters.scored_samples import Sample, scored_table
 from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError
+from touchstone.ingest.adapters.tool_figures import Sample, scored_table
 
 FORMAT = "helm"
 _SPEC, _INSTANCES, _STATS = "run_spec.json", "per_instance_stats.json", "stats.json"

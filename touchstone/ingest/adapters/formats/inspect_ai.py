@@ -67,7 +67,7 @@ from touchstone.ingest.adapters.table import (
     words,
 )
 from touchstone.ingest.adapters.tool_figures import estimate
-from touchstone.ingest.adapters.zip_archive import ZipArchive
+from touchstone.ingest.archives import ZipArchive
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 from touchstone.regular_files import open_regular
 from touchstone.vocabulary import Dimension

@@ -15,7 +15,7 @@ from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters.json_files import DECODER, parse_line
 from touchstone.ingest.adapters.json_stream import BrokenJsonError, Each, Keep, Shape, skim
 from touchstone.ingest.adapters.table import RefusedRecordError
-from touchstone.ingest.adapters.zip_archive import DamagedMemberError, ZipArchive
+from touchstone.ingest.archives import DamagedMemberError, ZipArchive
 from touchstone.ingest.compressed import open_input
 from touchstone.ingest.csv_rows import readable
 from touchstone.progress import report_step

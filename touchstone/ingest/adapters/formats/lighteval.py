@@ -13,7 +13,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
-from touchstone.ingest.adapters.folders import as_given, object_beside
+from touchstone.ingest.adapters.folders import object_beside
 from touchstone.ingest.adapters.json_files import (
     DECODER,
     GENERATION,
@@ -25,8 +25,8 @@ from touchstone.ingest.adapters.json_files import (
     text_of,
 )
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
-from touchstone.ingest.adapters.scored_samples import Sample, scored_table
 from touchstone.ingest.adapters.table import AdapterTable, Cells, Record
+from touchstone.ingest.adapters.tool_figures import Sample, scored_table
 from touchstone.ingest.compressed import uncompressed_name
 
 FORMAT = "lighteval"
@@ -64,7 +64,7 @@ def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
             *stated_settings(model, "problems", config, "num_fewshots hf_repo hf_subset", task),
         ],
         notes=[] if stated else [f"no results file of the same time: the model is the folders' name, {model}"],
-        files=(path, *as_given(path, file)),
+        files=(path, *file),
     )
 
 

@@ -15,10 +15,14 @@ otherwise the pass rate would be that of the extreme cases. `pass@k` for k > 1 i
 """
 
 import re
+from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+
+import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions, not_evaluated
@@ -41,21 +45,21 @@ from touchstone.ingest.adapters.table import (
     RefusedRecordError,
     ReportedFigure,
     StatedSetting,
+    settle,
     table_from_records,
     words,
 )
 from touchstone.ingest.adapters.tool_figures import mean
 from touchstone.ingest.compressed import uncompressed_name
-from touchstone.names import name_of_key
+from touchstone.ingest.csv_rows import ROW_ERROR_KIND
+from touchstone.storage.files import name_of_key
+from touchstone.vocabulary import PASS_CLASS
 
 # lm-eval aggregates these over the whole corpus if the task does not say otherwise.
 _NOT_MEANS = {"f1", "mcc", "bleu", "chrf", "ter", "perplexity", "brier_score"}
 _NOT_MEANS |= {"word_perplexity", "byte_perplexity", "bits_per_byte"}
 # Of a results file with hundreds of tasks; a larger one is something else.
 _MAX_BYTES = 64 << 20
-
-# The filter of a row and the values of its metrics.
-Values = tuple[str, Mapping[str, str | None]]
 FORMAT = "lm-eval"
 COLUMNS = words(
     "oid iteration_id llm_name suite run_id passed weighted_score metric filter responses doc_hash prompt_hash "
@@ -63,6 +67,8 @@ COLUMNS = words(
 )
 _LEFT_OUT = ("doc", "target", "arguments", "resps", "filtered_resps")
 _NOT_METRICS = {"doc_id", "filter", "metrics", "doc_hash", "prompt_hash", "target_hash", *_LEFT_OUT}
+# Rows that Touchstone wrote.
+_EXPORTED = "__exported"
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
 _NAME = re.compile(r"samples_(.+?)(?:_(\d{4}-\d\d-\d\dT[\d:.-]+))?")
 _SEVERAL_ATTEMPTS = re.compile(r"pass(@|\^|_at_|_hat_)0*([2-9]|[1-9]\d+)", re.IGNORECASE)
@@ -110,17 +116,15 @@ def run_of(samples: Path, time: str | None) -> Run:
     return Run(name, results, (file,))
 
 
-def figures_of(run: Run, task: str, rows: Sequence[Values]) -> list[ReportedFigure]:
-    """Every aggregate of the task that lm-eval reports, and its mean over the rows."""
+def figures_of(run: Run, task: str, scores: "_Scores") -> list[ReportedFigure]:
+    """Every aggregate of the task that lm-eval reports, and its mean over the samples."""
     figures = []
     for name, value in inside(run.results, "results", task).items():
         metric, comma, chosen = name.partition(",")
         if not comma or metric.endswith("_stderr") or not isinstance(value, Number):
             continue
-        rule = _aggregation(run, task, metric)
-        scored = [values.get(metric) for each, values in rows if each == chosen]
-        numbers = [number for number in map(number_of, scored) if number is not None]
-        is_mean = rule == "mean" and len(numbers) == len(scored)
+        rule, numbers = _aggregation(run, task, metric), scores.numbers.get((metric, chosen), array("d"))
+        is_mean = rule == "mean" and len(numbers) == scores.samples[chosen]
         note = None if rule == "mean" else f"{metric} is aggregated by {rule}, which is not recomputed"
         recomputed = mean(numbers) if is_mean else None
         figures.append(ReportedFigure(run.model, name, number_of(value), recomputed, task, note))
@@ -186,48 +190,49 @@ RESULTS = not_evaluated(
 )
 
 
-@dataclass
-class Row:
-    """One line: its cells, its filter, and the value of every metric as text (None: not scored)."""
+class _Scores:
+    """The numbers of each metric under each filter, in the order of their first use, and the samples by filter."""
 
-    cells: Cells
-    filter: str
-    values: dict[str, str | None]
-    exported: object
+    def __init__(self) -> None:
+        self.samples: Counter[str] = Counter()
+        self.numbers: dict[tuple[str, str], array[float]] = {}
+        # Filters with several responses to a document, and pairs with values that no float can hold.
+        self.several: set[str] = set()
+        self.unusable: set[tuple[str, str]] = set()
+
+    def add(self, chosen: str, values: Mapping[str, str | None], responses: str | None) -> None:
+        """Add the values of one sample; None is not scored."""
+        self.samples[chosen] += 1
+        if responses not in (None, "1"):
+            self.several.add(chosen)
+        for name, value in values.items():
+            if value is not None:
+                numbers = self.numbers.setdefault((name, chosen), array("d"))
+                if (number := number_of(value)) is not None:
+                    numbers.append(number)
+                else:
+                    self.unusable.add((name, chosen))
 
 
 def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read the samples of one task into rows of text cells."""
     task, time = _task_and_time(path)
-    run = run_of(path, time)
-    read: list[Row] = []
-    every = list(line_records(path, "sample", partial(_fill, task, read), {"llm_name": run.model}))
-    metric, chosen = _choose(path, read, (options or ReadOptions()).score)
-    notes = [*run.notes, *_notes(read, metric, chosen)]
-    decisive = _judges_one(read, metric, chosen)
-    figures = figures_of(run, task, [(row.filter, row.values) for row in read])
+    run, scores = run_of(path, time), _Scores()
+    common = {"iteration_id": _attempt(path, task, time), "suite": task, "run_id": time} | run.settings(task)
+    samples = line_records(path, "sample", partial(_fill, task, common, scores), {"llm_name": run.model})
+    table = table_from_records(path, FORMAT, (*COLUMNS, _EXPORTED), samples, raw_lines, files=(path, *run.files))
+    metric, chosen = _choose(path, scores, (options or ReadOptions()).score)
+    decisive = _judges_one(scores, metric, chosen)
+    own = (*words(f"metric passed weighted_score {_EXPORTED}"), f"metric_{metric}")
+    exported = ("classification",) if "classification" in table.columns else ()
+    table = settle(table, (*own, *exported), partial(_judge, metric, decisive=decisive))
+    kept = table.rows.filter(pl.col(ROW_ERROR_KIND).is_not_null() | (pl.col("filter") == chosen)).drop(_EXPORTED)
+    table = replace(table, rows=kept, columns=tuple(name for name in table.columns if name != _EXPORTED))
+    figures, notes = figures_of(run, task, scores), [*run.notes, *_notes(scores, metric, chosen)]
     if not decisive:
         notes.append(f"{metric} {_NO_VERDICT}")
         figures = [replace(each, note=_NO_VERDICT) if each.name == f"{metric},{chosen}" else each for each in figures]
-    common = {"iteration_id": _attempt(path, task, time), "suite": task, "run_id": time}
-    common |= run.settings(task) | {"metric": metric, "filter": chosen}
-    kept = {id(row.cells) for row in read if row.filter == chosen}
-    for row in read:
-        _judge(row, metric, decisive=decisive)
-        row.cells |= common
-        restore(row.cells, row.exported)
-    records = [record for record in every if record.kind is not None or id(record.cells) in kept]
-    return table_from_records(
-        path,
-        FORMAT,
-        COLUMNS,
-        records,
-        raw_lines,
-        files=(path, *run.files),
-        figures=figures,
-        settings=settings_of(run, task, {"metric": metric, "filter": chosen}),
-        notes=notes,
-    )
+    return table.stating(figures, settings_of(run, task, {"metric": metric, "filter": chosen}), notes)
 
 
 def _recognizes(head: Head) -> bool:
@@ -254,16 +259,21 @@ def _attempt(path: Path, task: str, time: str | None) -> str:
     return str(times.index(time) + 1)
 
 
-def _fill(task: str, rows: list[Row], cells: Cells, sample: Mapping[str, object]) -> None:
+def _fill(task: str, common: Cells, scores: _Scores, cells: Cells, sample: Mapping[str, object]) -> None:
     doc_id = text_of(sample.get("doc_id"))
     if doc_id is None or isinstance(sample["doc_id"], dict | list):
         raise RefusedRecordError("bad_id", "the doc_id is missing")
-    chosen = text_of(sample.get("filter")) or _NO_FILTER
+    chosen, responses = text_of(sample.get("filter")) or _NO_FILTER, _responses(sample.get("resps"))
     values = {name: _value(name, sample[name]) for name in _metrics(sample) if name in sample}
-    cells |= {"oid": f"{task}/{doc_id}", "responses": _responses(sample.get("resps"))}
+    cells |= {"oid": f"{task}/{doc_id}", "responses": responses}
     cells |= {name: text_of(sample.get(name)) for name in _HASHES}
-    cells |= {f"metric_{name}": value for name, value in values.items()}
-    rows.append(Row(cells, chosen, values, sample.get(KEY)))
+    cells |= {f"metric_{name}": value for name, value in values.items()} | common | {"filter": chosen}
+    scores.add(chosen, values, responses)
+    exported = inside(sample, KEY)
+    if "oid" in exported:
+        restore(cells, exported)
+        # Kept if it agrees with the verdict, which is not known yet.
+        cells |= {"classification": text_of(exported.get("classification")), _EXPORTED: "true"}
 
 
 def _metrics(sample: Mapping[str, object]) -> list[str]:
@@ -293,15 +303,15 @@ def _responses(resps: object) -> str | None:
     return str(len(first)) if isinstance(first, list) else None
 
 
-def _choose(path: Path, rows: Sequence[Row], score: str | None) -> tuple[str, str]:
+def _choose(path: Path, scores: _Scores, score: str | None) -> tuple[str, str]:
     """The metric and the filter whose values are read."""
-    filters = list(dict.fromkeys(row.filter for row in rows))
-    metrics = list(dict.fromkeys(name for row in rows for name, value in row.values.items() if value is not None))
+    filters, metrics = list(scores.samples), list(dict.fromkeys(metric for metric, _ in scores.numbers))
     if score is None:
         if not metrics:
             raise InputFileError(f"{path}: no metric has a number; there is nothing to evaluate")
-        verdicts = [name for name in metrics if _is_default(rows, name, filters[0])]
-        numbers = [name for name in metrics if any(row.values.get(name) for row in rows if row.filter == filters[0])]
+        numbers = [name for name in metrics if (name, filters[0]) in scores.numbers]
+        single = (name for name in numbers if not _SEVERAL_ATTEMPTS.match(name))
+        verdicts = [name for name in single if _judges_one(scores, name, filters[0])]
         return next(iter([*verdicts, *numbers, *metrics])), filters[0]
     metric, _, named = score.rpartition(",")
     pair = (metric, named) if named in filters and metric in metrics else (score, filters[0] if filters else "")
@@ -311,29 +321,32 @@ def _choose(path: Path, rows: Sequence[Row], score: str | None) -> tuple[str, st
     return pair
 
 
-def _is_default(rows: Sequence[Row], name: str, chosen: str) -> bool:
-    scored = any(row.values.get(name) is not None for row in rows if row.filter == chosen)
-    return scored and not _SEVERAL_ATTEMPTS.match(name) and _judges_one(rows, name, chosen)
-
-
-def _judges_one(rows: Sequence[Row], name: str, chosen: str) -> bool:
+def _judges_one(scores: _Scores, name: str, chosen: str) -> bool:
     """Whether a metric is a verdict: always 0 or 1, and not the share of several responses, which may happen to be."""
-    of_filter = [row for row in rows if row.filter == chosen]
-    shares = _SHARE.match(name) and any(row.cells["responses"] not in (None, "1") for row in of_filter)
-    values = [row.values.get(name) for row in of_filter]
-    return not shares and all(value is None or number_of(value) in (0.0, 1.0) for value in values)
+    shares = _SHARE.match(name) and chosen in scores.several
+    numbers = scores.numbers.get((name, chosen), ())
+    return not shares and (name, chosen) not in scores.unusable and all(number in (0.0, 1.0) for number in numbers)
 
 
-def _judge(row: Row, metric: str, *, decisive: bool) -> None:
-    value = row.values.get(metric)
-    number = number_of(value)
-    row.cells["passed"] = None if value is None or not decisive else text_of(number == 1)
-    row.cells["weighted_score"] = value if number is not None and 0 <= number <= 1 else None
+def _judge(metric: str, rows: pl.DataFrame, *, decisive: bool) -> pl.DataFrame:
+    """Set verdict and score of the rows by the metric; the score that an exported row has stays."""
+    value = pl.col(f"metric_{metric}")
+    number, is_own = value.cast(pl.Float64, strict=False), pl.col(_EXPORTED).is_not_null()
+    score = pl.when(is_own).then("weighted_score").when(number.is_between(0, 1)).then(value)
+    passed = pl.when(value.is_not_null() & decisive).then((number == 1).cast(pl.String))
+    accepted = pl.col(ROW_ERROR_KIND).is_null()
+    rows = rows.with_columns(
+        passed=passed, weighted_score=score, metric=pl.when(accepted).then(pl.lit(metric, pl.String))
+    )
+    if "classification" in rows.columns:
+        is_pass = pl.col("classification") == PASS_CLASS
+        agrees = is_pass == (pl.col("passed") == "true")
+        rows = rows.with_columns(pl.when(agrees).then("classification").alias("classification"))
+    return rows
 
 
-def _notes(rows: Sequence[Row], metric: str, chosen: str) -> list[str]:
-    pairs = dict.fromkeys(f"{name},{row.filter}" for row in rows for name, value in row.values.items() if value)
-    others = [pair for pair in pairs if pair != f"{metric},{chosen}"]
+def _notes(scores: _Scores, metric: str, chosen: str) -> list[str]:
+    others = [f"{name},{each}" for name, each in scores.numbers if (name, each) != (metric, chosen)]
     notes = [f"left out: {', '.join(_LEFT_OUT)}"]
     if others:
         notes.insert(0, f"the score is {metric},{chosen}; others can be chosen: {_listed(others)}")

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, not_evaluated
-from touchstone.ingest.adapters.folders import as_given, files_in, object_in, raw_from_files, text_in
+from touchstone.ingest.adapters.folders import files_in, object_in, raw_from_files, text_in
 from touchstone.ingest.adapters.json_files import identifier_of, number_of, object_of, stated_settings, text_of
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -58,7 +58,7 @@ def read_multipl_e(path: Path) -> AdapterTable:
         COLUMNS,
         records,
         raw_from_files(places),
-        files=as_given(path, files),
+        files=files,
         figures=[
             figure
             for suite in suites

@@ -9,22 +9,23 @@ those of all benchmarks in a folder above.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
-from touchstone.ingest.adapters.folders import as_given, files_in, object_beside
+from touchstone.ingest.adapters.folders import files_in, object_beside
 from touchstone.ingest.adapters.json_files import (
     inside,
     number_of,
     numbered_lines,
     parse_line,
-    raw_lines,
     scalar_of,
     text_of,
 )
-from touchstone.ingest.adapters.scored_samples import Sample, scored_table
 from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError
+from touchstone.ingest.adapters.tool_figures import Sample, scored_table
 from touchstone.ingest.compressed import ENDINGS, uncompressed_name
+from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 
 FORMAT = "nemo-skills"
 _FILE = re.compile(r"output(?:-rs(?P<seed>\d+))?\.jsonl")
@@ -44,27 +45,24 @@ def read_nemo_skills(path: Path, options: ReadOptions) -> AdapterTable:
     folder = path.absolute() if path.is_dir() else path.absolute().parent
     files = _outputs(folder) if path.is_dir() else [path]
     model = folder.parents[1].name if folder.parent.name == "eval-results" else folder.parent.name
-    places: dict[int, tuple[Path, int]] = {}
-    samples = list(_samples(files, places, model or "unnamed", folder.name))
     metrics, figures = _metrics(folder) if path.is_dir() else ([], {})
     seeds = len(files)
     modes = (f"pass@1[avg-of-{seeds}]", f"pass@1[{seeds}]", *(("pass@1", "greedy") if seeds == 1 else ()))
     mode = next((each for each in modes if each in figures), "")
     numbers = {name: number_of(value) for name, value in inside(figures, mode).items()}
 
-    def raw(_: Path, lines: set[int]) -> dict[int, str]:
-        own = {file: {places[line][1]: line for line in lines if places[line][0] == file} for file in files}
-        return {own[file][line]: text for file in files for line, text in raw_lines(file, set(own[file])).items()}
+    def raw(_: Path, numbers: set[int]) -> dict[int, str]:
+        return {number: text[:MAX_RAW_LENGTH] for number, (_, _, text) in _numbered(files) if number in numbers}
 
     return scored_table(
         path,
         FORMAT,
-        samples,
+        _Samples(files, model or "unnamed", folder.name),
         raw,
         options.score,
         stated={(folder.name, name): value / 100 for name, value in numbers.items() if value is not None},
         notes=[f"the files do not name the model; '{model}' is the name of a folder"],
-        files=as_given(path, [*files, *metrics]),
+        files=[*files, *metrics],
     )
 
 
@@ -96,18 +94,32 @@ def _recognizes(head: Head) -> bool:
 ADAPTER = Adapter(FORMAT, "NeMo-Skills outputs", _recognizes, read_nemo_skills)
 
 
-def _samples(files: list[Path], places: dict[int, tuple[Path, int]], model: str, suite: str) -> Iterator[Sample]:
-    for file in files:
-        named = _FILE.fullmatch(uncompressed_name(file))
-        seed = f"rs{named['seed']}" if named and named["seed"] else "1"
-        for place, (line, text) in enumerate(numbered_lines(file), start=1):
-            places[len(places) + 1] = (file, line)
-            record = Record(len(places), {"llm_name": model, "suite": suite, "iteration_id": seed})
+def _numbered(files: list[Path]) -> Iterator[tuple[int, tuple[str, int, str]]]:
+    """The outputs of all files, numbered from 1: the seed, the place in the file and the line of each."""
+    named = ((file, _FILE.fullmatch(uncompressed_name(file))) for file in files)
+    seeds = [(file, f"rs{name['seed']}" if name and name["seed"] else "1") for file, name in named]
+    return enumerate(
+        ((seed, place, text) for file, seed in seeds for place, (_, text) in enumerate(numbered_lines(file), start=1)),
+        start=1,
+    )
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """The samples of all files, read again by each iteration."""
+
+    files: list[Path]
+    model: str
+    suite: str
+
+    def __iter__(self) -> Iterator[Sample]:
+        for number, (seed, place, text) in _numbered(self.files):
+            record = Record(number, {"llm_name": self.model, "suite": self.suite, "iteration_id": seed})
             values: dict[str, float | None] = {}
             try:
                 output = parse_line(text, "output")
                 own = next((found for name in _IDS if (found := scalar_of(output.get(name)))), str(place))
-                record.cells |= {"oid": f"{suite}/{own}", "answer": text_of(output.get("predicted_answer"))}
+                record.cells |= {"oid": f"{self.suite}/{own}", "answer": text_of(output.get("predicted_answer"))}
                 record.cells |= {ours: scalar_of(output.get(theirs)) for ours, theirs in _TOKENS.items()}
                 values = _values(output)
             except RefusedRecordError as refusal:

@@ -26,7 +26,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
-from touchstone.ingest.adapters.folders import as_given, beside, bounded_document, is_file, object_in
+from touchstone.ingest.adapters.folders import beside, bounded_document, is_file, object_in
 from touchstone.ingest.adapters.formats.swebench import (
     COLUMNS,
     EMPTY_PATCH,
@@ -103,12 +103,13 @@ def read_openhands(path: Path) -> AdapterTable:
     verdicts, evaluated = _verdicts_beside(path)
     settings: dict[StatedSetting, None] = {}
     records = line_records(path, "instance", partial(_fill, verdicts, settings), {"llm_name": model})
-    table = refuse_repetition(table_from_records(path, FORMAT, _COLUMNS, records, raw_lines), "model_patch")
+    # Not by the patch: gradings have none.
+    table = refuse_repetition(table_from_records(path, FORMAT, _COLUMNS, records, raw_lines), STATUS)
     table = settle(table, words("llm_name oid iteration_id sample_uuid"), partial(_number, place))
     table, notes = undecide_unless_judged(table)
     taken = not table.rows.filter(pl.col("llm_name") == model).head(1).collect().is_empty()
     notes += ["instructions and histories are not kept", *([model_note] if taken and model_note else [])]
-    table = replace(table, files=(path, *(as_given(path, files) if taken else []), *evaluated))
+    table = replace(table, files=(path, *(files if taken else []), *evaluated))
     return table.stating(_figures(table), settings, notes)
 
 
@@ -278,7 +279,7 @@ def read_index(path: Path) -> AdapterTable:
     share = 100 * resolved / len(records) if records else None
     note = "in percent, rounded to one decimal; instances without a result count as failures in the index"
     figures = [ReportedFigure(model, "accuracy", score, share, benchmark, note)]
-    columns, read = (*COLUMNS, "suite", "cost_usd"), [path, *as_given(path, files)]
+    columns, read = (*COLUMNS, "suite", "cost_usd"), [path, *files]
     table = table_from_records(path, INDEX_FORMAT, columns, records, raw_values(_instances), files=read)
     return table.stating(figures, notes=notes)
 

@@ -10,12 +10,14 @@ read as a fixes CSV, and one that is named like a fixes CSV keeps its `llm_name`
 `columns` of the configuration says.
 
 A table may also have the outcome in a column that could be the state of a run (`status`), if all its words are outcomes
-(`resolved`). The first row decides what is tried. Several columns of outcomes may be models or criteria: none is read.
+(`resolved`), or an answer or a count (`correct`), if all are true or false. The first row decides what is tried.
+Several columns of outcomes may be models or criteria: none is read.
 """
 
 import csv
 import io
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,6 +25,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import NoReturn
 
 import polars as pl
 
@@ -43,7 +46,6 @@ from touchstone.ingest.adapters.json_files import (
 )
 from touchstone.ingest.adapters.json_stream import Each, Keep
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
-from touchstone.ingest.adapters.spilled_rows import SpilledRows
 from touchstone.ingest.adapters.table import (
     NAME_COLUMN,
     AdapterTable,
@@ -51,6 +53,7 @@ from touchstone.ingest.adapters.table import (
     RawReader,
     Record,
     RefusedRecordError,
+    SpilledRows,
     adapter_table,
     spill_records,
 )
@@ -70,10 +73,10 @@ from touchstone.ingest.csv_rows import (
 from touchstone.ingest.dialect import letters, require_fixes_columns, separator_of, usual_names, usual_notes
 from touchstone.ingest.fix_columns import NATIVE_COLUMNS, has_attempts, has_outcomes
 from touchstone.ingest.limits import MAX_KEYS, TOO_LARGE, limits, too_long
-from touchstone.ingest.sources import is_named_fixes, model_of
-from touchstone.ingest.unchanged import mark_of
+from touchstone.ingest.sources import is_named_fixes, mark_of, model_of
 
 _OID = "oid"
+_POINTER = "version https://git-lfs.github.com/spec/"
 _MODEL_COLUMNS = (NAME_COLUMN, "model", "model_name", "model_name_or_path")
 # Records with the same keys in the same order share their column names.
 _MAX_SHAPES, _MANY_PATHS = 10_000, 5_000
@@ -81,6 +84,9 @@ _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
 # The names of columns with an outcome or the state of a run, and the words that can only be an outcome.
 _STATES = ("status", "result", "outcome", "verdict")
 _NO_STATES = {"pass", "passed", "fail", "failed", "resolved", "unresolved", "solved", "unsolved"}
+_NO_STATES |= {"correct", "incorrect"}
+# The names of columns with an outcome, or with the right answer or a count.
+_ANSWERS, _NO_ANSWERS = ("correct", "pass"), {"true", "false"}
 
 
 def read_json(path: Path, options: ReadOptions | None = None) -> AdapterTable:
@@ -169,8 +175,8 @@ def why_not_plain(path: Path, options: ReadOptions) -> str:
     """Which column a plain table lacks; empty if the file is not such a table."""
     try:
         head = Head(path, options)
-        lines = head.first_record if data_suffix(path) in LINES_SUFFIXES else {}
-        names = schema_names(path) if head.data.startswith(MAGIC) else list(lines)
+        records = head.first_record if data_suffix(path) in LINES_SUFFIXES else _keys_in_list(head)
+        names = schema_names(path) if head.data.startswith(MAGIC) else list(records)
         table = exported_table(names)
         if table is not None:
             return f"an export of the table {table}, which is never read back"
@@ -233,15 +239,26 @@ def _states_outcome(head: Head, keys: Iterable[str]) -> bool:
     return _is_table(head, names) and has_outcomes(rename_columns(names, _named(head.options, names)[0]))
 
 
-def _lists_of_attempts(head: Head) -> dict[str, list[str]]:
-    """The list in an object that is a table of attempts, with the keys of its records; none if several are."""
+def _lists(head: Head) -> dict[str, list[str]]:
+    """The lists of records in an object, with the keys of their records."""
     lists: dict[str, list[str]] = {}
     for path in sorted(head.key_paths):
-        if len(path) == 3 and path[1] == LIST and path[0] != LIST:
+        if len(path) == 3 and path[1] == LIST and LIST not in (path[0], path[2]):
             lists.setdefault(path[0], []).append(path[2])
+    return lists
+
+
+def _lists_of_attempts(head: Head) -> dict[str, list[str]]:
+    """The list in an object that is a table of attempts, with the keys of its records; none if several are."""
     # `compilation` and what follows from it are the outcome of forgetest.
-    found = {key: names for key, names in lists.items() if "compilation" not in names and _is_table(head, names)}
+    found = {key: names for key, names in _lists(head).items() if "compilation" not in names and _is_table(head, names)}
     return found if len(found) == 1 else {}
+
+
+def _keys_in_list(head: Head) -> list[str]:
+    """The keys of the records in a list, or in the only list of an object."""
+    lists = list(_lists(head).values())
+    return lists[0] if len(lists) == 1 else _keys_of_records(head)
 
 
 def _model_around(path: Path, lists: Collection[str]) -> str | None:
@@ -252,7 +269,12 @@ def _model_around(path: Path, lists: Collection[str]) -> str | None:
 
 def _keys(head: Head) -> list[str]:
     """The keys of the record on the first line, or of the records in a list."""
-    return list(head.first_record) or sorted(path[1] for path in head.key_paths if len(path) == 2 and path[0] == LIST)
+    return list(head.first_record) or _keys_of_records(head)
+
+
+def _keys_of_records(head: Head) -> list[str]:
+    """The keys of the records in a list; none of a list of lists."""
+    return sorted(path[1] for path in head.key_paths if len(path) == 2 and path[0] == LIST != path[1])
 
 
 def _recognizes_csv(head: Head) -> bool:
@@ -282,16 +304,27 @@ def _first_row(head: Head) -> dict[str, str]:
     """The words of the first row of a table, by the names that its columns have here; empty if it has none."""
     try:
         if head.text[:1] in ("{", "["):
-            first, _ = json.JSONDecoder().raw_decode(head.text, head.text.index("{"))
-            row = {name: text_of(value) or "" for name, value in first.items()}
+            row = _first_record(head.text, head.text.index("{"))
+            lists = list(_lists(head))
+            if len(lists) == 1 and _OID not in _renamed(head, row):
+                start = re.search(rf'"{re.escape(lists[0])}"\s*:\s*\[\s*(?=\{{)', head.text)
+                row = _first_record(head.text, start.end()) if start else row
         else:
             mark = separator_of(head.path, head.text.partition("\n")[0])
             names, cells = islice(csv.reader(io.StringIO(head.text, newline=""), delimiter=mark), 2)
             row = dict(zip(map(str.strip, names), cells, strict=True))
     except (ValueError, RecursionError, csv.Error):
         return {}
-    columns = rename_columns(list(row), _named(head.options, list(row))[0])
-    return {name: cell.strip().lower() for name, cell in zip(columns, row.values(), strict=True)}
+    return {name: cell.strip().lower() for name, cell in zip(_renamed(head, row), row.values(), strict=True)}
+
+
+def _first_record(text: str, start: int) -> dict[str, str]:
+    first, _ = json.JSONDecoder().raw_decode(text, start)
+    return {name: text_of(value) or "" for name, value in first.items()}
+
+
+def _renamed(head: Head, row: Mapping[str, str]) -> tuple[str, ...]:
+    return rename_columns(list(row), _named(head.options, list(row))[0])
 
 
 def _states_outcome_in_words(head: Head) -> bool:
@@ -302,8 +335,9 @@ def _states_outcome_in_words(head: Head) -> bool:
 def _with_state(head: Head) -> tuple[Head, str | None]:
     """The head with its column for a state read as the outcome, and that column, if the first row says so."""
     row = _first_row(head)
-    found = [name for name in row if letters(name) in _STATES]
-    if _is_usual_json(head) or has_attempts(row) or len(found) != 1 or row[found[0]] not in _NO_STATES:
+    answers, states = ([name for name in row if letters(name) in names] for names in (_ANSWERS, _STATES))
+    found, allowed = (answers, _NO_ANSWERS) if answers else (states, _NO_STATES)
+    if _is_usual_json(head) or has_attempts(row) or len(found) != 1 or row[found[0]] not in allowed:
         return head, None
     return Head(head.path, replace(head.options, columns={**head.options.columns, found[0]: "passed"})), found[0]
 
@@ -314,8 +348,10 @@ def _require_outcomes(table: AdapterTable, state: str | None) -> AdapterTable:
         return table
     with table.reading():
         words = set(table.rows.select(_word("passed").drop_nulls().unique()).collect(engine="streaming")["passed"])
-    if not words <= _NO_STATES or words <= {"fail", "failed"}:
-        reason = f"'{state}' ({', '.join(sorted(words)[:5])}) may be the state of a run"
+    is_answer = letters(state) in _ANSWERS
+    if not words <= (_NO_ANSWERS if is_answer else _NO_STATES) or words <= {"fail", "failed"}:
+        meaning = "an answer or a count" if is_answer else "the state of a run"
+        reason = f"'{state}' ({', '.join(sorted(words)[:5])}) may be {meaning}"
         raise NotEvaluatedError(f"{table.path}: {reason}; if it is the outcome, call it passed", "unknown")
     return replace(table, notes=(*table.notes, f"the words of '{state}' are read as outcomes"))
 
@@ -325,6 +361,12 @@ def _word(column: str) -> pl.Expr:
     return pl.when(word != "").then(word).alias(column)
 
 
+def _refuse_pointer(path: Path, _: ReadOptions) -> NoReturn:
+    raise InputFileError(f"{path}: a Git LFS pointer, the file itself is not here; download it with `git lfs pull`")
+
+
+# Repositories of results keep their large files in LFS, so any format may come as a pointer of three lines.
+GIT_LFS = Adapter("git-lfs", "a Git LFS pointer", lambda head: head.text.startswith(_POINTER), _refuse_pointer)
 CSV = Adapter("csv", "a CSV table of attempts", _recognizes_csv, read_csv)
 PARQUET = Adapter("parquet", "a Parquet table of attempts", _recognizes_parquet, read_parquet)
 JSON_LINES = Adapter(

@@ -26,7 +26,6 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import (
-    as_given,
     bounded_document,
     is_file,
     is_folder,
@@ -199,7 +198,7 @@ def read_scylla_raw(path: Path) -> AdapterTable:
         notes.append(f"not readable, and so left out: {counted(len(unreadable), 'judgment')}, such as {first}")
     results = {place: run.folder / _RESULT for place, run in enumerate(runs, start=1)}
     # All that was read: a changed judgment changes the rows.
-    files = as_given(path, dict.fromkeys(file for run in runs for file in _files_of_run(run)))
+    files = list(dict.fromkeys(file for run in runs for file in _files_of_run(run)))
     table = table_from_records(path, RAW_FORMAT, COLUMNS, records, raw_from_files(results), files=files, notes=notes)
     return replace(table, tier_bound=True)
 

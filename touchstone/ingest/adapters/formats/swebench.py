@@ -36,7 +36,7 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.exported import KEY, exported_model, restore
-from touchstone.ingest.adapters.folders import as_given, beside, bounded_document, is_file, is_folder, text_in
+from touchstone.ingest.adapters.folders import beside, bounded_document, is_file, is_folder, text_in
 from touchstone.ingest.adapters.json_files import (
     Number,
     identifier_of,
@@ -401,7 +401,7 @@ def _decide_by_logs(path: Path, model: str, run: str | None, attempts: dict[str,
         if status == ERROR and run and is_name and is_file(folder / oid / LOG):
             attempts[oid] = cause_of_error(folder / oid)
             read += [file for name in (LOG, TEST_OUTPUT) if is_file(file := folder / oid / name)]
-    return as_given(path, read)
+    return read
 
 
 def _unlisted(document: Mapping[str, object], ids: Ids, attempts: Collection[str]) -> int:
@@ -559,7 +559,7 @@ def read_submission(path: Path, options: ReadOptions) -> AdapterTable:
         COLUMNS,
         records,
         raw,
-        files=[path, *as_given(path, files)],
+        files=[path, *files],
         figures=figures,
         notes=notes,
     )

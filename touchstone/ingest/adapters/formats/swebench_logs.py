@@ -24,7 +24,6 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head
 from touchstone.ingest.adapters.folders import (
     MAX_SUBFOLDERS,
-    as_given,
     files_in,
     is_file,
     is_folder,
@@ -130,7 +129,7 @@ def read_instances(path: Path) -> AdapterTable:
         _COLUMNS,
         records,
         raw_from_files(files),
-        files=as_given(path, sorted({*_files_of(instances), *reports})),
+        files=sorted({*_files_of(instances), *reports}),
         figures=figures or ([] if lacking else _figures(records)),
         settings=[setting for report in reports.values() for setting in report.settings],
         notes=[each for report in reports.values() for each in report.notes] + ([_NO_FINAL_REPORT] if lacking else []),

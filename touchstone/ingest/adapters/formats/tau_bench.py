@@ -22,7 +22,7 @@ from touchstone.config.formats import JsonFormat
 from touchstone.config.json_paths import Found
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
-from touchstone.ingest.adapters.folders import as_given, object_beside
+from touchstone.ingest.adapters.folders import object_beside
 from touchstone.ingest.adapters.json_files import Number, inside, list_of, number_of, stated_settings
 from touchstone.ingest.adapters.mapping import mapped_adapter
 from touchstone.ingest.adapters.table import (
@@ -183,15 +183,16 @@ def _read_tau2(path: Path, options: ReadOptions) -> AdapterTable:
     percents = {name.replace("_", "^"): number_of(value) for name, value in results.items()}
     shares = {name: percent / 100 for name, percent in percents.items() if percent is not None}
     figures = tuple(replace(each, reported=shares.get(each.name)) for each in table.figures)
-    return replace(table, figures=figures, files=(path, *as_given(path, files)))
+    return replace(table, figures=figures, files=(path, *files))
 
 
 def _recognizes_tau2(head: Head) -> bool:
-    # Many tasks may stand before the simulations.
-    return head.has_keys("info", "tasks") and {("info", "agent_info"), ("info", "environment_info")} <= head.key_paths
+    # Many tasks may stand before the simulations; some publish their simulations without the tasks.
+    has_info = {("info", "agent_info"), ("info", "environment_info")} <= head.key_paths
+    return has_info and (head.has_keys("tasks") or head.has_keys("simulations"))
 
 
-_MARKS = "info.agent_info, info.environment_info, tasks"
+_MARKS = "info.agent_info, info.environment_info, tasks | simulations"
 TAU2 = replace(_SIMULATIONS, recognizes=_recognizes_tau2, read=_read_tau2, marks=_MARKS)
 PARTS = not_evaluated(
     "tau2-bench-parts",

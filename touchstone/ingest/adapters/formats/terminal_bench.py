@@ -24,7 +24,6 @@ from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
 from touchstone.ingest.adapters.folders import (
     MAX_DOCUMENT_BYTES,
-    as_given,
     bounded_document,
     is_file,
     is_folder,
@@ -176,7 +175,7 @@ def read_terminal_bench(path: Path) -> AdapterTable:
     files = [file.absolute() for run in runs for file in run.files]
     figures = [each for run in runs for each in _figures(run, table)]
     settings = [each for run in runs for each in _settings(run)]
-    table = replace(table, files=tuple(as_given(path, (*files, *logs))))
+    table = replace(table, files=(*files, *logs))
     return table.stating(figures, settings, dict.fromkeys(notes))
 
 
