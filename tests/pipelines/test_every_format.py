@@ -21,7 +21,7 @@ REAL = PROJECT / "tests" / "ingest" / "adapters" / "files"
 MADE = REAL.parent / "made"
 TRUNCATED = (REAL / "inspect" / "letters.eval").read_bytes()[:20_000]
 DAMAGED = {
-    "cut.eval": "the end of the ZIP file is missing; the copy is incomplete",
+    "cut.eval": "the directory at the end of the ZIP file is missing or damaged; copy the file again",
     "deep.json": "the JSON is nested too deeply",
     "empty_fixes.csv": "the file is empty; it must start with a header line",
     "entities.xml": "has a document type declaration, which is refused",

@@ -15,12 +15,13 @@ import stat
 import struct
 import tarfile
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import IO, Any, cast
 
 from touchstone.errors import UNPACKED, InputFileError
 from touchstone.ingest.compressed import STILL_WRITTEN, open_input, uncompressed_name
@@ -44,17 +45,10 @@ _CHUNK = 1 << 20
 _HEADER_BYTES = 1 << 20
 _Content = Iterator[bytes]
 
-STORED, DEFLATED, ZSTANDARD = 0, 8, 93
-
-_END = struct.Struct("<4s4H2LH")
-_END_64_LOCATOR = struct.Struct("<4sLQL")
-_END_64 = struct.Struct("<4sQ2H2L4Q")
-_ENTRY = struct.Struct("<4s6H3L5H2L")
-_LOCAL = struct.Struct("<4s5H3L2H")
-_MAX_COMMENT = 0xFFFF
-_IN_EXTRA_64 = 0xFFFFFFFF
-_EXTRA_64 = 1
+ZSTANDARD = 93
 _ENCRYPTED = 1
+# The header before the data of a member: its signature, and the lengths of two fields that follow it.
+_LOCAL = struct.Struct("<4s22x2H")
 
 
 @dataclass(frozen=True)
@@ -140,7 +134,7 @@ def _zip_members(archive: Path) -> Iterator[tuple[str, _Content | None]]:
             raise InputFileError(f"{archive}: holds {opened.repeated:,} names twice; write the archive again")
         for name, member in opened.members.items():
             if not name.endswith("/"):
-                yield name, None if stat.S_ISLNK(member.mode) else opened.chunks(name)
+                yield name, None if stat.S_ISLNK(member.external_attr >> 16) else opened.chunks(name)
 
 
 def _single_member(archive: Path) -> Iterator[tuple[str, _Content | None]]:
@@ -184,19 +178,6 @@ class DamagedMemberError(InputFileError):
     """Raised for a member whose bytes cannot be read; other members may be intact."""
 
 
-class Member(NamedTuple):
-    """One entry of the directory."""
-
-    name: str
-    flags: int
-    method: int
-    checksum: int
-    packed_size: int
-    size: int
-    offset: int
-    mode: int
-
-
 class ZipArchive:
     """The directory of an archive, and its members as chunks of bytes; of several with one name, the last counts."""
 
@@ -204,113 +185,100 @@ class ZipArchive:
         self.path = path
         self._file = file
         self._size = os.fstat(file.fileno()).st_size
-        try:
-            entries = list(self._entries())
-        except (struct.error, EOFError):
-            raise InputFileError(f"{path}: the directory of the ZIP file is damaged; copy the file again") from None
+        self._zip = self._open()
+        entries = self._zip.infolist()
         self._refuse_overlaps(entries)
-        self.members = {entry.name: entry for entry in entries}
+        self.members = {entry.filename: entry for entry in entries}
         self.repeated = len(entries) - len(self.members)
         self._budget = limits().unpacked_bytes(self._size)
+
+    def _open(self) -> zipfile.ZipFile:
+        limited = cast(IO[bytes], _LimitedReads(self.path, self._file))
+        try:
+            try:
+                # Many programs write UTF-8 without saying so.
+                return zipfile.ZipFile(limited, metadata_encoding="utf-8")
+            except UnicodeDecodeError:
+                return zipfile.ZipFile(limited)
+        except (zipfile.BadZipFile, NotImplementedError, struct.error, ValueError):
+            raise self._damaged() from None
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """The content of a member, at most 1 MiB at a time; raises `DamagedMemberError` if it is not intact."""
         member = self.members[name]
-        if member.size > ZIP_MEMBER_BYTES:
+        if member.file_size > ZIP_MEMBER_BYTES:
             raise InputFileError(
-                f"{self.path}: {name!r} has {member.size:,} bytes; at most {ZIP_MEMBER_BYTES:,} are read"
+                f"{self.path}: {name!r} has {member.file_size:,} bytes; at most {ZIP_MEMBER_BYTES:,} are read"
             )
+        if member.flag_bits & _ENCRYPTED:
+            raise DamagedMemberError(f"{self.path}: {name!r} is encrypted")
         checksum = length = 0
         try:
-            for chunk in _decompressed(self._section(member), member.method):
-                checksum = zlib.crc32(chunk, checksum)
-                length += len(chunk)
-                self._budget -= len(chunk)
-                if length > member.size:
-                    raise DamagedMemberError(f"{self.path}: {name!r} is longer than the ZIP file says")
-                if self._budget < 0:
-                    raise too_much_unpacked(self.path)
-                yield chunk
-        except (zlib.error, struct.error, EOFError) as error:
+            with self._zstandard(member) if member.compress_type == ZSTANDARD else self._zip.open(member) as content:
+                while chunk := content.read(_CHUNK):
+                    checksum = zlib.crc32(chunk, checksum)
+                    length += len(chunk)
+                    self._budget -= len(chunk)
+                    if length > member.file_size:
+                        raise DamagedMemberError(f"{self.path}: {name!r} is longer than the ZIP file says")
+                    if self._budget < 0:
+                        raise too_much_unpacked(self.path)
+                    yield chunk
+        except NotImplementedError:
+            method = f"compression method {member.compress_type} is not supported"
+            raise DamagedMemberError(f"{self.path}: {name!r} is damaged ({method})") from None
+        except (zipfile.BadZipFile, UnicodeDecodeError, zlib.error, struct.error, EOFError) as error:
             raise DamagedMemberError(f"{self.path}: {name!r} is damaged ({error})") from None
         except OSError as error:
             # pyarrow raises it for damaged Zstandard data, without an error number.
             if error.errno is not None:
                 raise
             raise DamagedMemberError(f"{self.path}: {name!r} is damaged ({error})") from None
-        if length != member.size or checksum != member.checksum:
+        if length != member.file_size or checksum != member.CRC:
             raise DamagedMemberError(f"{self.path}: {name!r} is damaged (its checksum differs)")
 
-    def _section(self, member: Member) -> "_Section":
-        if member.flags & _ENCRYPTED:
-            raise DamagedMemberError(f"{self.path}: {member.name!r} is encrypted")
-        signature, *_, name_length, extra_length = _LOCAL.unpack(self._read(member.offset, _LOCAL.size))
+    def _zstandard(self, member: zipfile.ZipInfo) -> Any:
+        """A stream that reads on across frames, of which Inspect starts a new one every 200 MiB."""
+        import pyarrow as pa
+
+        self._file.seek(member.header_offset)
+        signature, name_length, extra_length = _LOCAL.unpack(self._file.read(_LOCAL.size))
         if signature != b"PK\x03\x04":
             raise EOFError("no local header")
-        start = member.offset + _LOCAL.size + name_length + extra_length
-        return _Section(self._file, start, member.packed_size)
+        start = member.header_offset + _LOCAL.size + name_length + extra_length
+        section = _Section(self._file, start, member.compress_size)
+        return pa.CompressedInputStream(pa.PythonFile(section, "r"), "zstd")
 
-    def _read(self, offset: int, size: int) -> bytes:
-        if offset < 0 or offset + size > self._size:
-            raise EOFError("outside the file")
-        self._file.seek(offset)
-        return self._file.read(size)
-
-    def _directory(self) -> tuple[bytes, int]:
-        """The bytes of the directory, and where it starts."""
-        tail_start = max(0, self._size - _END.size - _MAX_COMMENT)
-        tail = self._read(tail_start, self._size - tail_start)
-        found = tail.rfind(b"PK\x05\x06")
-        if found < 0:
-            raise InputFileError(f"{self.path}: the end of the ZIP file is missing; the copy is incomplete")
-        *_, size, offset, _ = _END.unpack_from(tail, found)
-        locator = tail_start + found - _END_64_LOCATOR.size
-        if locator >= 0 and self._read(locator, 4) == b"PK\x06\x07":
-            end_64 = _END_64_LOCATOR.unpack(self._read(locator, _END_64_LOCATOR.size))[2]
-            *_, size, offset = _END_64.unpack(self._read(end_64, _END_64.size))
-        if size > ZIP_DIRECTORY_BYTES:
-            raise InputFileError(
-                f"{self.path}: its ZIP directory has {size:,} bytes; at most {ZIP_DIRECTORY_BYTES:,} are read"
-            )
-        return self._read(offset, size), offset
-
-    def _entries(self) -> Iterator[Member]:
-        directory, start = self._directory()
-        place = 0
-        while place < len(directory):
-            signature, *fields = _ENTRY.unpack_from(directory, place)
-            _, _, flags, method, _, _, checksum, packed, size, name_length, extra_length, comment_length, *rest = fields
-            if signature != b"PK\x01\x02":
-                raise EOFError("no entry")
-            name_end = place + _ENTRY.size + name_length
-            name = directory[place + _ENTRY.size : name_end].decode("utf-8", "replace")
-            extra = directory[name_end : name_end + extra_length]
-            size, packed, offset = _large_sizes(extra, size, packed, rest[-1])
-            if offset + _LOCAL.size + packed > start:
-                raise EOFError("a member outside the file")
-            yield Member(name, flags, method, checksum, packed, size, offset, rest[-2] >> 16)
-            place = name_end + extra_length + comment_length
-
-    def _refuse_overlaps(self, entries: list[Member]) -> None:
+    def _refuse_overlaps(self, entries: Iterable[zipfile.ZipInfo]) -> None:
         """Members that share their bytes are how a small archive unpacks to an enormous one."""
         end = 0
-        for entry in sorted(entries, key=lambda each: each.offset):
-            if entry.offset < end:
+        for entry in sorted(entries, key=lambda each: each.header_offset):
+            start, end_before = entry.header_offset, end
+            end = start + _LOCAL.size + entry.compress_size
+            if end > self._size:
+                raise self._damaged()
+            if start < end_before:
                 raise InputFileError(f"{self.path}: members of the ZIP file overlap; not read")
-            end = entry.offset + _LOCAL.size + entry.packed_size
+
+    def _damaged(self) -> InputFileError:
+        return InputFileError(
+            f"{self.path}: the directory at the end of the ZIP file is missing or damaged; copy the file again"
+        )
 
 
-def _large_sizes(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:
-    """Size, packed size and offset; those that do not fit into 32 bits are in the extra field."""
-    values = [size, packed, offset]
-    place = 0
-    while _IN_EXTRA_64 in values and place + 4 <= len(extra):
-        kind, length = struct.unpack_from("<2H", extra, place)
-        if kind == _EXTRA_64:
-            large = iter(struct.unpack_from(f"<{length // 8}Q", extra, place + 4))
-            return tuple(next(large, value) if value == _IN_EXTRA_64 else value for value in values)  # type: ignore[return-value]
-        place += 4 + length
-    return size, packed, offset
+class _LimitedReads:
+    """A file that refuses to be read whole: `zipfile` takes the size of the directory from the file."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self._path, self._file = path, file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > ZIP_DIRECTORY_BYTES:
+            raise InputFileError(
+                f"{self._path}: its ZIP directory has {size:,} bytes; at most {ZIP_DIRECTORY_BYTES:,} are read"
+            )
+        return self._file.read(size)
 
 
 class _Section(io.RawIOBase):
@@ -331,32 +299,3 @@ class _Section(io.RawIOBase):
         buffer[: len(data)] = data
         self._place += len(data)
         return len(data)
-
-
-def _decompressed(section: _Section, method: int) -> Iterator[bytes]:
-    if method == STORED:
-        yield from iter(lambda: section.read(_CHUNK), b"")
-    elif method == DEFLATED:
-        yield from _inflated(section)
-    elif method == ZSTANDARD:
-        yield from _zstandard(section)
-    else:
-        raise EOFError(f"compression method {method} is not supported")
-
-
-def _inflated(section: _Section) -> Iterator[bytes]:
-    decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
-    while not decompressor.eof:
-        packed = decompressor.unconsumed_tail or section.read(_CHUNK)
-        chunk = decompressor.decompress(packed or b"", _CHUNK)
-        if not packed and not chunk:
-            raise EOFError("it ends early")
-        yield chunk
-
-
-def _zstandard(section: _Section) -> Iterator[bytes]:
-    import pyarrow as pa
-
-    # Reads on across frames, of which Inspect starts a new one every 200 MiB.
-    with pa.CompressedInputStream(pa.PythonFile(section, "r"), "zstd") as stream:
-        yield from iter(lambda: stream.read(_CHUNK), b"")

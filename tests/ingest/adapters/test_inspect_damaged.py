@@ -45,7 +45,10 @@ BROKEN = {
         (b"", "the file is empty"),
         (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer, not the log; run `git lfs pull`"),
         (b"hello", "not an Inspect log; it is neither a ZIP file nor a JSON object"),
-        (b"PK\x03\x04" + b"\0" * 100, "the end of the ZIP file is missing; the copy is incomplete"),
+        (
+            b"PK\x03\x04" + b"\0" * 100,
+            "the directory at the end of the ZIP file is missing or damaged; copy the file again",
+        ),
     ],
 )
 def test_not_a_log(tmp_path: Path, content: bytes, expected: str) -> None:
@@ -132,7 +135,7 @@ def test_a_damaged_sample_does_not_take_the_others_with_it(tmp_path: Path) -> No
     path.write_bytes(data.replace(b'"id": "a"', b'"id": "x"', 1))
     table = read_inspect(path)
     assert table.frame.select("__broken", "passed").rows() == [
-        ("'samples/a_epoch_1.json' is damaged (its checksum differs)", None),
+        ("'samples/a_epoch_1.json' is damaged (Bad CRC-32 for file 'samples/a_epoch_1.json')", None),
         (None, "true"),
     ]
 

@@ -100,9 +100,9 @@ def test_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        (20, struct.pack("<L", 1 << 31), "the directory of the ZIP file is damaged"),
+        (20, struct.pack("<L", 1 << 31), "end of the ZIP file is missing or damaged"),
         (24, struct.pack("<L", 0xFFFFFFFF), "0xx"),
-        (42, struct.pack("<L", 1 << 31), "the directory of the ZIP file is damaged"),
+        (42, struct.pack("<L", 1 << 31), "end of the ZIP file is missing or damaged"),
         (8, struct.pack("<H", 1), "is encrypted"),
         (10, struct.pack("<H", 99), "compression method 99 is not supported"),
     ],
@@ -122,11 +122,35 @@ def test_members_that_overlap(tmp_path: Path) -> None:
         read(changed(path, second + 42, struct.pack("<L", 1)), "b")
 
 
-def test_an_absurd_directory(tmp_path: Path) -> None:
+def test_a_directory_that_is_too_large_to_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "ZIP_DIRECTORY_BYTES", 50)
+    with pytest.raises(InputFileError, match="its ZIP directory has 105 bytes; at most 50 are read"):
+        read(archive(tmp_path / "a.zip"), "b")
+
+
+def test_a_directory_that_says_it_is_larger_than_the_file(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.zip")
     end = path.read_bytes().rindex(b"PK\x05\x06")
-    with pytest.raises(InputFileError, match="its ZIP directory has 4,026,531,840 bytes; at most"):
+    with pytest.raises(InputFileError, match="the directory at the end of the ZIP file is missing or damaged"):
         read(changed(path, end + 12, struct.pack("<L", 0xF0000000)), "b")
+
+
+def test_names_that_are_not_marked_as_utf_8(tmp_path: Path) -> None:
+    """As many programs write them; what is no UTF-8 is read as old DOS programs wrote it."""
+    for name, written in (("é", "é".encode()), ("é", b"\x82"), ("ü", b"\x81")):
+        path = tmp_path / "a.zip"
+        with zipfile.ZipFile(path, "w") as writer:
+            writer.writestr("x" * len(written), b"content")
+        path.write_bytes(path.read_bytes().replace(b"x" * len(written), written))
+        assert read(path, name) == b"content"
+
+
+def test_a_name_that_is_damaged_beside_its_content(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip")
+    changed(path, path.read_bytes().index("é".encode()), b"\xff")
+    with pytest.raises(DamagedMemberError, match="is damaged"):
+        read(path, "../a/é.json")
+    assert read(path, "b") == b"second"
 
 
 def test_an_archive_within_a_log_is_never_opened(tmp_path: Path) -> None:

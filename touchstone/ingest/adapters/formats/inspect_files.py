@@ -173,7 +173,7 @@ class _ArchiveLog:
                         raise BrokenJsonError("no list")
 
     def _is_small(self, name: str) -> bool:
-        return self._archive.members[name].size <= _AT_ONCE_BYTES
+        return self._archive.members[name].file_size <= _AT_ONCE_BYTES
 
     def _summary_members(self) -> list[str]:
         if SUMMARIES in self._archive.members:
