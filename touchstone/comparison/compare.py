@@ -102,23 +102,21 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
 def compare(baseline: str, current: str, options: CompareOptions, settings: ComparisonSettings) -> ComparisonResult:
     """Compare two evaluations, each given as a path or as the name of a snapshot in `options.data`."""
     before, after = (_open(name, options) for name in (baseline, current))
-    single = _single_models(before, after, options)
+    single = _single_models(before, after)
     if single is not None:
-        before, after = (_renamed(each, " against ".join(single), options) for each in (before, after))
-        options = replace(options, models=())
-    cases = changed_cases(before, after, options)
+        before, after = (renamed(each, " against ".join(single)) for each in (before, after))
+    cases = changed_cases(before, after, options.score, options.threshold)
     if cases.is_empty():
         raise TouchstoneError("nothing to compare: neither input has the requested models and tiers")
-    results = compare_models(before, after, options, replace(settings, same_model=single is None))
+    results = compare_models(before, after, replace(settings, same_model=single is None))
     sentences = ((result.verdict, *key, sentence(result, "baseline", "current")) for key, result in results.items())
-    remarks = validation_remarks(before, after, options)
-    unjudged = [key for key in _in_both(before, after, options) if key not in results]
+    remarks = validation_differences(before.validators, after.validators)
+    unjudged = [key for key in _in_both(before, after) if key not in results]
     lines = verdict_lines([*sentences, *(("inconclusive", *key, _NOT_JUDGED) for key in unjudged)])
-    old, new = (replace(each, attempt_scores=_selected_scores(each, options)) for each in (before, after))
     if options.plan is not None:
-        done = _done(old, new, single or [model for model, _ in results], len(results), settings)
+        done = _done(before, after, single or [model for model, _ in results], len(results), settings)
         remarks.append(plan_sentence(compare_with_plan(options.plan, done)))
-    remarks += describe_changes(compare_failures(old, new, settings), settings.alpha)
+    remarks += describe_changes(compare_failures(before, after, settings), settings.alpha)
     models = [verdict_row(*key, result) for key, result in results.items()]
     report = ComparisonReport(
         before.label,
@@ -130,7 +128,7 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
         remarks,
         models,
         settings.confidence,
-        compare_sides(old, new, options.require),
+        compare_sides(before, after, options.require),
     )
     notes = [*_unread_snapshots(baseline, current, options), *explain_refusals([*before.quarantine, *after.quarantine])]
     if single is not None:
@@ -139,7 +137,7 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     notes += dict.fromkeys((*before.notes, *after.notes))
     if not results and not unjudged:
         notes.append("the inputs have no model and tier in common; the model of a file is its name without _fixes.csv")
-    return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes, (old, new))
+    return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes, (before, after))
 
 
 def _alike_problems(cases: pl.DataFrame) -> list[str]:
@@ -154,12 +152,9 @@ def _alike_problems(cases: pl.DataFrame) -> list[str]:
     return [f"{old!r} (baseline) and {current!r} (current) {why}; {count}"]
 
 
-def _in_both(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> list[ModelTier]:
+def _in_both(before: ComparisonInput, after: ComparisonInput) -> list[ModelTier]:
     """The models and tiers of both inputs, decided or not."""
-    old, new = (
-        set(_selected_scores(each, options).select(MODEL_TIER).unique().collect().iter_rows())
-        for each in (before, after)
-    )
+    old, new = (set(each.attempt_scores.select(MODEL_TIER).unique().collect().iter_rows()) for each in (before, after))
     return sorted(old & new)
 
 
@@ -181,30 +176,22 @@ def _done(
     )
 
 
-def changed_cases(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> pl.DataFrame:
+def changed_cases(
+    before: ComparisonInput, after: ComparisonInput, score: ScoreMethod = "auto", threshold: float = 0.05
+) -> pl.DataFrame:
     """Every case of either input with the kind of change; see `regressions`."""
-    old, new = (_selected_scores(each, options) for each in (before, after))
     listed = after.problems if after.problems is None else counting_problems(after.problems)
-    return compare_cases(old, new, options.score, options.threshold, listed)
-
-
-def validation_remarks(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> list[str]:
-    """A line for each way in which the two inputs were validated differently."""
-    old, new = (
-        _selected(each.validators.lazy(), options).collect() if each.validators is not None else None
-        for each in (before, after)
-    )
-    return validation_differences(old, new)
+    return compare_cases(before.attempt_scores, after.attempt_scores, score, threshold, listed)
 
 
 def compare_models(
-    before: ComparisonInput, after: ComparisonInput, options: CompareOptions, settings: ComparisonSettings
+    before: ComparisonInput, after: ComparisonInput, settings: ComparisonSettings
 ) -> dict[ModelTier, PairResult]:
     """Test current against baseline for every model and tier that both have.
 
     p-values are adjusted for the number of models and tiers, so that many raise no more false alarms than one.
     """
-    old, new = (_selected_scores(each, options) for each in (before, after))
+    old, new = before.attempt_scores, after.attempt_scores
     problems = after.problems if after.problems is not None else before.problems
     pairs = _paired_counts(old, new, problems)
     results = dict(zip(pairs, compare_pairs(list(pairs.values()), settings), strict=True))
@@ -317,14 +304,14 @@ def verdict_lines(verdicts: Iterable[tuple[str, str, str, str]]) -> list[str]:
 
 
 def _open(name: str, options: CompareOptions) -> ComparisonInput:
-    """Open an existing path, else the snapshot of that name."""
+    """The requested models and tiers of an existing path, else of the snapshot of that name."""
     if _is_snapshot_name(name, options) and options.data is not None:
         snapshot = find_snapshot(options.data, name)
         label = name if name == snapshot.id else f"{name} ({snapshot.id})"
-        return replace(open_input(str(snapshot.folder)), label=label)
+        return selected(replace(open_input(str(snapshot.folder)), label=label), options.models, options.tiers)
     if name.strip() and _is_missing(name):
         raise TouchstoneError(f"{name}: no such file or folder; to name a snapshot, add --data DIR")
-    return open_input(
+    opened = open_input(
         name,
         options.problems_csv,
         options.scoring,
@@ -333,32 +320,43 @@ def _open(name: str, options: CompareOptions) -> ComparisonInput:
         options.columns,
         options.cluster_columns,
     )
+    return selected(opened, options.models, options.tiers)
 
 
-def _single_models(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> tuple[str, str] | None:
+def selected(side: ComparisonInput, models: Sequence[str], tiers: Sequence[str]) -> ComparisonInput:
+    """The attempts of these models and tiers, and the validators that decided them; without names, of all."""
+    wanted = [pl.col(key).is_in(names) for key, names in (("model", models), ("tier", tiers)) if names]
+    if not wanted:
+        return side
+    validators = side.validators.filter(*wanted) if side.validators is not None else None
+    return replace(side, attempt_scores=side.attempt_scores.filter(*wanted), validators=validators)
+
+
+def renamed(side: ComparisonInput, model: str) -> ComparisonInput:
+    """The side with its models under another name."""
+    only, name = _models(side), pl.lit(model).alias("model")
+    validators, settings, files, failures = (
+        rows.filter(pl.col("model").is_in(only)).with_columns(name) if rows is not None else None
+        for rows in (side.validators, side.settings, side.files, side.failures)
+    )
+    return replace(
+        side,
+        attempt_scores=side.attempt_scores.with_columns(name),
+        validators=validators,
+        settings=settings,
+        files=files,
+        failures=failures,
+    )
+
+
+def _single_models(before: ComparisonInput, after: ComparisonInput) -> tuple[str, str] | None:
     """The current and the baseline model of two inputs that have one model each, if the two differ."""
-    old, new = (_models(each, options) for each in (before, after))
+    old, new = (_models(each) for each in (before, after))
     return (new[0], old[0]) if len(old) == len(new) == 1 and old != new else None
 
 
-def _models(evaluation: ComparisonInput, options: CompareOptions) -> list[str]:
-    names = _selected_scores(evaluation, options).select(pl.col("model").unique()).collect()["model"]
-    return names.sort().to_list()
-
-
-def _renamed(evaluation: ComparisonInput, model: str, options: CompareOptions) -> ComparisonInput:
-    """The input with its only selected model under another name."""
-    validators = evaluation.validators
-    if validators is not None:
-        validators = _selected(validators.lazy(), options).with_columns(model=pl.lit(model)).collect()
-    only, scores = _models(evaluation, options), _selected_scores(evaluation, options).with_columns(model=pl.lit(model))
-    settings, files, failures = (
-        rows.filter(pl.col("model").is_in(only)).with_columns(model=pl.lit(model)) if rows is not None else None
-        for rows in (evaluation.settings, evaluation.files, evaluation.failures)
-    )
-    return replace(
-        evaluation, attempt_scores=scores, validators=validators, settings=settings, files=files, failures=failures
-    )
+def _models(side: ComparisonInput) -> list[str]:
+    return side.attempt_scores.select(pl.col("model").unique().sort()).collect()["model"].to_list()
 
 
 def _is_snapshot_name(name: str, options: CompareOptions) -> bool:
@@ -374,17 +372,6 @@ def _unread_snapshots(baseline: str, current: str, options: CompareOptions) -> l
     if options.data is None or not any(_is_snapshot_name(name, options) for name in (baseline, current)):
         return []
     return explain_unreadable(results_folder(options.data, is_of_snapshot_list))
-
-
-def _selected_scores(evaluation: ComparisonInput, options: CompareOptions) -> pl.LazyFrame:
-    return _selected(evaluation.attempt_scores, options)
-
-
-def _selected(rows: pl.LazyFrame, options: CompareOptions) -> pl.LazyFrame:
-    """The rows of the requested models and tiers."""
-    if options.models:
-        rows = rows.filter(pl.col("model").is_in(options.models))
-    return rows.filter(pl.col("tier").is_in(options.tiers)) if options.tiers else rows
 
 
 def _paired_counts(
