@@ -1,8 +1,7 @@
-"""Text, tables and attempts as HTML. Names, messages and fixes come from others: everything here is escaped."""
+"""The texts of cells, tables and lines that pages show. Templates escape them: they come from others."""
 
-import html
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -10,16 +9,14 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from touchstone.publish.attempt_detail import TEXTS, AttemptDetail, outcome_words
+from touchstone.publish.attempt_detail import AttemptDetail, outcome_words
 from touchstone.publish.dashboard.lists import descriptions, in_words
 from touchstone.publish.dashboard.selection import Address
 from touchstone.publish.table_columns import decimals, in_column
-from touchstone.text import counted, significant, visible, visible_lines
+from touchstone.text import counted, significant, visible
 
 UNDEFINED = "—"
 _DIGITS = 4
-# The first character of a line of a diff, and the class of such lines.
-_DIFF_CLASSES = {"+": "added", "-": "removed", "@": "place"}
 
 
 def cell(value: object) -> str:
@@ -66,57 +63,6 @@ def _figure(value: float) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     return UNDEFINED if math.isnan(value) else significant(value, _DIGITS)
-
-
-def text(value: object) -> str:
-    """A value as HTML.
-
-    >>> text("<b>")
-    '&lt;b&gt;'
-    """
-    return html.escape(visible(str(value)))
-
-
-def paragraph(words: str, kind: str = "") -> str:
-    """A paragraph of plain text, of a class of the style sheet."""
-    return f'<p class="{kind}">{text(words)}</p>' if kind else f"<p>{text(words)}</p>"
-
-
-def heading(words: str) -> str:
-    """A heading of plain text."""
-    return f"<h2>{text(words)}</h2>"
-
-
-def facts(values: Mapping[str, object]) -> str:
-    """Names and values, one pair beside the other."""
-    pairs = "".join(
-        f"<div><dt>{text(name)}</dt><dd>{html.escape(cell(value))}</dd></div>" for name, value in values.items()
-    )
-    return f'<dl class="facts">{pairs}</dl>'
-
-
-def block(content: str, label: str) -> str:
-    """Text of several lines as it is. It can be scrolled, so it can be reached with the keyboard."""
-    return f'<pre class="text" tabindex="0" aria-label="{text(label)}">{html.escape(visible_lines(content))}</pre>'
-
-
-def diff_block(diff: str, label: str) -> str:
-    """A unified diff with the lines that were added and removed marked."""
-    lines = []
-    for line in visible_lines(diff).split("\n"):
-        kind = _DIFF_CLASSES.get(line[:1], "same")
-        lines.append(f'<span class="{kind}">{html.escape(line) or " "}</span>')
-    return f'<pre class="text diff" tabindex="0" aria-label="{text(label)}">{"".join(lines)}</pre>'
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str) -> str:
-    """A small table."""
-    head = "".join(f'<th scope="col">{text(name)}</th>' for name in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell(value))}</td>' for value in row)}</tr>" for row in rows)
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption)}"><table class="plain">'
-        f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
 
 
 PAGE_ROWS = 50
@@ -203,45 +149,9 @@ def _contains(frame: pl.DataFrame, text: str) -> pl.Expr:
     return pl.any_horizontal(matches) if matches else pl.lit(False)
 
 
-_MEASURED = (
-    *("suite", "run_id", "classification", "input_tokens", "output_tokens", "cost_usd", "duration_seconds"),
-    *("latency_ms", "validator", "validator_version", "fidelity", "sandbox", "validation_seconds", "fix_sha"),
-)
-
-
 def attempt_title(detail: AttemptDetail) -> str:
     """Problem, attempt and verdict in words."""
     return f"{detail.oid}, attempt {detail.iteration_id}: {outcome_words(vars(detail))}"
-
-
-def attempt_page(detail: AttemptDetail) -> str:
-    """The page of an `AttemptDetail`. What is not at hand says why."""
-    measured = {in_words(name): getattr(detail, name) for name in _MEASURED}
-    parts = [paragraph(f"{detail.model}, tier {detail.tier}"), facts(measured)]
-    if detail.flags:
-        columns = ("rule", "severity", "place", "evidence")
-        rows = [tuple(row[name] for name in columns) for row in detail.flags]
-        parts += [heading("Flags of the audit"), table(columns, rows, "No flag changes the verdict")]
-    for name, words in TEXTS.items():
-        parts += [heading(words), _text(detail, name, words)]
-        if name == "diagnostics_after":
-            parts += [heading("Tests after the fix"), _tests(detail)]
-    return f'<article class="attempt">{"".join(parts)}</article>'
-
-
-def _text(detail: AttemptDetail, name: str, words: str) -> str:
-    content = getattr(detail, name)
-    if content is None:
-        return paragraph(f"Not available: {detail.missing.get(name, 'nothing was recorded')}.", "missing")
-    return diff_block(content, words) if name == "diff" else block(content, words)
-
-
-def _tests(detail: AttemptDetail) -> str:
-    if not detail.tests:
-        return paragraph(f"Not available: {detail.missing.get('tests', 'no test ran')}.", "missing")
-    rows = [(test.status, test.test, " ".join(test.message.split("\n"))) for test in detail.tests]
-    failed = sum(status == "failed" for status, _, _ in rows)
-    return table(("status", "test", "message"), rows, f"{len(rows):,} tests, {failed:,} failed")
 
 
 # More lines than anybody reads; comparing them takes time with their square.
