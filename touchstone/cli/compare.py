@@ -185,16 +185,19 @@ def _with_plan(
 
 def show_comparison(report: "ComparisonReport", console: "Console | None" = None) -> None:
     """Print the report; tables are fitted to the width of the console."""
+    from dataclasses import replace
+
     from rich.text import Text
 
-    from touchstone.cli.terminal_tables import names, numbers, print_line, print_table, terminal
+    from touchstone.cli.terminal_tables import print_line, show_table, terminal
     from touchstone.comparison.report import (
-        comparability_section,
+        MOST_ROWS,
+        case_tables,
+        comparability_table,
         count_line,
         exploratory_line,
-        gate_section,
+        gate_table,
         inputs_line,
-        sections,
     )
 
     console = console or terminal()
@@ -206,15 +209,11 @@ def show_comparison(report: "ComparisonReport", console: "Console | None" = None
     print_line(console, inputs_line(report), "dim")
     for line in report.notes:
         print_line(console, line)
-    comparability = [comparability_section(report)] if report.comparability else []
-    gates = [gate_section(report)] if report.gates else []
-    for section in (*gates, *sections(report), *comparability):
-        console.print()
-        console.print(Text(section.title, style=_STYLES.get(section.title, "bold")))
-        columns = [*names(*section.names), *numbers(*section.numbers)]
-        more = f"… and {section.more:,} more" if section.more else ""
-        # A line break in a name is shown as \n, not as a second line of the cell.
-        print_table(columns, (map(visible, row) for row in section.rows), console, caption=more, keep_figures=True)
+    for table in (gate_table(report), *case_tables(report), comparability_table(report)):
+        if len(table.rows):
+            console.print()
+            console.print(Text(table.title, style=_STYLES.get(table.title, "bold")))
+            show_table(console, replace(table, title=""), MOST_ROWS, compact=False, keep_figures=True)
 
 
 def comparison_text(report: "ComparisonReport") -> str:

@@ -1,7 +1,8 @@
 """Every table of results that people read, declared once: its columns, in their order, under which header and format.
 
 The terminal, the report, the comment of a pull request and the Dagster UI show these declarations: a column added here
-appears in all of them. How a medium draws a table belongs in `table_columns` and `touchstone.cli.terminal_tables`.
+appears in all of them. How a medium draws a table belongs in `touchstone.result_table` and
+`touchstone.cli.terminal_tables`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from touchstone.metrics.attempts import PRICE_COLUMNS
 from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.publish.audit import problem_sentences
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.publish.table_columns import (
+from touchstone.result_table import (
     MAX_ROWS,
     REDUNDANT,
     Cell,

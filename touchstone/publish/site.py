@@ -37,7 +37,8 @@ from touchstone.publish.report.page import (
 )
 from touchstone.publish.report.summary import headline
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.publish.table_columns import (
+from touchstone.regular_files import read_bytes, read_json_object
+from touchstone.result_table import (
     MAX_ROWS,
     REDUNDANT,
     Cell,
@@ -49,7 +50,6 @@ from touchstone.publish.table_columns import (
     prose,
     with_interval,
 )
-from touchstone.regular_files import read_bytes, read_json_object
 from touchstone.storage.files import file_mark, refuse_links_out
 from touchstone.storage.output_folders import results_folder
 from touchstone.storage.store import REPORT_PAGE
