@@ -27,6 +27,8 @@ from pydantic import (
 from touchstone.config.audit import AuditSettings
 from touchstone.config.file import (
     Section,
+    anchored,
+    expanded,
     first_problem,
     local_places,
     read_config_file,
@@ -41,7 +43,7 @@ from touchstone.config.file import (
 from touchstone.config.formats import AdapterSource, JsonFormat, find_adapters
 from touchstone.config.gates import GateSettings
 from touchstone.config.scoring import Scoring, read_price_file
-from touchstone.config.validation import ValidationSettings, expanded
+from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.locations import output_location
 from touchstone.vocabulary import REQUIRED_DIMENSIONS, Dimension
@@ -225,13 +227,6 @@ class WorkerSettings(Section):
     def uses_tls(self) -> bool:
         """Whether the connection to a cluster is encrypted, and open to holders of its key only."""
         return (self.address or "").startswith("tls://")
-
-    def anchored(self, base: Path) -> Self:
-        """A copy with absolute paths: relative ones are resolved against `base`, the config file's folder."""
-        if self.tls is None:
-            return self
-        files = {name: (base / expanded(path)).absolute() for name, path in self.tls}
-        return self.model_copy(update={"tls": TlsFiles(**files)})
 
 
 class RegisteredPlan(Section):
@@ -615,37 +610,25 @@ def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None
         raise TouchstoneError(f"{path}: {first_problem(error)}") from None
     config._notes = notes
     try:
-        absolute = {
-            name: resolved(name, base / expanded(value))
-            for name in ("fixes_dir", "output_dir", "problems_csv", "rulings", "clones_dir")
-            if (value := getattr(config, name)) is not None
-        }
         refuse_addresses(config)
-        refuse_system_folder("output_dir", absolute["output_dir"])
-        require_folder("output_dir", absolute["output_dir"])
-        require_local("output_dir", absolute["output_dir"])
+        config = anchored(config, base)
+        places = ("fixes_dir", "output_dir", "problems_csv", "rulings", "clones_dir")
+        given = {name: getattr(config, name) for name in places}
+        config = config.model_copy(update={name: path and resolved(name, path) for name, path in given.items()})
+        for refuse in (refuse_system_folder, require_folder, require_local):
+            refuse("output_dir", config.output_dir)
         if config.generate_synthetic_data:
-            require_local("generate_synthetic_data writes to fixes_dir", absolute["fixes_dir"])
-        if config.publish.metrics is not None:
-            metrics = (base / expanded(config.publish.metrics)).resolve()
-            absolute_publish = config.publish.model_copy(update={"metrics": metrics})
-            config = config.model_copy(update={"publish": absolute_publish})
-        if config.audit.rules is not None:
-            rules = config.audit.model_copy(update={"rules": (base / expanded(config.audit.rules)).resolve()})
-            config = config.model_copy(update={"audit": rules})
-        validation = config.validation.anchored(base, absolute["output_dir"])
-        if validation.cache_dir is not None:
-            refuse_system_folder("validation.cache_dir", validation.cache_dir)
-        return config.model_copy(
-            update={
-                **absolute,
-                "validation": validation,
-                "workers": config.workers.anchored(base),
-                "alerts": config.alerts.anchored(base),
-            }
-        )
+            require_local("generate_synthetic_data writes to fixes_dir", config.fixes_dir)
+        if config.validation.cache_dir is not None:
+            refuse_system_folder("validation.cache_dir", config.validation.cache_dir)
     except TouchstoneError as error:
         raise TouchstoneError(f"{path}: {error}") from None
+    return config.model_copy(
+        update={
+            "validation": config.validation.with_environments_dir(config.output_dir),
+            "alerts": config.alerts.anchored(base),
+        }
+    )
 
 
 def first_problems_csv(config: EvaluationConfig) -> Path | None:

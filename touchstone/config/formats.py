@@ -11,9 +11,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from touchstone.config.file import Section, refuse_unknown_keys
+from touchstone.config.file import Section, expanded, refuse_unknown_keys
 from touchstone.config.json_paths import JsonPath, parse_field, parse_path, parse_records
-from touchstone.config.validation import expanded
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
 from touchstone.vocabulary import Dimension
