@@ -115,10 +115,8 @@ def compare(
     }
     old, new = _two_inputs(inputs or [], baseline, current)
     loaded = load_config(config) if config is not None else None
-    options, settings = _comparison_settings(loaded, models=model or (), tiers=tier or (), **given)
+    options, settings = _comparison_settings(loaded, plan, models=model or (), tiers=tier or (), **given)
     gates = (loaded.gates if loaded else GateSettings()).with_more(gate or [], on_inconclusive)
-    if plan is not None:
-        options, settings = _with_plan(options, settings, plan, configured=config is not None)
     with show_progress("comparing", quiet=quiet):
         comparison, gate_check = compare_evaluations(old, new, options, settings), None
         if gates.expressions:
@@ -156,31 +154,23 @@ def _two_inputs(inputs: list[str], baseline: str | None, current: str | None) ->
 
 
 def _comparison_settings(
-    config: "EvaluationConfig | None", **given: Any
+    config: "EvaluationConfig | None", plan_file: Path | None, **given: Any
 ) -> "tuple[CompareOptions, ComparisonSettings]":
-    """What to compare and how: the options given, else the configuration, else the defaults."""
+    """The options given, else those of the configuration or, for the settings, of the plan, else the defaults."""
     from dataclasses import replace
 
     from touchstone.comparison.compare import CompareOptions, configured_options
     from touchstone.comparison.pairs import ComparisonSettings, comparison_settings
-
-    explicit = {name: value for name, value in given.items() if value is not None}
-    if config is None:
-        return CompareOptions(**explicit), ComparisonSettings()
-    return replace(configured_options(config), **explicit), comparison_settings(config)
-
-
-def _with_plan(
-    options: "CompareOptions", settings: "ComparisonSettings", file: Path, *, configured: bool
-) -> "tuple[CompareOptions, ComparisonSettings]":
-    from dataclasses import replace
-
     from touchstone.config import read_plan
 
-    plan = read_plan(file)
-    if not configured:
+    plan = read_plan(plan_file) if plan_file is not None else None
+    explicit = {name: value for name, value in given.items() if value is not None} | ({"plan": plan} if plan else {})
+    if config is not None:
+        return replace(configured_options(config), **explicit), comparison_settings(config)
+    settings = ComparisonSettings()
+    if plan is not None:
         settings = replace(settings, alpha=plan.alpha, relevant=plan.margin, power=plan.power)
-    return replace(options, plan=plan), settings
+    return CompareOptions(**explicit), settings
 
 
 def show_comparison(report: "ComparisonReport", console: "Console | None" = None) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from touchstone.checks import CheckOutcome
-    from touchstone.config import EvaluationConfig, RegisteredPlan
+    from touchstone.config import EvaluationConfig
     from touchstone.config.gates import OnInconclusive
     from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
@@ -94,12 +94,7 @@ def run(
 
         client()  # Missing, it is to be said before the run.
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
-    planned = None
-    if plan is not None:
-        from touchstone.config import read_plan
-
-        planned = read_plan(plan)
-    adjust = partial(_with_plan_and_gates, plan=planned, gates=gate or [], on_inconclusive=on_inconclusive)
+    adjust = partial(_with_plan_and_gates, plan_file=plan, gates=gate or [], on_inconclusive=on_inconclusive)
     options = _Options(
         paths or [], output_dir, score, only or [], adjust, accept, fresh, force, metrics, as_json, quiet
     )
@@ -138,13 +133,13 @@ class _Options:
 
 
 def _with_plan_and_gates(
-    config: "EvaluationConfig",
-    plan: "RegisteredPlan | None",
-    gates: list[str],
-    on_inconclusive: "OnInconclusive | None",
+    config: "EvaluationConfig", plan_file: Path | None, gates: list[str], on_inconclusive: "OnInconclusive | None"
 ) -> "EvaluationConfig":
     """The configuration with the plan and the gates that the options hold the run to."""
-    compared = config.comparison if plan is None else config.comparison.model_copy(update={"plan": plan})
+    from touchstone.config import read_plan
+
+    plan = {} if plan_file is None else {"plan": read_plan(plan_file)}
+    compared = config.comparison.model_copy(update=plan)
     return config.model_copy(update={"comparison": compared, "gates": config.gates.with_more(gates, on_inconclusive)})
 
 

@@ -41,7 +41,7 @@ from touchstone.inference.saddlepoints import attempt_kinds
 # With many pairs the correction requires a small p, which too few random sign flips could never reach.
 _DRAWS_PER_LEVEL = 10
 
-T = TypeVar("T", PairedTests, ChangedProblems)
+T = TypeVar("T", PairMoments, PairedTests, ChangedProblems)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _measure(
             changed.append(changed_problems(chunk, tested=settings.same_model))
             if advance:
                 advance(len(chunk.first))
-    return PairMoments.joined(moments), _joined(PairedTests, tests), _joined(ChangedProblems, changed)
+    return _joined(PairMoments, moments), _joined(PairedTests, tests), _joined(ChangedProblems, changed)
 
 
 def _joined(kind: type[T], parts: Sequence[T]) -> T:
@@ -191,7 +191,7 @@ def _near_a_level(p_values: Floats, error: Floats, changed: ChangedProblems, set
 def _figures(
     moments: PairMoments, settings: ComparisonSettings, rule: Correction, changed: ChangedProblems
 ) -> dict[str, Any]:
-    """What depends on the size of the family, but not on p-values."""
+    """The figures that depend on the size of the family, but not on p-values."""
     level = rule.test_level * (1 - changed.share)
     effect, method = minimum_detectable_effects(moments, level, settings.power, settings.confidence)
     on_few, _ = minimum_detectable_effects(moments, level, settings.power, settings.confidence, on_few=True)

@@ -10,8 +10,8 @@ the last digit either, and no digits cancel.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -297,11 +297,6 @@ class PairMoments:
     inverse_a: Floats
     inverse_b: Floats
     step: Floats
-
-    @classmethod
-    def joined(cls, parts: Sequence["PairMoments"]) -> "PairMoments":
-        """The moments of several chunks, one after the other."""
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 
 def pair_moments(chunk: PairChunk) -> PairMoments:
