@@ -61,7 +61,7 @@ class Field:
     bounds: Mapping[str, Any] = field(default_factory=dict)
 
     def rules(self, values: "pl.Expr") -> "dict[str, pl.Expr]":
-        """What must hold for every value, by name. Where it is null, it holds."""
+        """Conditions on every value, by name. A null condition holds."""
         rules = {} if self.nullable else {"nullability": values.is_not_null()}
         rules |= {name: _TESTS[name](values, bound) for name, bound in self.bounds.items()}
         if self.type_name == "Float64":

@@ -116,7 +116,7 @@ _NUMBER = re.compile(r"[$,]*[+-]?[$,]*\d")
 
 
 class Cell(NamedTuple):
-    """What a cell shows, the number that it is sorted by if it is not sorted as text, and where a page links it to."""
+    """The text of a cell, the number that it is sorted by if it is not sorted as text, and the target of its link."""
 
     text: str
     order: float | None = None

@@ -94,7 +94,7 @@ class Table:
 
     @property
     def function(self) -> "Callable[..., pl.LazyFrame] | None":
-        """What makes it from frames and settings alone; None if that is a method of a stage or of the gate."""
+        """The function that makes it from frames and settings; None if that is a method of a stage or of the gate."""
         return None if self.step else getattr(import_module(self.code[0]), self.name, None)
 
     @cached_property
@@ -111,7 +111,7 @@ class Table:
 
     @cached_property
     def rules(self) -> "dict[str, pl.Expr]":
-        """What must hold in every row, by name. Where it is null, it holds."""
+        """Conditions on every row, by name. A null condition holds."""
         import polars as pl
 
         rules = {

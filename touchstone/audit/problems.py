@@ -66,7 +66,7 @@ def problem_audit(
 
 
 def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
-    """What outcomes say about the problems of one tier, from n and c per model and problem."""
+    """Figures of the problems of one tier, from n and c per model and problem."""
     n, c = pl.col("n"), pl.col("c")
     shares = counts.group_by("tier", "oid").agg(
         models=pl.len(),
@@ -188,7 +188,7 @@ def _ties(exceeds: Booleans, judged: Booleans, m: Integers) -> tuple[Floats, tup
 
 
 def _validated(validator_noise: pl.LazyFrame, baselines: pl.LazyFrame) -> pl.LazyFrame:
-    """What validation said about each problem; null where it did not run."""
+    """Findings of validation on each problem; null if it did not run."""
     noise = validator_noise.group_by("oid").agg(pl.col("flaky").any())
     checked = baselines.select(
         "oid", reference_fails=pl.col("reference_status") != "passed", baseline_passes=~pl.col("fails_as_recorded")

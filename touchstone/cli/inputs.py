@@ -126,7 +126,7 @@ def _show_first_attempts(discovery: "Discovery", config: "EvaluationConfig") -> 
 
 
 def files_document(found: "Iterable[RecognizedSource]", discovery: "Discovery") -> dict[str, object]:
-    """What files hold, those that are not evaluated, and the figures that they state."""
+    """The contents of files, those that are not evaluated, and the figures that they state."""
     from touchstone.ingest.sources_table import reported_figures_frame
 
     named = {"name": "file", "title": "format"}

@@ -47,7 +47,7 @@ def plan(
     tier: Annotated[str | None, typer.Option(help="The tier of both. [default: the only one]")] = None,
     rate: Annotated[float | None, share_option("Without data: the mean pass rate to assume.")] = None,
     icc: Annotated[
-        float | None, share_option("Without data: the share of the variance of an attempt that lies between problems.")
+        float | None, share_option("Without data: the share of the variance of an attempt that is between problems.")
     ] = None,
     correlation: Annotated[
         float | None,
@@ -139,7 +139,7 @@ def _save_chart(found: "ComparisonPlan", save_to: Path, format: str) -> None:
     save_chart(themed(plan_tradeoff(plan_frame(found).lazy()), "light"), save_to, format, follow=True)
 
 
-# What it prints
+# Output
 
 
 def show_plan(plan: "ComparisonPlan") -> None:
@@ -190,7 +190,7 @@ def _cells(mix: "Mix", fixed: bool) -> list[str]:
 
 
 def conclusions(plan: "ComparisonPlan") -> list[str]:
-    """What the mixes mean, in words."""
+    """The mixes in words."""
     lines = []
     if all(mix.problems is None for mix in plan.mixes):
         more = "; more problems in the same clusters do not replace more clusters" if plan.population.clusters else ""

@@ -146,7 +146,7 @@ def tables(data: Annotated[Path | None, DATA_OPTION] = None, draft: Annotated[bo
     show_tables(list_tables(tables_folder(data, draft)))
 
 
-# What they print
+# Output
 
 
 def show_result(result: Any) -> None:

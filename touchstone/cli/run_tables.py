@@ -1,4 +1,4 @@
-"""What `touchstone run` prints: the tables of figures, the checks that did not pass, and where the results are.
+"""The output of `touchstone run`: the tables of figures, the checks that did not pass, and where the results are.
 
 Also what it and `inspect-files` say about input files. The tables of figures are declared in
 `touchstone.publish.result_tables`.
@@ -235,7 +235,7 @@ def price_matches(model_statistics: pl.DataFrame) -> list[str]:
     return [f"{model} is priced as {price}" for model, price in others.unique().sort("model").iter_rows()]
 
 
-# What was recognized, before anything is evaluated
+# Recognized files, before anything is evaluated
 
 
 def show_recognized(
@@ -273,7 +273,7 @@ def sources_table(found: "list[RecognizedSource]") -> ResultTable:
 
 
 def contributions_table(found: "list[RecognizedSource]", discovery: "Discovery") -> ResultTable:
-    """What many files hold together, by model and task."""
+    """The contents of many files together, by model and task."""
     from touchstone.ingest.recognized import contributions
 
     def first(row: Row) -> Cell:

@@ -67,7 +67,7 @@ def _only_tier(listed: "pl.DataFrame", attempt: str) -> str:
     return str(tiers[0])
 
 
-# What it prints
+# Output
 
 
 def show_attempts(attempts: "pl.DataFrame") -> None:

@@ -143,7 +143,7 @@ class FittedTable:
             self.rows[number] = tuple(cells)
 
     def _missing(self, layout: "Layout") -> str:
-        """What is not shown, in words."""
+        """The columns and intervals that are not shown, in words."""
         hidden = [
             column.header
             for place, column in enumerate(self.columns)
@@ -405,7 +405,7 @@ def _longest_line(cell: str) -> int:
     return max(map(cell_len, cell.split("\n")))
 
 
-# Where a cell may wrap: a figure before its interval, a name after a separator, words and text between words.
+# A cell may wrap between these pieces: a figure before its interval, a name after a separator, text between words.
 _PIECES: dict[Kind, re.Pattern[str]] = {
     "number": re.compile(r"\[[^\]]*\] *|(?:[<>≤≥] )?[^ \[]+ *|\[ *| +"),
     "name": re.compile(r"[^-_./ ]*[-_./ ]+|[^-_./ ]+"),

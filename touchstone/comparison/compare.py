@@ -161,7 +161,7 @@ def _in_both(before: ComparisonInput, after: ComparisonInput) -> list[ModelTier]
 def _done(
     before: ComparisonInput, after: ComparisonInput, models: Sequence[str], pairs: int, settings: ComparisonSettings
 ) -> Done:
-    """What the comparison did, for its plan: on the problems that both sides decided."""
+    """The comparison as it was done, on the problems that both sides decided, to hold it to its plan."""
     old, new = (decided_counts(each.attempt_scores).collect() for each in (before, after))
     shared = old.join(new, on=PROBLEM_KEY)
     attempts = [count for name in ("n", "n_right") for count in shared[name]] or [0]

@@ -50,7 +50,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class GateData:
-    """What gates are answered from: tables by name, and how sure to be.
+    """The data that gates are answered from: tables by name, and how sure to be.
 
     `baseline` has the scores of the baseline's attempts; None if there is none. `exploratory` are the reasons why the
     two sides are not comparable.
@@ -202,7 +202,7 @@ def _shown(value: float, gate: GateExpression) -> str:
     return f"{significant(100 * value, 3)}%" if gate.percent else significant(value, 3)
 
 
-# What would settle an inconclusive gate, if the figure stays as it is
+# How much more data would settle an inconclusive gate, if the figure stays as it is
 
 
 def _needed(gate: GateExpression, rows: Sequence[Row], side: Row, data: GateData) -> str | None:

@@ -27,7 +27,7 @@ class PlanItem:
 
 @dataclass(frozen=True)
 class Done:
-    """What a comparison did: its settings, pairs, problems by id, fewest and most attempts per problem, and models."""
+    """A comparison as done: its settings, pairs, problems by id, fewest and most attempts per problem, and models."""
 
     margin: float
     alpha: float

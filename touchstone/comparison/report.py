@@ -105,7 +105,7 @@ class ComparisonReport:
 
     @cached_property
     def warnings(self) -> list[str]:
-        """What must be read before any verdict: that the numbers of attempts make the best scores unfair."""
+        """Read before any verdict: unequal numbers of attempts make best scores unfair."""
         if self.score != "best" or not self.unequal:
             return []
         which = f"for {self.unequal:,} of {counted(self.cases.height, 'case')}"
@@ -218,7 +218,7 @@ def count_line(comparison: ComparisonReport) -> str:
 
 
 def inputs_line(comparison: ComparisonReport) -> str:
-    """What was compared: baseline, current, score and threshold."""
+    """Baseline, current, score and threshold of the comparison."""
     labels = f"{comparison.baseline_label} → {comparison.current_label}"
     return f"{labels}, {comparison.score_label} score, threshold {comparison.threshold:g}"
 

@@ -69,8 +69,8 @@ _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 
 
 class AlertSettings(Section):
-    """Where one JSON document goes if a gate, or the comparison with the baseline, does not pass. That it could not be
-    sent never fails a run. See [alerts](ci.md#alerts)."""
+    """Destination of one JSON document if a gate, or the comparison with the baseline, does not pass. A failure to send
+    it never fails a run. See [alerts](ci.md#alerts)."""
 
     webhook: SecretStr | None = None
     """Address that the document is posted to: `https://…`, or `$NAME` for the one in an environment variable. It is
@@ -130,7 +130,7 @@ class InputLimits(Section):
         return self.cell_mb * _MIB
 
     def unpacked_bytes(self, packed: int) -> int:
-        """What a compressed file of this size may unpack to.
+        """The most bytes that a compressed file of this size may unpack to.
 
         >>> InputLimits(unpack_ratio=100, unpack_free_mb=1).unpacked_bytes(1000)
         1148576
@@ -230,7 +230,7 @@ class WorkerSettings(Section):
 
 
 class RegisteredPlan(Section):
-    """What a plan fixes. What is null was left open."""
+    """The items that a plan fixes; null is open."""
 
     metric: Literal["pass@k"]
     """The figure that is compared."""
@@ -351,7 +351,7 @@ def require_baseline_model(baseline: str | None, models: Iterable[str]) -> None:
 
 
 class SyntheticSettings(Section):
-    """What `generate_synthetic_data` writes into `fixes_dir`."""
+    """Data that `generate_synthetic_data` writes into `fixes_dir`."""
 
     problems: int = Field(10, ge=1, le=_MAX_ROWS)
     """Number of problems."""
@@ -364,7 +364,7 @@ class SyntheticSettings(Section):
 
 
 class PublishSettings(Section):
-    """What is written in addition to the tables, for other programs and for people."""
+    """Files in addition to the tables, for other programs and for people."""
 
     warehouse: bool = True
     """Write `warehouse.duckdb`. `touchstone sql` and `explore` do without it."""
@@ -392,7 +392,7 @@ class PublishSettings(Section):
 
 
 class RetentionSettings(Section):
-    """What is kept of earlier runs, by `touchstone run` and the scheduled job `retention`. Null keeps everything."""
+    """How long earlier runs are kept, by `touchstone run` and the scheduled job `retention`. Null keeps everything."""
 
     runs_days: float | None = Field(90, gt=0, le=_MAX_DAYS)
     """Days after which a finished run is removed from Dagster's history."""
@@ -499,7 +499,7 @@ class EvaluationConfig(Section):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about how the file was read."""
+        """Notes for the user on how the file was read."""
         return self._notes
 
     @field_validator("inputs")

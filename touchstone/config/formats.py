@@ -60,7 +60,7 @@ class JsonFormat(Section):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,99}$")
     """Name of the format, in lower case."""
     title: str = ""
-    """What messages call such a file; by default the name."""
+    """Name of such a file in messages; by default that of the format."""
     records: Annotated[str, AfterValidator(lambda text: parse_records(text).text)]
     """Path to the attempts: `results[].cases[]`, `tests.*`, `[]` (also JSON Lines), `$` (the document is one)."""
     problem: Fields
@@ -79,7 +79,7 @@ class JsonFormat(Section):
     model: Fields = ()
     """The model; by default the name of the file."""
     attempt: Fields = ()
-    """What tells attempts at a problem apart; by default their order."""
+    """Distinguishes attempts at a problem; by default their order."""
     suite: Fields = ()
     """The suite of the problem."""
     cost: Fields = ()
@@ -144,7 +144,7 @@ def paths_of(fields: tuple[str, ...]) -> list[JsonPath]:
 
 
 class AdapterSource(Section):
-    """Where an adapter in Python comes from: a file, or a module of an installed package."""
+    """The source of an adapter in Python: a file, or a module of an installed package."""
 
     # As in the configuration.
     name: str

@@ -91,7 +91,7 @@ class ValidationSettings(Section):
     """Changes of files on the judge's side: `ignore` puts them back and lists them, `refuse` fails the fix, `allow`
     applies them."""
     success: Success = "plausible"
-    """What counts as passed."""
+    """The rule for a pass."""
     controls: bool = True
     """Run the tests of every Python fix that passes once more as negative controls, to show forged passes."""
     validators: dict[str, ValidatorName] = {}

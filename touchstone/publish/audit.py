@@ -21,7 +21,7 @@ _TESTS_OPEN, _PASSES_OPEN, _PROBLEMS_OPEN, _SETTINGS_OPEN = 0.4, 0.3, 0.2, 0.1
 
 @dataclass(frozen=True)
 class Finding:
-    """What the tables say about one part of a run; the larger the weight, the sooner it is attacked."""
+    """A sentence on one part of a run; the larger the weight, the sooner it is attacked."""
 
     part: str
     says: str

@@ -167,7 +167,7 @@ def list_tables(tables_dir: Path) -> list[TableListing]:
     require_tables(tables_dir)
     with duckdb.connect() as connection:
         names = create_views(connection, tables_dir)
-        # What the views know: to describe them would open every file again.
+        # From the catalog: to describe a view would open every file again.
         known = (
             "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
         )

@@ -95,7 +95,7 @@ class Benchmark:
 
     @property
     def measure(self) -> str:
-        """What the figures are."""
+        """The name of the figures and of their interval."""
         return "".join({f"pass@{row['k']}\u00a0[{self.run.confidence}\u00a0CI]" for row in self.figures.values()})
 
     def link(self, home: str = "../") -> Cell:
@@ -142,7 +142,7 @@ def file_name(name: str) -> str:
 
 
 def _line(folder: Path, error: Exception) -> str:
-    """What keeps a folder from being read, on one line that starts with the folder."""
+    """Why a folder cannot be read, on one line that starts with the folder."""
     message = " ".join(str(error).split()) or type(error).__name__
     message = message if isinstance(error, TouchstoneError) else explain(message) or message
     return visible(shown(message if message.startswith(str(folder)) else f"{folder}: {message}"))

@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Blame:
-    """What changed from one snapshot to another. `steps` without a snapshot are all those without a recorded change."""
+    """Changes from one snapshot to another. `steps` without a snapshot are all those without a recorded change."""
 
     before: str
     after: str

@@ -1,4 +1,4 @@
-"""What the dashboard lists: the leaderboard, the problems of one of its rows, the attempts at one of those.
+"""The lists of the dashboard: the leaderboard, the problems of one of its rows, the attempts at one of those.
 
 Also two runs or models side by side: the verdict, and the cases that changed. The statistics are in `comparison`.
 """
@@ -158,7 +158,7 @@ def in_words(column: str) -> str:
 
 
 def descriptions(columns: list[str]) -> dict[str, str]:
-    """What a column means, for those that a table declares."""
+    """Descriptions of the columns that a table declares."""
     known: dict[str, str] = {}
     for table in _TABLES:
         known |= TABLES[table].descriptions
@@ -295,7 +295,7 @@ class Side:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """What differs: a sentence per verdict, remarks on how the sides were validated, counts by kind, changed cases."""
+    """Differences: a sentence per verdict, remarks on how the sides were validated, counts by kind, changed cases."""
 
     verdicts: list[str]
     remarks: list[str]

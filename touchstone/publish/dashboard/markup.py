@@ -81,7 +81,7 @@ class Header:
 
 @dataclass(frozen=True)
 class ShownTable:
-    """What a page shows of a table. A row has the link that opens it, or none, and its cells."""
+    """One page of a table. A row has the link that opens it, or none, and its cells."""
 
     caption: str
     headers: Sequence[Header]

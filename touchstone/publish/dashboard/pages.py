@@ -66,7 +66,7 @@ _VIEWS = {
 _READ_ERRORS = (TouchstoneError, OSError, pl.exceptions.PolarsError)
 _MOST_BODY = 200_000
 _COMMENT_SHOWN = 80
-# What the page of an attempt says before its texts, and of each flag.
+# Columns of the page of an attempt before its texts, and of its flags.
 _MEASURED = (
     *("suite", "run_id", "classification", "input_tokens", "output_tokens", "cost_usd", "duration_seconds"),
     *("latency_ms", "validator", "validator_version", "fidelity", "sandbox", "validation_seconds", "fix_sha"),
@@ -83,7 +83,7 @@ class Choice(NamedTuple):
 
 
 class View:
-    """What an address asks for, read when a page needs it."""
+    """The data that an address asks for, read when a page needs it."""
 
     # How many attempts there are; set with the rows of all models.
     attempt_count = 0
