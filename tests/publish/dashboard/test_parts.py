@@ -13,7 +13,7 @@ from tests.pipelines.test_run import evaluate
 from tests.publish.dashboard.conftest import ADDRESS, FORMULA, MARKUP, RIGHT_TO_LEFT, write_evaluation
 from touchstone.errors import TouchstoneError
 from touchstone.publish.attempt_detail import AttemptDetail
-from touchstone.publish.dashboard import markup, pages
+from touchstone.publish.dashboard import pages, texts
 from touchstone.publish.dashboard.lists import Side, attempt_list, opened_attempt, problem_list, side_by_side
 from touchstone.publish.dashboard.pages import (
     attempt_page,
@@ -55,7 +55,7 @@ def test_a_diff_marks_its_lines_and_what_is_missing_says_why() -> None:
     page = attempt_page(detail)
     assert '<span class="added">+a</span><span class="removed">-b</span>' in page
     assert "Not available: lost." in page and "Not available: no test ran." in page
-    assert markup.cell(float("nan")) == markup.cell(None) == "—"
+    assert texts.cell(float("nan")) == texts.cell(None) == "—"
 
 
 def test_files_are_safe_in_a_spreadsheet_and_exact_in_parquet(run: RunTables, tmp_path: Path) -> None:
@@ -137,4 +137,4 @@ def test_sides_that_cannot_be_compared_say_why(run: RunTables, before: str | Non
     ids=lambda value: value.name if isinstance(value, pl.Series) else "",
 )
 def test_the_figures_of_a_column_have_equally_many_decimals(column: pl.Series, shown: list[str]) -> None:
-    assert [markup.column_cell(column)(value) for value in column] == shown
+    assert [texts.column_cell(column)(value) for value in column] == shown

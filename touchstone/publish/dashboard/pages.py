@@ -40,8 +40,8 @@ from touchstone.publish.charts.vega import dark_style
 from touchstone.publish.csv_files import csv_text
 from touchstone.publish.dashboard import lists
 from touchstone.publish.dashboard.lists import Side, SideBySide, side_by_side
-from touchstone.publish.dashboard.markup import attempt_title, cell, compared_text, shown_table, side_by_side_lines
 from touchstone.publish.dashboard.selection import Address, RunTables, Selection, open_run, run_folders, value_text
+from touchstone.publish.dashboard.texts import attempt_title, cell, compared_text, shown_table, side_by_side_lines
 from touchstone.publish.query import QueryLimits, run_query
 from touchstone.publish.result_formats import format_result, terminal_cells
 from touchstone.publish.result_tables import effect_words

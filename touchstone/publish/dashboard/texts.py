@@ -1,8 +1,7 @@
 """The texts of cells, tables and lines that pages show. Templates escape them: they come from others."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -68,30 +67,6 @@ def _figure(value: float) -> str:
 PAGE_ROWS = 50
 
 
-@dataclass(frozen=True)
-class Header:
-    """A column: its name in words, what it means, and the link that sorts by it."""
-
-    words: str
-    description: str
-    is_number: bool
-    link: str
-    order: str = ""
-
-
-@dataclass(frozen=True)
-class ShownTable:
-    """One page of a table. A row has the link that opens it, or none, and its cells."""
-
-    caption: str
-    headers: Sequence[Header]
-    rows: Sequence[tuple[str, Sequence[str]]]
-    count: str
-    previous: str = ""
-    next: str = ""
-    has_search: bool = False
-
-
 def shown_table(
     frame: pl.DataFrame,
     address: Address,
@@ -99,10 +74,11 @@ def shown_table(
     link: Callable[[dict[str, Any]], str] = lambda row: "",
     *,
     words: bool = True,
-) -> ShownTable:
+) -> dict[str, Any]:
     """The part of a frame that an address asks for: `find` in its texts, `sort` by a column (-column), `page`.
 
-    Without `words`, headers are the names of the columns.
+    For the template: a row is the `link` that opens it, or none, and its cells. Without `words`, headers are the names
+    of the columns.
     """
     every = frame.height
     found = ordered = frame.filter(_contains(frame, address.get("find"))) if address.get("find") else frame
@@ -118,28 +94,28 @@ def shown_table(
     texts = list(zip(*cells, strict=True)) if cells else []
     rows = [(link(row), texts[place]) for place, row in enumerate(shown.iter_rows(named=True))]
     count = counted(found.height, "row") + (f" of {every:,}" if found.height < every else "")
-    return ShownTable(
-        caption,
-        _headers(frame, address, in_words if words else str),
-        rows,
-        f"{count}, page {page:,} of {pages:,}" if pages > 1 else count,
-        address.but(page=str(page - 1)) if page > 1 else "",
-        address.but(page=str(page + 1)) if page < pages else "",
-        has_search=every > 10 and any(dtype == pl.String for dtype in frame.dtypes),
-    )
+    return {
+        "caption": caption,
+        "headers": list(_headers(frame, address, in_words if words else str)),
+        "rows": rows,
+        "count": f"{count}, page {page:,} of {pages:,}" if pages > 1 else count,
+        "previous": address.but(page=str(page - 1)) if page > 1 else "",
+        "next": address.but(page=str(page + 1)) if page < pages else "",
+        "has_search": every > 10 and any(dtype == pl.String for dtype in frame.dtypes),
+    }
 
 
-def _headers(frame: pl.DataFrame, address: Address, words: Callable[[str], str]) -> list[Header]:
+def _headers(frame: pl.DataFrame, address: Address, words: Callable[[str], str]) -> Iterator[dict[str, Any]]:
+    """Each column in words, with its description, the link that sorts by it, and the order that it is in."""
     known, sort = descriptions(frame.columns), address.get("sort")
-    headers = []
     for name, dtype in frame.schema.items():
         number = dtype.is_numeric()
         # Figures are wanted from the highest first, names from the first letter.
         first, second = (f"-{name}", name) if number else (name, f"-{name}")
         order = {name: "ascending", f"-{name}": "descending"}.get(sort, "")
         link = address.but(sort=second if sort == first else first, page=None)
-        headers.append(Header(words(name), known.get(name, ""), number, link, order))
-    return headers
+        about = {"words": words(name), "description": known.get(name, ""), "is_number": number}
+        yield about | {"link": link, "order": order}
 
 
 def _contains(frame: pl.DataFrame, text: str) -> pl.Expr:
