@@ -15,7 +15,7 @@ from touchstone.comparison.comparability import compare_sides
 from touchstone.comparison.failure_modes import compare_failures, describe_changes
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
-from touchstone.comparison.registered_plan import Done, compare_with_plan, plan_sentence
+from touchstone.comparison.registered_plan import compare_with_plan, plan_sentence
 from touchstone.comparison.regressions import ScoreMethod, compare_cases
 from touchstone.comparison.report import ComparisonReport, exploratory_line
 from touchstone.comparison.verdicts import Ends
@@ -114,8 +114,9 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     unjudged = [key for key in _in_both(before, after) if key not in results]
     lines = verdict_lines([*sentences, *(("inconclusive", *key, _NOT_JUDGED) for key in unjudged)])
     if options.plan is not None:
-        done = _done(before, after, single or [model for model, _ in results], len(results), settings)
-        remarks.append(plan_sentence(compare_with_plan(options.plan, done)))
+        compared = single or [model for model, _ in results]
+        items = compare_with_plan(options.plan, settings, len(results), *_shared(before, after), compared)
+        remarks.append(plan_sentence(items))
     remarks += describe_changes(compare_failures(before, after, settings), settings.alpha)
     models = [verdict_row(*key, result) for key, result in results.items()]
     report = ComparisonReport(
@@ -158,22 +159,11 @@ def _in_both(before: ComparisonInput, after: ComparisonInput) -> list[ModelTier]
     return sorted(old & new)
 
 
-def _done(
-    before: ComparisonInput, after: ComparisonInput, models: Sequence[str], pairs: int, settings: ComparisonSettings
-) -> Done:
-    """The comparison as it was done, on the problems that both sides decided, to hold it to its plan."""
+def _shared(before: ComparisonInput, after: ComparisonInput) -> tuple[set[str], list[int]]:
+    """The problems that both sides decided, and the attempts at each."""
     old, new = (decided_counts(each.attempt_scores).collect() for each in (before, after))
-    shared = old.join(new, on=PROBLEM_KEY)
-    attempts = [count for name in ("n", "n_right") for count in shared[name]] or [0]
-    return Done(
-        settings.relevant,
-        settings.alpha,
-        settings.power,
-        pairs,
-        shared["oid"].unique().to_list(),
-        (min(attempts), max(attempts)),
-        models,
-    )
+    both = old.join(new, on=PROBLEM_KEY)
+    return set(both["oid"]), [*both["n"], *both["n_right"]]
 
 
 def changed_cases(
