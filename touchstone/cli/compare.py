@@ -106,16 +106,11 @@ def compare(
     chosen = as_format(format, as_json)
     shown_as = chosen or "text"
     saved_as = file_format(save_to, format, REPORT_SUFFIXES) if save_to is not None else None
-    given = {
-        "threshold": threshold,
-        "score": score,
-        "problems_csv": problems_csv,
-        "data": data or output_folder_here(),
-        "scorer": scorer,
-    }
+    given = {"threshold": threshold, "score": score, "data": data or output_folder_here()}
+    files = {name: value for name, value in (("problems_csv", problems_csv), ("score", scorer)) if value is not None}
     old, new = _two_inputs(inputs or [], baseline, current)
     loaded = load_config(config) if config is not None else None
-    options, settings = _comparison_settings(loaded, plan, models=model or (), tiers=tier or (), **given)
+    options, settings = _comparison_settings(loaded, plan, files, models=model or (), tiers=tier or (), **given)
     gates = (loaded.gates if loaded else GateSettings()).with_more(gate or [], on_inconclusive)
     with show_progress("comparing", quiet=quiet):
         comparison, gate_check = compare_evaluations(old, new, options, settings), None
@@ -154,7 +149,7 @@ def _two_inputs(inputs: list[str], baseline: str | None, current: str | None) ->
 
 
 def _comparison_settings(
-    config: "EvaluationConfig | None", plan_file: Path | None, **given: Any
+    config: "EvaluationConfig | None", plan_file: Path | None, files: dict[str, Any], **given: Any
 ) -> "tuple[CompareOptions, ComparisonSettings]":
     """The options given, else those of the configuration or, for the settings, of the plan, else the defaults."""
     from dataclasses import replace
@@ -166,11 +161,12 @@ def _comparison_settings(
     plan = read_plan(plan_file) if plan_file is not None else None
     explicit = {name: value for name, value in given.items() if value is not None} | ({"plan": plan} if plan else {})
     if config is not None:
-        return replace(configured_options(config), **explicit), comparison_settings(config)
+        options = configured_options(config)
+        return replace(options, **explicit, files={**options.files, **files}), comparison_settings(config)
     settings = ComparisonSettings()
     if plan is not None:
         settings = replace(settings, alpha=plan.alpha, relevant=plan.margin, power=plan.power)
-    return CompareOptions(**explicit), settings
+    return CompareOptions(**explicit, files=files), settings
 
 
 def show_comparison(report: "ComparisonReport", console: "Console | None" = None) -> None:

@@ -7,7 +7,7 @@ statistics computed in `pairs`, and the output formats written in `report`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -36,7 +36,6 @@ _NOT_JUDGED = "not judged: no attempt is decided on at least one side, so there 
 
 if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig, RegisteredPlan
-    from touchstone.config.scoring import Scoring
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,22 +57,16 @@ class ComparisonResult:
 class CompareOptions:
     """Which models and tiers to compare and by which score.
 
-    `data` is the output folder in which snapshots are looked up by name. `problems_csv`, `scoring`, `problem_key`,
-    `cluster_columns`, `scorer` and `columns` only apply to inputs that are files. `require` lists the dimensions in
-    which both must agree.
+    `data` is the output folder in which snapshots are looked up by name. `files` are settings of a configuration for
+    inputs that are files. `require` lists the dimensions in which both must agree.
     """
 
     threshold: float = 0.05
     score: ScoreMethod = "auto"
     models: Sequence[str] = ()
     tiers: Sequence[str] = ()
-    problems_csv: Path | None = None
     data: Path | None = None
-    scoring: "Scoring | None" = None
-    problem_key: str = "oid"
-    cluster_columns: Sequence[str] = ()
-    scorer: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
+    files: Mapping[str, Any] = field(default_factory=dict)
     require: Sequence[str] = REQUIRED_DIMENSIONS
     plan: "RegisteredPlan | None" = None
 
@@ -84,16 +77,13 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
     from touchstone.ingest.input_paths import fetch_problems_csv
 
     fetch_problems_csv(config)
+    problems_csv = first_problems_csv(config)
+    files = {name: getattr(config, name) for name in ("score", "scoring", "problem_key", "cluster_columns", "columns")}
     return CompareOptions(
         threshold=config.comparison.threshold,
         score=config.comparison.score,
-        problems_csv=first_problems_csv(config),
         data=config.output_dir,
-        scoring=config.scoring,
-        problem_key=config.problem_key,
-        cluster_columns=tuple(config.cluster_columns),
-        scorer=config.score,
-        columns=config.columns,
+        files=files | ({} if problems_csv is None else {"problems_csv": problems_csv}),
         require=tuple(config.comparison.require),
         plan=config.comparison.plan,
     )
@@ -301,16 +291,7 @@ def _open(name: str, options: CompareOptions) -> ComparisonInput:
         return selected(replace(open_input(str(snapshot.folder)), label=label), options.models, options.tiers)
     if name.strip() and _is_missing(name):
         raise TouchstoneError(f"{name}: no such file or folder; to name a snapshot, add --data DIR")
-    opened = open_input(
-        name,
-        options.problems_csv,
-        options.scoring,
-        options.problem_key,
-        options.scorer,
-        options.columns,
-        options.cluster_columns,
-    )
-    return selected(opened, options.models, options.tiers)
+    return selected(open_input(name, **options.files), options.models, options.tiers)
 
 
 def selected(side: ComparisonInput, models: Sequence[str], tiers: Sequence[str]) -> ComparisonInput:
