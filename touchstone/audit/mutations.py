@@ -74,7 +74,7 @@ _LOGGING = ("log", "logger", "logging", "warnings")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file with one mistake: in which line it is, what was changed, and the whole file."""
+    """A file with one mistake: its line, the change, and the whole file."""
 
     path: str
     line: int

@@ -412,6 +412,6 @@ def _show_blame(found: "Blame") -> None:
     if (found.cases["due_to"] == "undecided").any():
         print_line(
             screen,
-            "undecided: what grades changed too, or outcomes were recorded elsewhere, and no fix is on both sides; "
+            "undecided: the grader changed too, or outcomes were recorded elsewhere, and no fix is on both sides; "
             "snapshots keep no fixes",
         )

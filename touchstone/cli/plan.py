@@ -143,7 +143,7 @@ def _save_chart(found: "ComparisonPlan", save_to: Path, format: str) -> None:
 
 
 def show_plan(plan: "ComparisonPlan") -> None:
-    """Print the goal, what the plan rests on, the mixes, and what is possible now."""
+    """Print the goal, the assumptions of the plan, the mixes, and the limits of the data at hand."""
     from touchstone.cli.terminal_tables import print_line, terminal
 
     screen = terminal()

@@ -171,7 +171,7 @@ def _published_paths(store: Store) -> list[str]:
 _MAX_GROUPS = 30
 _MAX_NAMES = 8
 MAX_FIGURES = 40
-# Of more files, what they hold is shown by model.
+# The contents of more files are shown by model.
 _MAX_FILES = 10
 _MAX_MODELS = 3
 
@@ -179,7 +179,7 @@ _MAX_MODELS = 3
 def show_inputs(
     screen: Console, sources: pl.DataFrame, quarantine: pl.DataFrame, model_statistics: pl.DataFrame
 ) -> None:
-    """Print prices matched by another name, what was assumed about files, and files and rows that were refused."""
+    """Print prices matched by another name, assumptions about files, and files and rows that were refused."""
     for line in price_matches(model_statistics):
         screen.print(line, markup=False)
     # A file of several models has a row for each.
@@ -241,7 +241,7 @@ def price_matches(model_statistics: pl.DataFrame) -> list[str]:
 def show_recognized(
     screen: Console, found: "list[RecognizedSource]", discovery: "Discovery", *, with_notes: bool = True
 ) -> None:
-    """Print a row for each file or folder, what to know about it, and what is not evaluated."""
+    """Print a row for each file or folder, the notes on it, and the files that are not evaluated."""
     readable = [source for source in found if source.unreadable is None]
     if len(readable) > _MAX_FILES:
         show_table(screen, contributions_table(readable, discovery), _MAX_FILES)

@@ -58,7 +58,7 @@ _COUNTS = [name for name, dtype in TABLES["regression_counts"].dtypes.items() if
 
 @dataclass
 class Gate:
-    """A run against its pinned baseline. With `accept`, what would block publishing only warns."""
+    """A run against its pinned baseline. With `accept`, nothing blocks publishing: failures only warn."""
 
     config: ComparisonConfig
     store: Store

@@ -1,7 +1,7 @@
 """Gates that must be proven: whether each holds, failed, or cannot be decided, and what would settle it.
 
 A gate holds if every value in the figure's confidence interval satisfies it, and failed if none does; everything else,
-and what is undefined, is inconclusive. What is counted rather than estimated is compared as it is.
+and what is undefined, is inconclusive. Counts, unlike estimates, are compared as they are.
 
 The interval of `pass^k(problem)` is Clopper and Pearson's of the problem's pass rate p, carried over to p^k, or to
 1 - (1 - p)^k for pass@k. That it holds `for all` problems is shown if it is for each (an intersection-union test, which

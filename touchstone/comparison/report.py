@@ -1,7 +1,7 @@
 """The report on two evaluations, as JSON, Markdown for a pull request, JUnit XML and SARIF.
 
 The same comparison gives the same bytes. Text for the terminal is drawn in `touchstone.cli.compare` from the tables
-declared here. What counts as a regression belongs in `regressions`, the wording of verdicts in `verdicts`.
+declared here. The rule for regressions belongs in `regressions`, the wording of verdicts in `verdicts`.
 """
 
 import json

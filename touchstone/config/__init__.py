@@ -96,7 +96,7 @@ class AlertSettings(Section):
 
 
 class InputLimits(Section):
-    """Limits that keep one file from filling memory or disk; what exceeds them is refused, never cut.
+    """Limits that keep one file from filling memory or disk; larger input is refused, never cut.
 
     `file_mb` is the text of a file, after decompression. `unpack_ratio` is how many times its size a compressed file
     may unpack to; the first `unpack_free_mb` are always allowed.

@@ -149,7 +149,7 @@ class AdapterSource(Section):
     # As in the configuration.
     name: str
     path: Path
-    # Of the file: what was read by other code is read again.
+    # Of the file: files that other code read are read again.
     sha256: str
     # Of an entry point: module and attribute.
     entry: str | None = None

@@ -1,4 +1,4 @@
-"""The audit of a run in sentences: what a hostile reader would attack, and what the tables answer.
+"""The audit of a run in sentences: the attacks of a hostile reader, and the answers in the tables.
 
 One line per question, and a sentence on the weakest point. No figure is computed here.
 """
@@ -37,7 +37,7 @@ def findings(run: ReportedRun) -> list[Finding]:
 
 
 def first_attack(found: list[Finding]) -> str:
-    """A sentence: what would a hostile reader attack first?
+    """A sentence on the first attack of a hostile reader.
 
     >>> first_attack([Finding("problems", "3 are suspect", 200.0), Finding("tests", "not measured", 0.1)])
     'A hostile reader would attack the problems first: 3 are suspect.'

@@ -343,5 +343,5 @@ def _refuse(message: str) -> int:
 
 
 if __name__ == "__main__":
-    # Skip Python's shutdown: what a library prints or raises there must not spoil the answer.
+    # Skip Python's shutdown: output and errors of libraries there must not spoil the answer.
     os._exit(_serve_request())

@@ -554,7 +554,7 @@ def _pair(row: Row) -> tuple[str, ...]:
 
 
 def _what_verdicts_depend_on(run: ReportedRun) -> dict[tuple[str, ...], str]:
-    """For each pair whose verdict does not hold in every reading, what it depends on."""
+    """For each pair whose verdict does not hold in every reading, the reasons."""
     found: dict[tuple[str, ...], dict[str, None]] = {}
     for row in run.table("verdict_readings").filter(~pl.col("holds")).iter_rows(named=True):
         found.setdefault(_pair(row), {})[READING_WORDS.get(row["reading"], row["reading"])] = None
@@ -876,7 +876,7 @@ def problems(run: ReportedRun) -> ResultTable:
 
 
 def problem_verdicts(run: ReportedRun) -> ResultTable:
-    """How many problems have each verdict of the audit, what it means, and what follows."""
+    """How many problems have each verdict of the audit, its meaning, and the consequences."""
     audit, board = run.table("problem_audit"), run.table("audited_leaderboard")
     found = (
         audit.group_by("tier", "verdict")

@@ -1,7 +1,7 @@
 """A site of static pages over several evaluations: a leaderboard across benchmarks, a page per model and per benchmark.
 
 A benchmark is an output folder with its snapshots. Figures of benchmarks stand side by side, each with its interval,
-and are never averaged: they measure different things. What pages look like is in the report's `templates`.
+and are never averaged: they measure different things. The layout of pages is in the report's `templates`.
 
 ```
 index.html  models/<name>.html  benchmarks/<name>.html

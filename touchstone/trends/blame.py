@@ -1,4 +1,4 @@
-"""`touchstone blame`: the cases that changed between two snapshots, since when, what changed there, and whose it was.
+"""`touchstone blame`: the cases that changed between two snapshots, since when, and whose change it was.
 
 Snapshots keep no fixes, only the beginning of each one's digest. A fix that both sides have and that was judged
 differently is the grader's doing; if both judged it alike, or fixes were judged here and nothing that grades changed,

@@ -1,6 +1,6 @@
 """Differences between the manifests of two snapshots: settings, problems, validator, model version, packages, code.
 
-Only manifests and small tables are read. What a manifest of an earlier version does not state is unknown.
+Only manifests and small tables are read. Settings that a manifest of an earlier version lacks are unknown.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Which figures are headlines, what people call them, and their rows in the table `history`."""
+"""The headline figures, their common names, and their rows in the table `history`."""
 
 import polars as pl
 

@@ -35,7 +35,7 @@ _MOST_VALUES = 200
 
 
 class RunTables:
-    """The tables in the folder of a run or snapshot. What every filter needs is read once and stays in memory."""
+    """The tables in the folder of a run or snapshot. Data that every filter needs is read once and stays in memory."""
 
     def __init__(self, folder: Path) -> None:
         refuse_links_out(folder, "tables")
