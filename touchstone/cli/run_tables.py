@@ -267,7 +267,8 @@ def sources_table(found: "list[RecognizedSource]") -> ResultTable:
         name("file", "name"),
         Column("format", lambda row: text(row["title"].removeprefix("a ").removeprefix("an ")), "text", rank=2),
         Column("models", lambda row: text(some_of(row["models"], _MAX_MODELS)), "text", rank=1),
-        *(count("problems"), count("attempts")),
+        count("problems"),
+        count("attempts"),
     ]
     return ResultTable("recognized", "recognized", columns, [vars(each) for each in found])
 
@@ -302,7 +303,8 @@ def figures_table(discovery: "Discovery") -> ResultTable:
         name("file", "source_file", rank=2),
         name("model"),
         prose("figure"),
-        *(figure("reported", "reported", digits), figure("recomputed", "recomputed", digits)),
+        figure("reported", "reported", digits),
+        figure("recomputed", "recomputed", digits),
         *([Column("why ours differs", lambda row: text(row["note"] or ""), "text", rank=1)] if explained else []),
     ]
     rows = figures.with_columns(figure=pl.concat_str("suite", "figure", separator=" ", ignore_nulls=True))

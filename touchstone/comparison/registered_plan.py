@@ -6,14 +6,17 @@ How many problems and attempts a comparison needs belongs in `planning`.
 import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from touchstone.checks import CheckResult
-from touchstone.comparison.families import ComparisonSettings
 from touchstone.config import ComparisonConfig, RegisteredPlan
 from touchstone.metrics.keys import PROBLEM_KEY
 from touchstone.tables import TABLES
+
+if TYPE_CHECKING:
+    from touchstone.comparison.families import ComparisonSettings
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ def problems_digest(oids: Iterable[str]) -> str:
 
 def compare_with_plan(
     plan: RegisteredPlan,
-    settings: ComparisonSettings | ComparisonConfig,
+    settings: "ComparisonSettings | ComparisonConfig",
     pairs: int,
     problems: Collection[str],
     attempts: Collection[int],

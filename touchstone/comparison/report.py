@@ -173,6 +173,9 @@ def format_report(comparison: ComparisonReport, format: str) -> str:
 # Tables, which text and Markdown share
 
 
+_DELTA = figure("delta", "delta", signed)
+
+
 def case_tables(comparison: ComparisonReport) -> Iterator[ResultTable]:
     """The cases that changed, a table per kind that there is."""
     before, after = figure("baseline", "baseline_score"), figure("current", "current_score")
@@ -188,18 +191,15 @@ def case_tables(comparison: ComparisonReport) -> Iterator[ResultTable]:
             yield ResultTable(kind, title, [*_case_columns(comparison, _DELTA in scores), *scores], rows)
 
 
-_DELTA = figure("delta", "delta", signed)
-
-
 def _case_columns(comparison: ComparisonReport, is_compared: bool = True) -> list[Column]:
     """Which case it is and, if cases are compared by several scores, by which."""
     columns = [name("case", "oid"), name("model"), *([name("tier")] if comparison.has_tiers else [])]
-    by = Column("compared by", lambda row: Cell(_words_of_basis(row["basis"])), "name")
+    by = Column("compared by", _basis, "name")
     return [*columns, *([by] if is_compared and comparison.compared_by_pass_rate else [])]
 
 
-def _words_of_basis(basis: str | None) -> str:
-    return (basis or "score").removesuffix("_score").replace("_", " ")
+def _basis(row: Row) -> Cell:
+    return Cell((row["basis"] or "score").removesuffix("_score").replace("_", " "))
 
 
 def count_line(comparison: ComparisonReport) -> str:
@@ -236,7 +236,9 @@ def comparability_table(comparison: ComparisonReport) -> ResultTable:
     """In which dimensions the two sides agree, with what is known about each."""
     columns = [
         Column("dimension", lambda row: text(row["dimension"] + (" *" if row["required"] else "")), "name"),
-        *(name("agreement"), name("baseline", "value_a"), name("current", "value_b")),
+        name("agreement"),
+        name("baseline", "value_a"),
+        name("current", "value_b"),
     ]
     rows = [vars(row) for row in comparison.comparability]
     return ResultTable("comparability", "Comparability (* must agree)", columns, rows)
@@ -307,7 +309,9 @@ def model_table(comparison: ComparisonReport) -> ResultTable:
         estimate("pass@1 before", "rate_baseline", "rate_baseline_"),
         estimate("pass@1 after", "rate_current", "rate_current_"),
         estimate("difference", "difference", "adjusted_", "{:+.3f}"),
-        *(count("problems"), count("cases worse", "worse"), count("cases better", "better")),
+        count("problems"),
+        count("cases worse", "worse"),
+        count("cases better", "better"),
     ]
     return ResultTable("models", "pass@1 before and after", columns, list(map(with_cases, ordered)))
 
