@@ -1,4 +1,4 @@
-"""What an adapter of your own needs: see `docs/own_formats.md`. Name its file in `adapters` in the configuration."""
+"""The interface for adapters of your own: see `docs/own_formats.md`. The configuration names their files."""
 
 from touchstone.config.formats import JsonFormat as JsonFormat
 from touchstone.errors import InputFileError as InputFileError

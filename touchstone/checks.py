@@ -1,4 +1,4 @@
-"""Every check, declared once: its table, what holds if it passes, and the tables and settings that it reads.
+"""Every check, declared once: its table, its condition, and the tables and settings that it reads.
 
 The Dagster asset checks and `touchstone.evaluate` are built from these declarations. The functions are defined beside
 the stage that they check, and imported when they are called.

@@ -21,7 +21,7 @@ _DENIED = "permission denied; give this user access to it or choose another fold
 _MEMORY = "out of memory; give the process more, or validate and read on fewer workers (validation.workers)"
 _THREADS = "no more threads can be started; raise the limits on processes (ulimit -u) and memory (ulimit -v)"
 _DAMAGED = "a table's Parquet file is damaged; `touchstone run` makes it again"
-# What Python, Polars, DuckDB and SQLite say if the machine cannot do what is asked of it.
+# Messages of Python, Polars, DuckDB and SQLite about the limits of the machine.
 _MACHINE = (
     (re.compile(r"No space left on device|os error 28|Disk quota exceeded|database or disk is full"), _SPACE),
     # Polars, where the end of a Parquet file cannot be written; a damaged one that is read is never called that.
@@ -56,7 +56,7 @@ class InputFileError(TouchstoneError):
 
 
 def explain(message: str) -> str | None:
-    """What the machine cannot do and what to do about it, if that is what an error message says; else None.
+    """The limit of the machine that an error message is about, and the remedy; None for any other error.
 
     >>> explain("OSError: [Errno 28] No space left on device: '/out/.store/draft/a.parquet'")
     '/out/.store/draft/a.parquet: no space left on the disk; free some and try again'

@@ -471,7 +471,7 @@ class Results(Mapping[str, "pl.DataFrame"]):
 
     def __repr__(self) -> str:
         from touchstone.publish.result_tables import leaderboard_of
-        from touchstone.publish.table_columns import plain_text
+        from touchstone.result_table import plain_text
 
         return f"{plain_text(leaderboard_of(self['pass_at_k']))}\nin {self.folder}: {len(self)} tables"
 

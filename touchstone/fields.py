@@ -61,7 +61,7 @@ class Field:
     bounds: Mapping[str, Any] = field(default_factory=dict)
 
     def rules(self, values: "pl.Expr") -> "dict[str, pl.Expr]":
-        """What must hold for every value, by name. Where it is null, it holds."""
+        """Conditions on every value, by name. A null condition holds."""
         rules = {} if self.nullable else {"nullability": values.is_not_null()}
         rules |= {name: _TESTS[name](values, bound) for name, bound in self.bounds.items()}
         if self.type_name == "Float64":
@@ -204,7 +204,7 @@ FIELDS: dict[str, Field] = {
     "reason": text("Error message.", nullable=False),
     "raw": text("The row as in the file, truncated to 2,000 characters."),
     "status": one_of(f"How validation ended: {', '.join(STATUSES)}.", STATUSES),
-    "notes": text("What to know about the rows: which score was read, what was left out or counted elsewhere."),
+    "notes": text("Notes on the rows: which score was read, what was left out or counted elsewhere."),
     "format": text("File format: native, or the name of another tool's; see docs/inputs.md."),
     "sha256": text("SHA-256 of the file; null if it was not read."),
     "rows": count("Rows in the file; null if it was not read.", nullable=True),

@@ -1,4 +1,4 @@
-"""Where things are, and opening them: paths and addresses that a user may write, own folders, the project's files.
+"""Finding and opening files: paths and addresses that a user may write, own folders, the project's files.
 
 Inputs in object storage are mirrored, and results are worked on and read, in folders below the user's cache folder. The
 name of such a folder tells its address, so all other modules work with local paths, and messages show the address:
@@ -208,7 +208,7 @@ def sample_config() -> Path:
 
 
 def sample_output() -> Path | None:
-    """Where results of the sample go: the sample's own setting in a checkout, never inside an installation."""
+    """The output folder of the sample: the sample's own setting in a checkout, never inside an installation."""
     return Path.cwd() / "touchstone_sample" if is_installed() else None
 
 

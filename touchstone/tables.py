@@ -94,7 +94,7 @@ class Table:
 
     @property
     def function(self) -> "Callable[..., pl.LazyFrame] | None":
-        """What makes it from frames and settings alone; None if that is a method of a stage or of the gate."""
+        """The function that makes it from frames and settings; None if that is a method of a stage or of the gate."""
         return None if self.step else getattr(import_module(self.code[0]), self.name, None)
 
     @cached_property
@@ -111,7 +111,7 @@ class Table:
 
     @cached_property
     def rules(self) -> "dict[str, pl.Expr]":
-        """What must hold in every row, by name. Where it is null, it holds."""
+        """Conditions on every row, by name. A null condition holds."""
         import polars as pl
 
         rules = {
@@ -292,7 +292,7 @@ _FIGURES = [
     ),
     _with_attempts(
         "source_settings",
-        "What the files state about how a model was run and judged; what they do not state is unknown.",
+        "How a model was run and judged, as the files state it; other settings are unknown.",
         "setting that a file states about a model",
         *_fields(
             "source_file model suite dimension setting value",
@@ -319,7 +319,7 @@ _FIGURES = [
     ),
     _validation(
         "baselines",
-        "The problems as they came and with their reference fixes, validated: what every fix is compared with.",
+        "The problems as they came and with their reference fixes, validated: every fix is compared with these.",
         "problem with fixes to validate",
         *_fields(
             "oid* validator fidelity files_sha baseline_status baseline_errors fails_as_recorded reference_status "
@@ -371,7 +371,7 @@ _FIGURES = [
     ),
     _validation(
         "problem_files",
-        "The files that validated problems are about, as they came: what every fix was applied to.",
+        "The files that validated problems are about, as they came: every fix was applied to these.",
         "problem with fixes to validate",
         *_fields("oid* path bytes text reference_diff"),
         reads=("baselines",),

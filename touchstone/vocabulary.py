@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 VERSION = "0.1.0"
 
-# Where `touchstone run PATH…` puts its results, beside the files.
+# The folder of the results of `touchstone run PATH…`, beside the files.
 RESULTS_FOLDER = "touchstone-results"
 
 DEFAULT_TIER = "T0"
@@ -67,13 +67,13 @@ STATIC_AGREEMENT = (
     f"{STATIC_PASSES[1]} single changes of ordinary modules that Terraform 1.11.4 refuses)"
 )
 
-# What is validated several times to find flaky tests (`validation.repeat`).
+# Kinds of repeated validations, to find flaky tests (`validation.repeat`).
 VALIDATED = ("baseline", "reference", "fix")
 
-# What a validated fix must achieve to count as passed (`validation.success`).
+# Rules for the pass of a validated fix (`validation.success`).
 Success = Literal["plausible", "clean", "fixed", "strict_block", "strict_module"]
 
-# What happens to changes of the judge's files in a fix (`validation.test_edits`): "ignore" puts them back.
+# Ways to treat changes of the judge's files in a fix (`validation.test_edits`): "ignore" puts them back.
 TestEdits = Literal["refuse", "ignore", "allow"]
 
 # How a confidence interval was computed, in a line each; docs/statistics.md has when each is used.
@@ -99,7 +99,7 @@ SHARE_CI_METHODS = ("mover",)
 DIFFERENCE_CI_METHODS = ("t", "t-widened")
 UNPAIRED_CI_METHODS = ("newcombe",)
 
-# What the difference before and after a model's cutoff shows.
+# Findings on pass@1 before and after a model's cutoff.
 CUTOFF_FINDINGS = ("higher before", "lower before", "no evidence", "too few problems")
 
 # Tests of "no difference" between two sides; see `inference.paired_tests`.
@@ -116,7 +116,7 @@ TESTS = (
 
 # Verdicts on one side compared with another, most urgent first.
 VERDICTS = ("worse", "better", "no relevant difference", "inconclusive")
-# What results of earlier versions say instead of `inconclusive`.
+# `inconclusive` in results of earlier versions.
 FORMER_VERDICTS = ("no evidence", "underpowered")
 OPEN_VERDICTS = ("inconclusive", *FORMER_VERDICTS)
 OPPOSITE_VERDICTS = {"better": "worse", "worse": "better"}
@@ -124,7 +124,7 @@ OPPOSITE_VERDICTS = {"better": "worse", "worse": "better"}
 # Effects of factors.
 EFFECTS = ("main", "interaction")
 
-# What became of a failure mode since the baseline.
+# Changes of a failure mode since the baseline.
 MODE_CHANGES = ("new", "grown", "shrunk", "gone", "unchanged")
 # Answers of a gate, the worst first.
 GATE_ANSWERS = ("failed", "inconclusive", "held")
@@ -132,7 +132,7 @@ GATE_ANSWERS = ("failed", "inconclusive", "held")
 # Whether an attempt passed, in words.
 OUTCOME_WORDS = {True: "passed", False: "failed", None: "undecided"}
 
-# What a person may rule about an attempt; see `ingest.rulings`.
+# Rulings on an attempt; see `ingest.rulings`.
 RULINGS = ("passed", "failed", "undecided", "exclude")
 
 # In what two sides of a comparison may differ besides the model; see `comparison.comparability`.
@@ -215,9 +215,9 @@ VALIDATION_COLUMNS = (
     "PASS_TO_PASS",
 )
 
-# What a budget limits, and the column of an attempt that says how much of it was used.
+# Resources of a budget, and the column of an attempt that says how much of it was used.
 RESOURCES = {"dollars": "cost_usd", "tokens": "total_tokens", "seconds": "duration_seconds"}
 
-# Where the audit of passes finds evidence, and how much it says.
+# Sources of evidence in the audit of passes, and how much it says.
 AUDITED = ("fix", "files", "transcript")
 SEVERITIES = ("high", "low")

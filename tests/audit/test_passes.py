@@ -12,7 +12,7 @@ from tests.conftest import Command
 from touchstone.config.audit import AuditSettings, audit_rules, own_rules
 from touchstone.errors import TouchstoneError
 from touchstone.publish.attempt_detail import attempt_detail
-from touchstone.publish.dashboard.markup import attempt_page
+from touchstone.publish.dashboard.pages import attempt_page
 from touchstone.publish.report import report_html
 
 RULE = """

@@ -10,7 +10,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from touchstone.cli.terminal_tables import UNLIMITED, Column, FittedTable, names, numbers, prose
+from touchstone.cli.terminal_tables import UNLIMITED, FittedTable, names, numbers, prose
+from touchstone.result_table import name
 from touchstone.text import significant
 
 LONG_NAME = "provider-" + "x" * 80 + "-20250929"
@@ -109,7 +110,9 @@ TEXTS = st.text(
     data=st.data(),
 )
 def test_no_character_of_a_shown_cell_is_ever_lost(width: int, kinds: list, data: st.DataObject) -> None:
-    table = FittedTable([Column(f"column_{place}", kind) for place, kind in enumerate(kinds)], lines_between_rows=True)
+    table = FittedTable(
+        [name(f"column_{place}", kind=kind) for place, kind in enumerate(kinds)], lines_between_rows=True
+    )
     for _ in range(2):
         table.add_row(*(data.draw(TEXTS) for _ in kinds))
     shown = len(table.layout(width).widths)

@@ -9,16 +9,17 @@ from rich.console import Console
 
 from tests.ingest.adapters.inspect_files import SPEC, header, scored, write_json
 from touchstone.cli.run_tables import price_matches, quarantine_table, show_recognized
-from touchstone.cli.terminal_tables import FittedTable
+from touchstone.cli.terminal_tables import show_table
 from touchstone.config import EvaluationConfig
 from touchstone.ingest.discovery import discover
 from touchstone.ingest.quarantine import SCHEMA
 from touchstone.ingest.recognized import recognized_sources
+from touchstone.result_table import ResultTable
 
 
-def drawn(table: FittedTable, width: int = 160) -> str:
+def drawn(table: ResultTable, width: int = 160) -> str:
     written = io.StringIO()
-    table.print(Console(file=written, width=width, highlight=False))
+    show_table(Console(file=written, width=width, highlight=False), table, 30, compact=False)
     return written.getvalue()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from touchstone.comparison.compare import CompareOptions, changed_cases, compare_models, verdict_row
+from touchstone.comparison.compare import changed_cases, compare_models, verdict_row
 from touchstone.comparison.gate import counts_by_model, judge_changes
 from touchstone.comparison.inputs import ComparisonInput
 from touchstone.comparison.pairs import ComparisonSettings, sentence
@@ -34,9 +34,9 @@ def night(rates: np.ndarray, attempts: int, generator: np.random.Generator) -> C
 
 def judged(before: ComparisonInput, after: ComparisonInput) -> tuple[str, bool, bool]:
     """The verdict, and whether the gate passes or fails with the settings that nobody touched."""
-    ((key, result),) = compare_models(before, after, CompareOptions(), ComparisonSettings(same_model=True)).items()
+    ((key, result),) = compare_models(before, after, ComparisonSettings(same_model=True)).items()
     verdicts = pl.DataFrame([verdict_row(*key, result) | {"sentence": sentence(result, "baseline", "current")}])
-    cases = changed_cases(before, after, CompareOptions())
+    cases = changed_cases(before, after)
     found = judge_changes(verdicts, cases, counts_by_model(cases), ComparisonConfig())
     return result.verdict, found.passed, found.error
 

@@ -68,9 +68,9 @@ def test_a_fixes_file_with_problems_that_are_named(tmp_path: Path) -> None:
     text = native(tmp_path)
     other = Path(write(tmp_path / "other.csv", "id,filename\na,a.tf\n"))
     with pytest.raises(TouchstoneError, match="missing column oid"):
-        open_input(text, other)
+        open_input(text, problems_csv=other)
     Path(text).write_text("id,iteration_id,passed\na,1,1\nz,1,1\n")
-    side = open_input(text, other, problem_key="id")
+    side = open_input(text, problems_csv=other, problem_key="id")
     assert scores(side) == [("m", "T0", "a", "1", 1.0)]
     assert [frame["kind"].to_list() for frame in side.quarantine] == [["unknown_oid"]]
 

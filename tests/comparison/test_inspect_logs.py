@@ -9,7 +9,7 @@ import scipy
 
 from tests.conftest import nightly_but
 from tests.ingest.adapters.inspect_files import sample, write_eval
-from touchstone.comparison.compare import CompareOptions, compare_models
+from touchstone.comparison.compare import compare_models
 from touchstone.comparison.inputs import open_input
 from touchstone.comparison.pairs import ComparisonSettings
 
@@ -37,7 +37,7 @@ def test_the_difference_and_its_p_value_are_those_of_an_independent_test(tmp_pat
     old, new = outcomes(1, 0.0), outcomes(2, gain)
     before = open_input(write_log(tmp_path / "a.eval", old))
     after = open_input(write_log(tmp_path / "b.eval", new))
-    (result,) = compare_models(before, after, CompareOptions(), ComparisonSettings()).values()
+    (result,) = compare_models(before, after, ComparisonSettings()).values()
 
     means = [np.mean(passes, axis=1) for passes in (new, old)]
     independent = scipy.stats.permutation_test(

@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
-from touchstone.comparison.registered_plan import Done, compare_with_plan, plan_sentence, problems_digest
+from touchstone.comparison.families import ComparisonSettings
+from touchstone.comparison.registered_plan import compare_with_plan, plan_sentence, problems_digest
 from touchstone.config import RegisteredPlan
 
 PLAN: dict[str, Any] = {"metric": "pass@k", "k": 1, "margin": 0.05, "alpha": 0.05, "power": 0.8, "pairs": 1}
-DONE = Done(0.05, 0.05, 0.8, 1, ["b", "a"], (2, 2), ["n", "m"])
+DONE: tuple[Any, ...] = (ComparisonSettings(), 1, ["b", "a"], [2, 2], ["n", "m"])
 
 
 def sentence(**fixed: object) -> str:
-    return plan_sentence(compare_with_plan(RegisteredPlan.model_validate(PLAN | fixed), DONE))
+    return plan_sentence(compare_with_plan(RegisteredPlan.model_validate(PLAN | fixed), *DONE))
 
 
 def test_what_a_plan_leaves_open_is_no_departure() -> None:

@@ -14,6 +14,7 @@ from touchstone.inference.paired_intervals import difference_intervals
 from touchstone.inference.paired_moments import (
     OutcomeMatrix,
     PairMoments,
+    joined,
     outcome_matrix,
     pair_chunk,
     pair_chunks,
@@ -104,7 +105,7 @@ def test_a_pair_has_the_same_figures_alone_and_among_others(
     monkeypatch.setattr(paired_moments, "_CHUNK", 120)
     parts = [pair_moments(chunk) for chunk in pair_chunks(outcome_matrix(n, c, inside), first, second)]
     assert [len(part.problems) for part in parts] == [3] * 5
-    together = PairMoments.joined(parts)
+    together = joined(parts)
     for place, (a, b) in enumerate(zip(first, second, strict=True)):
         alone = moments_of(outcome_matrix(n[[a, b]], c[[a, b]], inside))
         for field in fields(PairMoments):

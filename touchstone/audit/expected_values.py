@@ -22,7 +22,7 @@ _EQUALITIES = re.compile(
     r"(?i)^assert_?(?:almost_?)?(?:list_?|dict_?|tuple_?|set_?|sequence_?|count_?)?equals?$|^isclose$"
 )
 _MAX_LITERAL = 5_000
-# So many different values in one input are no base case.
+# An input with so many different values is not a base case.
 _WHOLE_CASE = 3
 _USUAL = (0, 1, -1, "", None)
 
@@ -31,7 +31,7 @@ Literal = str  # the `repr` of a value, by which values are compared
 
 @dataclass(frozen=True)
 class Expectations:
-    """What the tests of a problem say: pairs of an input and what is expected of it, and all expected values."""
+    """Expectations of a problem's tests: pairs of an input and its expected value, and all expected values."""
 
     pairs: frozenset[tuple[Literal, Literal]] = frozenset()
     expected: frozenset[Literal] = frozenset()
@@ -72,7 +72,7 @@ def _asked(value: Any) -> Literal:
 
 
 def expectations(tests: Iterable[str]) -> Expectations:
-    """What these test files expect.
+    """The expectations of these test files.
 
     >>> found = expectations(["def test_a():\\n    assert f(12) == 'twelve'\\n"])
     >>> sorted(found.pairs), sorted(found.expected)

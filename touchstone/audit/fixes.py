@@ -1,4 +1,4 @@
-"""What the audit looks for in a fix: the patterns of the rules in the lines that it adds, and evidence that needs code.
+"""The audit of a fix: the patterns of the rules in the lines that it adds, and evidence that needs code.
 
 The kinds of evidence are functions named after them in the rules. Comments and docstrings of Python are never matched.
 """
@@ -26,7 +26,7 @@ from touchstone.config.audit import AuditRule
 from touchstone.ingest.transcripts import MAX_EVIDENCE, Flag
 from touchstone.validation.reach import parse_python
 
-# Copied lines in a row that are no chance, and comments.
+# Copied lines in a row that are hardly chance, and comments.
 _COPIED_LINES = 4
 _COPIED_COMMENTS = 2
 _MIN_CODE = 12
@@ -47,7 +47,7 @@ _RUNNER = re.compile(
 
 @dataclass(frozen=True)
 class ProblemTexts:
-    """What is known of a problem: files that fixes should not read, its reference fix, and what it says itself."""
+    """Texts of a problem: files that fixes should not read, its reference fix, its source and its statement."""
 
     tests: dict[str, str] = field(default_factory=dict)
     reference: str = ""
@@ -56,7 +56,7 @@ class ProblemTexts:
 
     @cached_property
     def expectations(self) -> Expectations:
-        """What the tests expect."""
+        """The expectations of the tests."""
         return expectations(self.tests.values())
 
     @cached_property
@@ -292,7 +292,7 @@ _KINDS: dict[str, Callable[[ChangedFile, ProblemTexts], Found | None]] = {
 
 
 def _runs(lines: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Every few lines in a row that are no ordinary ones; others are passed over."""
+    """Every few distinctive lines in a row; others are passed over."""
     telling = [line.strip() for line in lines]
     telling = [
         line for line in telling if len(line) >= _MIN_CODE and _STATEMENT.match(line) and not _ORDINARY.match(line)

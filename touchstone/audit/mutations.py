@@ -40,7 +40,7 @@ from touchstone.validation.protocol import SETTLED, NoTarget
 from touchstone.validation.session import Request, ValidationSession
 from touchstone.validation.targets import Target
 
-# What each operator becomes, as it is written.
+# The replacements of each operator, as they are written.
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
     ast.Lt: ("<", ("<=", ">=")),
     ast.LtE: ("<=", ("<", ">")),
@@ -74,7 +74,7 @@ _LOGGING = ("log", "logger", "logging", "warnings")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file with one mistake: in which line it is, what was changed, and the whole file."""
+    """A file with one mistake: its line, the change, and the whole file."""
 
     path: str
     line: int
@@ -152,7 +152,7 @@ def _places(old: bytes | None, new: bytes, tree: ast.Module) -> tuple[set[int], 
 
 
 def _parsed(source: bytes) -> tuple[ast.Module, str] | None:
-    """The file's tree, and its meaning as text; None if it does not compile, or places in it cannot be told."""
+    """The file's tree, and its meaning as text; None if it does not compile, or positions in it are unknown."""
     if b"\r" in source.replace(b"\r\n", b"") or source.startswith(codecs.BOM_UTF8):
         return None
     try:
@@ -293,7 +293,7 @@ def mutant_rows(
             "status": status,
             "result": "survived" if status == "passed" else "killed" if final else "undecided",
             "diff": "\n".join(diff),
-            # What is undecided is tried again by the next run, as for any other fix.
+            # The next run tries undecided ones again, as any other fix.
             SETTLED: final,
         }
 

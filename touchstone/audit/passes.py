@@ -1,6 +1,6 @@
 """The audit of passes: flags on fixes and transcripts that show how a pass may have come about without being earned.
 
-A flag quotes its evidence and changes no verdict. What counts as evidence belongs in `fixes` and `expected_values`, and
+A flag quotes its evidence and changes no verdict. Rules of evidence belong in `fixes` and `expected_values`, and
 for transcripts, which are matched when they are read, in `ingest.transcripts`.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from touchstone.validation.stage import ValidationStage
     from touchstone.validation.targets import Target
 
-# Columns of a problem that only its judge reads; what else it says is its statement.
+# Columns of a problem that only its judge reads; its other texts are its statement.
 _TESTS = ("test", "test_code", "test_list", "test_patch", "tests_code", "challenge_test_list")
 _REFERENCES = ("reference_fix", "reference_patch", "patch", "canonical_solution", "solution")
 _MAX_TEST_FILES = 200

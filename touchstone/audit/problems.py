@@ -38,7 +38,7 @@ from touchstone.tables import TABLES
 
 # As `vocabulary.PROBLEM_VERDICTS` says in words.
 FEWEST_MODELS = 6
-# Pass rates are sums of fractions: what differs by less is a tie.
+# Pass rates are sums of fractions: a smaller difference is a tie.
 _DECIMALS = 12
 # Pairs of models at a time, over some problems.
 _MOST_PAIRS = 2_000_000
@@ -54,7 +54,7 @@ _MOST_NAMED = 5
 def problem_audit(
     problem_pass_at_k: pl.LazyFrame, validator_noise: pl.LazyFrame, baselines: pl.LazyFrame, alpha: float
 ) -> pl.LazyFrame:
-    """The table `problem_audit`: what the outcomes and the validation of a problem say about it, and a verdict."""
+    """The table `problem_audit`: figures from the outcomes and the validation of each problem, and a verdict."""
     counts = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).collect()
     schema = TABLES["problem_audit"].dtypes
     if counts.is_empty():
@@ -66,7 +66,7 @@ def problem_audit(
 
 
 def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
-    """What outcomes say about the problems of one tier, from n and c per model and problem."""
+    """Figures of the problems of one tier, from n and c per model and problem."""
     n, c = pl.col("n"), pl.col("c")
     shares = counts.group_by("tier", "oid").agg(
         models=pl.len(),
@@ -188,7 +188,7 @@ def _ties(exceeds: Booleans, judged: Booleans, m: Integers) -> tuple[Floats, tup
 
 
 def _validated(validator_noise: pl.LazyFrame, baselines: pl.LazyFrame) -> pl.LazyFrame:
-    """What validation said about each problem; null where it did not run."""
+    """Findings of validation on each problem; null if it did not run."""
     noise = validator_noise.group_by("oid").agg(pl.col("flaky").any())
     checked = baselines.select(
         "oid", reference_fails=pl.col("reference_status") != "passed", baseline_passes=~pl.col("fails_as_recorded")

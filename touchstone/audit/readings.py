@@ -1,4 +1,4 @@
-"""What pass@k and the verdicts would be if some outcomes were read otherwise: one home for every "what if".
+"""pass@k and the verdicts if some outcomes were read otherwise: one home for every "what if".
 
 A reading is another n and c per problem; the figures and tests are those of `metrics.pass_at_k` and of
 `comparison.pairs`. A reading that changes no outcome costs nothing: its figure is the published one, and it has no
@@ -62,7 +62,7 @@ def readings(
 
 
 def _without_rulings(outcomes: pl.LazyFrame) -> pl.DataFrame:
-    """What measured outcomes add to n and c of a problem in place of rulings."""
+    """Changes of n and c of a problem if measured outcomes counted in place of rulings."""
     ruled = outcomes.filter(pl.col("ruling").is_not_null())
     decided, measured = (pl.col(name).is_not_null().cast(pl.Int64) for name in ("passed", "measured"))
     more_passes = pl.col("measured").fill_null(False).cast(pl.Int64) - pl.col("passed").fill_null(False).cast(pl.Int64)

@@ -106,19 +106,12 @@ def compare(
     chosen = as_format(format, as_json)
     shown_as = chosen or "text"
     saved_as = file_format(save_to, format, REPORT_SUFFIXES) if save_to is not None else None
-    given = {
-        "threshold": threshold,
-        "score": score,
-        "problems_csv": problems_csv,
-        "data": data or output_folder_here(),
-        "scorer": scorer,
-    }
+    given = {"threshold": threshold, "score": score, "data": data or output_folder_here()}
+    files = {name: value for name, value in (("problems_csv", problems_csv), ("score", scorer)) if value is not None}
     old, new = _two_inputs(inputs or [], baseline, current)
     loaded = load_config(config) if config is not None else None
-    options, settings = _comparison_settings(loaded, models=model or (), tiers=tier or (), **given)
+    options, settings = _comparison_settings(loaded, plan, files, models=model or (), tiers=tier or (), **given)
     gates = (loaded.gates if loaded else GateSettings()).with_more(gate or [], on_inconclusive)
-    if plan is not None:
-        options, settings = _with_plan(options, settings, plan, configured=config is not None)
     with show_progress("comparing", quiet=quiet):
         comparison, gate_check = compare_evaluations(old, new, options, settings), None
         if gates.expressions:
@@ -156,45 +149,41 @@ def _two_inputs(inputs: list[str], baseline: str | None, current: str | None) ->
 
 
 def _comparison_settings(
-    config: "EvaluationConfig | None", **given: Any
+    config: "EvaluationConfig | None", plan_file: Path | None, files: dict[str, Any], **given: Any
 ) -> "tuple[CompareOptions, ComparisonSettings]":
-    """What to compare and how: the options given, else the configuration, else the defaults."""
+    """The options given, else those of the configuration or, for the settings, of the plan, else the defaults."""
     from dataclasses import replace
 
     from touchstone.comparison.compare import CompareOptions, configured_options
     from touchstone.comparison.pairs import ComparisonSettings, comparison_settings
-
-    explicit = {name: value for name, value in given.items() if value is not None}
-    if config is None:
-        return CompareOptions(**explicit), ComparisonSettings()
-    return replace(configured_options(config), **explicit), comparison_settings(config)
-
-
-def _with_plan(
-    options: "CompareOptions", settings: "ComparisonSettings", file: Path, *, configured: bool
-) -> "tuple[CompareOptions, ComparisonSettings]":
-    from dataclasses import replace
-
     from touchstone.config import read_plan
 
-    plan = read_plan(file)
-    if not configured:
+    plan = read_plan(plan_file) if plan_file is not None else None
+    explicit = {name: value for name, value in given.items() if value is not None} | ({"plan": plan} if plan else {})
+    if config is not None:
+        options = configured_options(config)
+        return replace(options, **explicit, files={**options.files, **files}), comparison_settings(config)
+    settings = ComparisonSettings()
+    if plan is not None:
         settings = replace(settings, alpha=plan.alpha, relevant=plan.margin, power=plan.power)
-    return replace(options, plan=plan), settings
+    return CompareOptions(**explicit, files=files), settings
 
 
 def show_comparison(report: "ComparisonReport", console: "Console | None" = None) -> None:
     """Print the report; tables are fitted to the width of the console."""
+    from dataclasses import replace
+
     from rich.text import Text
 
-    from touchstone.cli.terminal_tables import names, numbers, print_line, print_table, terminal
+    from touchstone.cli.terminal_tables import print_line, show_table, terminal
     from touchstone.comparison.report import (
-        comparability_section,
+        MOST_ROWS,
+        case_tables,
+        comparability_table,
         count_line,
         exploratory_line,
-        gate_section,
+        gate_table,
         inputs_line,
-        sections,
     )
 
     console = console or terminal()
@@ -206,15 +195,11 @@ def show_comparison(report: "ComparisonReport", console: "Console | None" = None
     print_line(console, inputs_line(report), "dim")
     for line in report.notes:
         print_line(console, line)
-    comparability = [comparability_section(report)] if report.comparability else []
-    gates = [gate_section(report)] if report.gates else []
-    for section in (*gates, *sections(report), *comparability):
-        console.print()
-        console.print(Text(section.title, style=_STYLES.get(section.title, "bold")))
-        columns = [*names(*section.names), *numbers(*section.numbers)]
-        more = f"… and {section.more:,} more" if section.more else ""
-        # A line break in a name is shown as \n, not as a second line of the cell.
-        print_table(columns, (map(visible, row) for row in section.rows), console, caption=more, keep_figures=True)
+    for table in (gate_table(report), *case_tables(report), comparability_table(report)):
+        if len(table.rows):
+            console.print()
+            console.print(Text(table.title, style=_STYLES.get(table.title, "bold")))
+            show_table(console, replace(table, title=""), MOST_ROWS, compact=False, keep_figures=True)
 
 
 def comparison_text(report: "ComparisonReport") -> str:
@@ -427,6 +412,6 @@ def _show_blame(found: "Blame") -> None:
     if (found.cases["due_to"] == "undecided").any():
         print_line(
             screen,
-            "undecided: what grades changed too, or outcomes were recorded elsewhere, and no fix is on both sides; "
+            "undecided: the grader changed too, or outcomes were recorded elsewhere, and no fix is on both sides; "
             "snapshots keep no fixes",
         )

@@ -1,4 +1,4 @@
-"""What a command writes: its result to standard output; progress and messages, none with --quiet, to standard error.
+"""Output of commands: results to standard output; progress and messages, none with --quiet, to standard error.
 
 No foreign text can control a terminal or a CI system (`safe_streams`); only data in a format for programs goes into a
 pipe unchanged. With `--log-format json` or TOUCHSTONE_LOG=json, standard error is one JSON object per line,

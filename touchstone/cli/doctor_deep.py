@@ -158,14 +158,14 @@ def write_config(root: Path, **keys: object) -> Path:
     return path
 
 
-# What they prove
+# The proofs
 
 _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What was tried: proven, wrong (the known answer did not come out), or not available on this machine."""
+    """The result of a trial: proven, wrong (the known answer did not come out), or not available on this machine."""
 
     name: str
     result: Literal["proven", "wrong", "not available"]

@@ -78,14 +78,14 @@ def inspect_files(
 
 
 def _show(found: "list[RecognizedSource]", discovery: "Discovery") -> None:
-    from touchstone.cli.run_tables import figures_table, show_recognized
-    from touchstone.cli.terminal_tables import terminal
+    from touchstone.cli.run_tables import MAX_FIGURES, figures_table, show_recognized
+    from touchstone.cli.terminal_tables import show_table, terminal
 
     screen = terminal()
     show_recognized(screen, found, discovery)
     figures = figures_table(discovery)
-    if figures.rows:
-        figures.print(screen)
+    if len(figures.rows):
+        show_table(screen, figures, MAX_FIGURES)
 
 
 def _show_why(paths: list[Path], config: "EvaluationConfig", as_json: bool) -> None:
@@ -126,7 +126,7 @@ def _show_first_attempts(discovery: "Discovery", config: "EvaluationConfig") -> 
 
 
 def files_document(found: "Iterable[RecognizedSource]", discovery: "Discovery") -> dict[str, object]:
-    """What files hold, those that are not evaluated, and the figures that they state."""
+    """The contents of files, those that are not evaluated, and the figures that they state."""
     from touchstone.ingest.sources_table import reported_figures_frame
 
     named = {"name": "file", "title": "format"}

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share. What a command does with them belongs in its own module."""
+"""Arguments and options that several commands share. Their use belongs in the module of each command."""
 
 import sys
 from pathlib import Path

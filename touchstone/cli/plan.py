@@ -20,8 +20,8 @@ from touchstone.text import counted
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.console import Console
 
-    from touchstone.cli.terminal_tables import FittedTable
     from touchstone.comparison.planning import ComparisonPlan, FixedBenchmark
     from touchstone.inference.planning import Mix
 
@@ -47,7 +47,7 @@ def plan(
     tier: Annotated[str | None, typer.Option(help="The tier of both. [default: the only one]")] = None,
     rate: Annotated[float | None, share_option("Without data: the mean pass rate to assume.")] = None,
     icc: Annotated[
-        float | None, share_option("Without data: the share of the variance of an attempt that lies between problems.")
+        float | None, share_option("Without data: the share of the variance of an attempt that is between problems.")
     ] = None,
     correlation: Annotated[
         float | None,
@@ -139,11 +139,11 @@ def _save_chart(found: "ComparisonPlan", save_to: Path, format: str) -> None:
     save_chart(themed(plan_tradeoff(plan_frame(found).lazy()), "light"), save_to, format, follow=True)
 
 
-# What it prints
+# Output
 
 
 def show_plan(plan: "ComparisonPlan") -> None:
-    """Print the goal, what the plan rests on, the mixes, and what is possible now."""
+    """Print the goal, the assumptions of the plan, the mixes, and the limits of the data at hand."""
     from touchstone.cli.terminal_tables import print_line, terminal
 
     screen = terminal()
@@ -156,32 +156,27 @@ def show_plan(plan: "ComparisonPlan") -> None:
     )
     for line in plan.assumptions:
         print_line(screen, line)
-    mixes_table(plan).print(screen)
+    show_mixes(screen, plan)
     for line in conclusions(plan):
         print_line(screen, line)
 
 
-def mixes_table(plan: "ComparisonPlan") -> "FittedTable":
-    """A row per number of attempts."""
-    from touchstone.cli.terminal_tables import FittedTable, numbers
+def show_mixes(screen: "Console", plan: "ComparisonPlan") -> None:
+    """Print a row per number of attempts."""
+    from touchstone.cli.terminal_tables import numbers, print_table
 
     fixed = plan.fixed is not None
-    table = FittedTable(
-        [
-            *numbers("attempts per problem", "problems"),
-            *([] if fixed else numbers("if spread evenly", rank=1)),
-            *numbers("attempts of both models", rank=3),
-            *(numbers("finds if spread evenly", "finds on few problems") if fixed else []),
-            *numbers("cost", rank=2),
-        ],
-        caption="* the cheapest mix that is enough, also for a difference on few problems"
-        if any(mix.cheapest for mix in plan.mixes)
-        else "",
-        compact=True,
-    )
-    for mix in plan.mixes:
-        table.add_row(f"{mix.attempts_per_problem:,}", *_cells(mix, fixed))
-    return table
+    columns = [
+        *numbers("attempts per problem", "problems"),
+        *([] if fixed else numbers("if spread evenly", rank=1)),
+        *numbers("attempts of both models", rank=3),
+        *(numbers("finds if spread evenly", "finds on few problems") if fixed else []),
+        *numbers("cost", rank=2),
+    ]
+    star = "* the cheapest mix that is enough, also for a difference on few problems"
+    rows = ((f"{mix.attempts_per_problem:,}", *_cells(mix, fixed)) for mix in plan.mixes)
+    caption = star if any(mix.cheapest for mix in plan.mixes) else ""
+    print_table(columns, rows, screen, caption=caption, compact=True)
 
 
 def _cells(mix: "Mix", fixed: bool) -> list[str]:
@@ -195,7 +190,7 @@ def _cells(mix: "Mix", fixed: bool) -> list[str]:
 
 
 def conclusions(plan: "ComparisonPlan") -> list[str]:
-    """What the mixes mean, in words."""
+    """The mixes in words."""
     lines = []
     if all(mix.problems is None for mix in plan.mixes):
         more = "; more problems in the same clusters do not replace more clusters" if plan.population.clusters else ""

@@ -146,17 +146,19 @@ def tables(data: Annotated[Path | None, DATA_OPTION] = None, draft: Annotated[bo
     show_tables(list_tables(tables_folder(data, draft)))
 
 
-# What they print
+# Output
 
 
 def show_result(result: Any) -> None:
     """Print the result of a query, figures rounded to significant digits."""
-    from touchstone.cli.terminal_tables import Column, print_table, terminal
+    from touchstone.cli.terminal_tables import print_table, terminal
     from touchstone.publish.result_formats import terminal_cells
+    from touchstone.result_table import name
 
     columns, rows, count = terminal_cells(result, _MOST_ROWS)
     screen = terminal()
-    print_table([Column(*column) for column in columns], rows, screen, hint="use --format csv or a wider terminal")
+    named = [name(header, kind=kind) for header, kind in columns]
+    print_table(named, rows, screen, hint="use --format csv or a wider terminal")
     shown = f"{len(rows):,} of " if len(rows) < count else ""
     screen.print(f"{shown}{counted(count, 'row')}{'; --format csv prints all' if shown else ''}")
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from touchstone.checks import CheckOutcome
-    from touchstone.config import EvaluationConfig, RegisteredPlan
+    from touchstone.config import EvaluationConfig
     from touchstone.config.gates import OnInconclusive
     from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
@@ -92,17 +92,13 @@ def run(
     if metrics is not None:
         from touchstone.publish.prometheus import client
 
-        client()  # Missing, it is to be said before the run.
+        client()  # An error before the run if it is missing.
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION, *gc.get_threshold()[1:])
-    planned = None
-    if plan is not None:
-        from touchstone.config import read_plan
-
-        planned = read_plan(plan)
-    adjust = partial(_with_plan_and_gates, plan=planned, gates=gate or [], on_inconclusive=on_inconclusive)
-    options = _Options(
-        paths or [], output_dir, score, only or [], adjust, accept, fresh, force, metrics, as_json, quiet
-    )
+    adjust = partial(_with_plan_and_gates, plan_file=plan, gates=gate or [], on_inconclusive=on_inconclusive)
+    run_one = partial(
+        _run, adjust=adjust, paths=paths or [], output_dir=output_dir, score=score, only=only or [], accept=accept,
+        fresh=fresh, force=force, metrics=metrics, as_json=as_json, quiet=quiet,
+    )  # fmt: skip
     configs: list[Path | None] = [*config] if config else [None]
     if config and len(config) > 1:
         _require_runnable_in_turn(config, is_about_one=bool(output_dir or only or metrics or as_json))
@@ -110,41 +106,19 @@ def run(
         if len(configs) > 1 and not quiet:
             print(f"touchstone run --config {each}", flush=True)
         with _kept_dagster_home():
-            code = _run(each, options)
+            code = run_one(each)
         if code:
             raise typer.Exit(code)
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The options of `touchstone run` that apply to each configuration."""
-
-    paths: list[Path]
-    output_dir: Path | None
-    score: str | None
-    only: list[str]
-    adjust: "Callable[[EvaluationConfig], EvaluationConfig]"
-    accept: bool
-    fresh: bool
-    force: bool
-    metrics: Path | None
-    as_json: bool
-    quiet: bool
-
-    @property
-    def reuses_published(self) -> bool:
-        """Whether the published run may do, if nothing changed since."""
-        return not (self.only or self.accept or self.fresh or self.force)
-
-
 def _with_plan_and_gates(
-    config: "EvaluationConfig",
-    plan: "RegisteredPlan | None",
-    gates: list[str],
-    on_inconclusive: "OnInconclusive | None",
+    config: "EvaluationConfig", plan_file: Path | None, gates: list[str], on_inconclusive: "OnInconclusive | None"
 ) -> "EvaluationConfig":
     """The configuration with the plan and the gates that the options hold the run to."""
-    compared = config.comparison if plan is None else config.comparison.model_copy(update={"plan": plan})
+    from touchstone.config import read_plan
+
+    plan = {} if plan_file is None else {"plan": read_plan(plan_file)}
+    compared = config.comparison.model_copy(update=plan)
     return config.model_copy(update={"comparison": compared, "gates": config.gates.with_more(gates, on_inconclusive)})
 
 
@@ -172,41 +146,54 @@ def _kept_dagster_home() -> Iterator[None]:
             os.environ["DAGSTER_HOME"] = home
 
 
-def _run(config: Path | None, options: _Options) -> int:
+def _run(
+    config: Path | None,
+    *,
+    adjust: "Callable[[EvaluationConfig], EvaluationConfig]",
+    paths: list[Path],
+    output_dir: Path | None,
+    score: str | None,
+    only: list[str],
+    accept: bool,
+    fresh: bool,
+    force: bool,
+    metrics: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
     """One evaluation; returns the exit code."""
-    config, is_new = _configuration(options.paths, config, options.output_dir, options.score)
-    with show_progress("reading the configuration", stages=True, quiet=options.quiet):
-        published = _find_up_to_date(config, options) if options.reuses_published and not is_new else None
+    config, is_new = _configuration(paths, config, output_dir, score)
+    may_reuse = not (only or accept or fresh or force or is_new)
+    with show_progress("reading the configuration", stages=True, quiet=quiet):
+        published = _find_up_to_date(config, output_dir, adjust) if may_reuse else None
         if published is None:
             from touchstone.evaluation import Evaluation
             from touchstone.ingest.implied_config import removed_on_error
             from touchstone.progress import report_step
 
             with removed_on_error(config) if is_new else nullcontext():
-                evaluation = Evaluation.load(
-                    config, options.output_dir, options.only, accept=options.accept, fresh=options.fresh
-                )
-                evaluation.config = options.adjust(evaluation.config)
+                evaluation = Evaluation.load(config, output_dir, only, accept=accept, fresh=fresh)
+                evaluation.config = adjust(evaluation.config)
                 report_step("looking for fixes files")
-                evaluation.inputs.require_only(options.only, "--only")
-    print_messages("note", (published[0] if published else evaluation.config).notes, options.quiet)
+                evaluation.inputs.require_only(only, "--only")
+    print_messages("note", (published[0] if published else evaluation.config).notes, quiet)
     if published is not None:
-        _write_metrics(options.metrics, published[0], published[1].checks, succeeded=True)
-        _report_published(*published, options.as_json, options.quiet)
+        _write_metrics(metrics, published[0], published[1].checks, succeeded=True)
+        _report_published(*published, as_json, quiet)
         return 0
-    if options.paths:
-        _introduce(evaluation, config, is_new, options.adjust, silent=options.as_json or options.quiet)
-    with show_progress("loading Dagster", stages=True, quiet=options.quiet):
+    if paths:
+        _introduce(evaluation, config, is_new, adjust, silent=as_json or quiet)
+    with show_progress("loading Dagster", stages=True, quiet=quiet):
         from pipelines.launch import run_evaluation
 
-        # What is imported stays; no later collection looks at it. Not what an earlier run left: DuckDB would complain.
+        # Imported modules stay: no later collection looks at them. Only once, or DuckDB would complain.
         if not gc.get_freeze_count():
             gc.freeze()
         with evaluation.store.lock():
             outcome = run_evaluation(evaluation, config)
-    _write_metrics(options.metrics, evaluation.config, outcome.checks, outcome.exit_code == 0)
-    _report(evaluation, outcome, options.as_json, options.quiet)
-    print_messages("note", outcome.notes, options.quiet)
+    _write_metrics(metrics, evaluation.config, outcome.checks, outcome.exit_code == 0)
+    _report(evaluation, outcome, as_json, quiet)
+    print_messages("note", outcome.notes, quiet)
     return outcome.exit_code
 
 
@@ -304,13 +291,15 @@ def _introduce(
             print(f"settings: {relative_path(config_file) if is_local else config_file}; edit it to change them")
 
 
-def _find_up_to_date(config_file: Path, options: _Options) -> "tuple[EvaluationConfig, PublishedRun] | None":
+def _find_up_to_date(
+    config_file: Path, output_dir: Path | None, adjust: "Callable[[EvaluationConfig], EvaluationConfig]"
+) -> "tuple[EvaluationConfig, PublishedRun] | None":
     """The configuration and the published run, if running again would change nothing. Dagster is not imported."""
     from touchstone.config import load_config
     from touchstone.ingest.input_paths import fetch_inputs
     from touchstone.publish.up_to_date import up_to_date
 
-    config = options.adjust(load_config(config_file, options.output_dir))
+    config = adjust(load_config(config_file, output_dir))
     fetch_inputs(config)
     published = up_to_date(config)
     return None if published is None else (config, published)

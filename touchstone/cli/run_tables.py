@@ -1,4 +1,4 @@
-"""What `touchstone run` prints: the tables of figures, the checks that did not pass, and where the results are.
+"""The output of `touchstone run`: the tables of figures, the checks that did not pass, and where the results are.
 
 Also what it and `inspect-files` say about input files. The tables of figures are declared in
 `touchstone.publish.result_tables`.
@@ -14,14 +14,14 @@ from rich.markup import escape
 
 from touchstone.cli.console import relative_path
 from touchstone.cli.options import output_folder_here
-from touchstone.cli.terminal_tables import FittedTable, names, numbers, prose, show_table, terminal
+from touchstone.cli.terminal_tables import show_table, terminal
 from touchstone.locations import address_of
 from touchstone.publish import result_tables as tables
 from touchstone.publish.report.summary import best, rulings
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.publish.table_columns import ResultTable
+from touchstone.result_table import Cell, Column, ResultTable, Row, count, figure, name, prose, text
 from touchstone.storage.store import REPORT_PAGE, Store
-from touchstone.text import counted, counted_of, files_by_note
+from touchstone.text import counted, counted_of, files_by_note, some_of
 from touchstone.vocabulary import STATIC_AGREEMENT, STATIC_FIDELITIES
 
 if TYPE_CHECKING:
@@ -170,8 +170,8 @@ def _published_paths(store: Store) -> list[str]:
 
 _MAX_GROUPS = 30
 _MAX_NAMES = 8
-_MAX_FIGURES = 40
-# Of more files, what they hold is shown by model.
+MAX_FIGURES = 40
+# The contents of more files are shown by model.
 _MAX_FILES = 10
 _MAX_MODELS = 3
 
@@ -179,47 +179,39 @@ _MAX_MODELS = 3
 def show_inputs(
     screen: Console, sources: pl.DataFrame, quarantine: pl.DataFrame, model_statistics: pl.DataFrame
 ) -> None:
-    """Print prices matched by another name, what was assumed about files, and files and rows that were refused."""
+    """Print prices matched by another name, assumptions about files, and files and rows that were refused."""
     for line in price_matches(model_statistics):
         screen.print(line, markup=False)
     # A file of several models has a row for each.
     noted = sources.filter(pl.col("notes").is_not_null()).select("source_file", "notes").unique()
     show_notes(screen, noted.sort("source_file").iter_rows())
     files = files_table(sources)
-    if files.rows:
-        files.print(screen)
+    if len(files.rows):
+        show_table(screen, files, _MAX_GROUPS, compact=False)
     others = other_files(sources)
     if others:
         screen.print(others, markup=False, style="dim")
     if not quarantine.is_empty():
-        quarantine_table(quarantine).print(screen)
+        show_table(screen, quarantine_table(quarantine), _MAX_GROUPS, compact=False)
 
 
-def files_table(sources: pl.DataFrame) -> FittedTable:
+def files_table(sources: pl.DataFrame) -> ResultTable:
     """Data files that are not evaluated, and why. Unreadable files are in the quarantine instead."""
     shown = sources.filter(pl.col("status").is_in(("unknown", "left_out"))).sort("status", "source_file", "model")
-    table = FittedTable([*names("file", "status"), *prose("reason")], title="files that are not evaluated")
-    for file, status, reason in shown.select("source_file", "status", "reason").head(_MAX_GROUPS).iter_rows():
-        table.add_row(file, status.replace("_", " "), reason)
-    hidden = shown.height - _MAX_GROUPS
-    table.caption = f"{hidden} more: SELECT * FROM sources" if hidden > 0 else ""
-    return table
+    status = Column("status", lambda row: Cell(row["status"].replace("_", " ")), "name")
+    columns = [name("file", "source_file"), status, prose("reason")]
+    return ResultTable("files", "files that are not evaluated", columns, shown, "sources")
 
 
 def other_files(sources: pl.DataFrame) -> str:
     """One line about copies of outputs, by reason: a user may expect them to be read."""
     others = sources.filter(pl.col("status") == "output").sort("source_file")
     reasons = others.group_by("reason", maintain_order=True).agg("source_file")
-    named = "; ".join(_named(reason, files) for reason, files in reasons.iter_rows())
+    named = "; ".join(f"{some_of(files, _MAX_NAMES)} ({reason})" for reason, files in reasons.iter_rows())
     return f"not read: {named}" if named else ""
 
 
-def _named(reason: str, files: list[str]) -> str:
-    more = f" and {len(files) - _MAX_NAMES} more" if len(files) > _MAX_NAMES else ""
-    return f"{', '.join(files[:_MAX_NAMES])}{more} ({reason})"
-
-
-def quarantine_table(quarantine: pl.DataFrame) -> FittedTable:
+def quarantine_table(quarantine: pl.DataFrame) -> ResultTable:
     """Refused rows by file and kind: how many, and the first of each."""
     groups = (
         quarantine.sort("source_file", "line", nulls_last=False)
@@ -227,15 +219,14 @@ def quarantine_table(quarantine: pl.DataFrame) -> FittedTable:
         .agg(pl.len().alias("rows"), pl.col("line", "reason").first())
         .sort("source_file", "rows", "kind", descending=[False, True, False])
     )
-    columns = [*names("file", "kind"), *numbers("rows", "first line"), *prose("first reason")]
-    table = FittedTable(columns, title="quarantine: refused rows by file and kind")
-    for row in groups.head(_MAX_GROUPS).iter_rows(named=True):
-        rows, line = ("all", "-") if row["line"] is None else (f"{row['rows']:,}", f"{row['line']:,}")
-        table.add_row(row["source_file"], row["kind"], rows, line, row["reason"])
+    rows = Column("rows", lambda row: Cell("all" if row["line"] is None else f"{row['rows']:,}"))
+    columns = [name("file", "source_file"), name("kind"), rows, count("first line", "line")]
     hidden = groups.height - _MAX_GROUPS
     more = f", {counted(hidden, 'group')} not shown" if hidden > 0 else ""
-    table.caption = f"{quarantine.height:,} in total{more}: SELECT * FROM quarantine"
-    return table
+    notes = [f"{quarantine.height:,} in total{more}: SELECT * FROM quarantine"]
+    title = "quarantine: refused rows by file and kind"
+    shown = groups.head(_MAX_GROUPS)
+    return ResultTable("quarantine", title, [*columns, prose("first reason", "reason")], shown, notes=notes)
 
 
 def price_matches(model_statistics: pl.DataFrame) -> list[str]:
@@ -244,18 +235,18 @@ def price_matches(model_statistics: pl.DataFrame) -> list[str]:
     return [f"{model} is priced as {price}" for model, price in others.unique().sort("model").iter_rows()]
 
 
-# What was recognized, before anything is evaluated
+# Recognized files, before anything is evaluated
 
 
 def show_recognized(
     screen: Console, found: "list[RecognizedSource]", discovery: "Discovery", *, with_notes: bool = True
 ) -> None:
-    """Print a row for each file or folder, what to know about it, and what is not evaluated."""
+    """Print a row for each file or folder, the notes on it, and the files that are not evaluated."""
     readable = [source for source in found if source.unreadable is None]
     if len(readable) > _MAX_FILES:
-        contributions_table(readable, discovery).print(screen)
+        show_table(screen, contributions_table(readable, discovery), _MAX_FILES)
     elif readable:
-        sources_table(readable).print(screen)
+        show_table(screen, sources_table(readable), _MAX_FILES)
     if with_notes:
         show_notes(screen, ((source.name, note) for source in found for note in source.notes))
     from touchstone.ingest.recognized import left_out
@@ -270,59 +261,54 @@ def show_recognized(
         screen.print(line, markup=False, highlight=False)
 
 
-def sources_table(found: "list[RecognizedSource]") -> FittedTable:
+def sources_table(found: "list[RecognizedSource]") -> ResultTable:
     """Each file or folder with its format, models, problems and attempts."""
-    table = FittedTable(
-        [*names("file"), *prose("format", rank=2), *prose("models", rank=1), *numbers("problems", "attempts")],
-        compact=True,
-        title="recognized",
-    )
-    for each in found:
-        table.add_row(
-            each.name,
-            each.title.removeprefix("a ").removeprefix("an "),
-            _listed(each.models),
-            f"{each.problems:,}",
-            f"{each.attempts:,}",
-        )
-    return table
+    columns = [
+        name("file", "name"),
+        Column("format", lambda row: text(row["title"].removeprefix("a ").removeprefix("an ")), "text", rank=2),
+        Column("models", lambda row: text(some_of(row["models"], _MAX_MODELS)), "text", rank=1),
+        count("problems"),
+        count("attempts"),
+    ]
+    return ResultTable("recognized", "recognized", columns, [vars(each) for each in found])
 
 
-def contributions_table(found: "list[RecognizedSource]", discovery: "Discovery") -> FittedTable:
-    """What many files hold together, by model and task."""
+def contributions_table(found: "list[RecognizedSource]", discovery: "Discovery") -> ResultTable:
+    """The contents of many files together, by model and task."""
     from touchstone.ingest.recognized import contributions
 
+    def first(row: Row) -> Cell:
+        return text(row["first"] + (f" and {row['files'] - 1:,} more" if row["files"] > 1 else ""))
+
     groups = contributions(discovery, found, _MAX_FILES)
-    by_task = "task" in groups.columns
-    columns = [*names("model"), *(names("task") if by_task else numbers("tasks")), *numbers("problems", "attempts")]
-    table = FittedTable([*columns, *prose("files")], compact=True, title=f"recognized: {len(found):,} files")
-    for row in groups.head(_MAX_FILES).iter_rows(named=True):
-        more = f" and {row['files'] - 1:,} more" if row["files"] > 1 else ""
-        task = row["task"] or "" if by_task else f"{row['tasks'] or 0:,}"
-        table.add_row(row["model"], task, f"{row['problems']:,}", f"{row['attempts']:,}", f"{row['first']}{more}")
+    task = Column("task", lambda row: text(row["task"] or ""), "name")
+    tasks = Column("tasks", lambda row: Cell(f"{row['tasks'] or 0:,}"))
+    by_task = task if "task" in groups.columns else tasks
+    columns = [name("model"), by_task, count("problems"), count("attempts"), Column("files", first, "text")]
     hidden = f"{groups.height - _MAX_FILES:,} more models; " if groups.height > _MAX_FILES else ""
-    table.caption = f"{hidden}each file: `inspect-files --json`, and after a run SELECT * FROM sources"
-    return table
+    notes = [f"{hidden}each file: `inspect-files --json`, and after a run SELECT * FROM sources"]
+    return ResultTable("recognized", f"recognized: {len(found):,} files", columns, groups.head(_MAX_FILES), notes=notes)
 
 
-def figures_table(discovery: "Discovery") -> FittedTable:
+def figures_table(discovery: "Discovery") -> ResultTable:
     """The figures that the files state, beside the same from the rows that were read."""
     from touchstone.ingest.sources_table import reported_figures_frame
 
+    def digits(value: float | None) -> str:
+        return "-" if value is None else f"{value:.4g}"
+
     figures = reported_figures_frame(discovery).sort("source_file", "model", "suite", "figure")
-    explained = figures.head(_MAX_FIGURES)["note"].null_count() < min(figures.height, _MAX_FIGURES)
-    columns = [*names("file", rank=2), *names("model"), *prose("figure"), *numbers("reported", "recomputed")]
-    if explained:
-        columns += prose("why ours differs", rank=1)
-    table = FittedTable(columns, title="figures of the tools", compact=True)
+    explained = figures.head(MAX_FIGURES)["note"].count() > 0
+    columns = [
+        name("file", "source_file", rank=2),
+        name("model"),
+        prose("figure"),
+        figure("reported", "reported", digits),
+        figure("recomputed", "recomputed", digits),
+        *([Column("why ours differs", lambda row: text(row["note"] or ""), "text", rank=1)] if explained else []),
+    ]
     rows = figures.with_columns(figure=pl.concat_str("suite", "figure", separator=" ", ignore_nulls=True))
-    for row in rows.head(_MAX_FIGURES).iter_rows(named=True):
-        numbers_shown = ("-" if row[name] is None else f"{row[name]:.4g}" for name in ("reported", "recomputed"))
-        notes = [row["note"] or ""] if explained else []
-        table.add_row(row["source_file"], row["model"], row["figure"], *numbers_shown, *notes)
-    hidden = figures.height - _MAX_FIGURES
-    table.caption = f"{hidden:,} more: SELECT * FROM reported_figures" if hidden > 0 else ""
-    return table
+    return ResultTable("figures", "figures of the tools", columns, rows, "reported_figures")
 
 
 def show_notes(screen: Console, notes: Iterable[tuple[str, str]]) -> None:
@@ -335,8 +321,3 @@ def show_notes(screen: Console, notes: Iterable[tuple[str, str]]) -> None:
 
 def _first(lines: list[str], more: str) -> list[str]:
     return [*lines[:_MAX_GROUPS], f"{len(lines) - _MAX_GROUPS} {more}"] if len(lines) > _MAX_GROUPS + 1 else lines
-
-
-def _listed(models: tuple[str, ...]) -> str:
-    more = f" and {len(models) - _MAX_MODELS} more" if len(models) > _MAX_MODELS else ""
-    return ", ".join(models[:_MAX_MODELS]) + more

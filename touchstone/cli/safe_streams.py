@@ -13,7 +13,7 @@ from touchstone.text import visible_lines, without_commands
 # Longer than the part of a line that makes it a command.
 _LONGEST_COMMAND = 40
 
-# What we write ourselves beyond ASCII, for terminals that have only that.
+# Our own signs beyond ASCII, for terminals that have only ASCII.
 _IN_ASCII = str.maketrans({"…": "~", "→": "->", "≤": "<=", "≥": ">=", "∞": "inf", "±": "+-", "×": "x", "−": "-"})
 
 

@@ -11,7 +11,7 @@ import typer
 from touchstone.cli.console import print_data
 from touchstone.cli.options import DATA_OPTION, output_folder
 from touchstone.errors import TouchstoneError
-from touchstone.publish.table_columns import dollars, number
+from touchstone.result_table import dollars, number
 from touchstone.text import counted, visible, visible_lines
 from touchstone.vocabulary import RULINGS
 
@@ -67,26 +67,24 @@ def _only_tier(listed: "pl.DataFrame", attempt: str) -> str:
     return str(tiers[0])
 
 
-# What it prints
+# Output
 
 
 def show_attempts(attempts: "pl.DataFrame") -> None:
     """Print the attempts of a model at a problem, one row each."""
-    from touchstone.cli.terminal_tables import FittedTable, names, numbers, prose, terminal
+    from touchstone.cli.terminal_tables import names, numbers, print_table, prose
 
-    screen, first = terminal(), attempts.row(0, named=True)
-    title = f"{first['model']}, problem {first['oid']}: {counted(attempts.height, 'attempt')}"
-    table = FittedTable(
-        [*names("tier", "attempt", "outcome"), *numbers("tests", "cost", "seconds"), *prose("message")],
-        title=visible(title),
-    )
-    for row in attempts.iter_rows(named=True):
+    def cells(row: Mapping[str, Any]) -> "Iterator[str | Text]":
         ran, failed = row["tests_passed"], row["tests_failed"]
         tests = "-" if ran is None or failed is None else f"{ran}/{ran + failed}"
         outcome = _outcome(f"{row['ruling']} (ruled)" if row["ruling"] else row["status"])
-        cells = (row["tier"], row["iteration_id"], outcome, tests, dollars(row["cost_usd"]))
-        table.add_row(*cells, number(row["duration_seconds"]), row["message"] or "")
-    table.print(screen)
+        yield from (row["tier"], row["iteration_id"], outcome, tests, dollars(row["cost_usd"]))
+        yield from (number(row["duration_seconds"]), row["message"] or "")
+
+    first = attempts.row(0, named=True)
+    title = f"{first['model']}, problem {first['oid']}: {counted(attempts.height, 'attempt')}"
+    columns = [*names("tier", "attempt", "outcome"), *numbers("tests", "cost", "seconds"), *prose("message")]
+    print_table(columns, map(cells, attempts.iter_rows(named=True)), title=title)
 
 
 def show_attempt(detail: "AttemptDetail") -> None:

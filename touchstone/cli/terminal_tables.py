@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from rich.box import HEAVY_HEAD
 from rich.cells import cell_len, chop_cells
@@ -27,10 +27,9 @@ from rich.text import Text
 
 from touchstone.cli.safe_streams import safe
 from touchstone.publish.short_names import shortened
-from touchstone.publish.table_columns import BAR_WIDTH, EIGHTHS, ResultTable
+from touchstone.result_table import BAR_WIDTH, EIGHTHS, Column, Kind, ResultTable, name
 from touchstone.text import counted, visible, visible_lines
 
-Kind = Literal["name", "label", "number", "bar", "text"]
 Line = str | Text
 
 # Wider than any table: the console of a pipe or file.
@@ -48,32 +47,24 @@ _ASCII_EIGHTHS = str.maketrans(EIGHTHS, "    #####")
 _COLOURS = {"better": "green", "worse": "red", "held": "green", "failed": "red"}
 
 
-class Column(NamedTuple):
-    """A column on the terminal; kinds and ranks as in `table_columns.Column`."""
-
-    header: str
-    kind: Kind = "text"
-    rank: int = 0
-
-
 def names(*headers: str, rank: int = 0) -> list[Column]:
     """Columns of names: models, tiers, ids."""
-    return [Column(header, "name", rank) for header in headers]
+    return [name(header, rank=rank) for header in headers]
 
 
 def labels(*headers: str, rank: int = 0) -> list[Column]:
     """Columns of words from a fixed vocabulary, and of ids to copy: never shortened."""
-    return [Column(header, "label", rank) for header in headers]
+    return [name(header, rank=rank, kind="label") for header in headers]
 
 
 def numbers(*headers: str, rank: int = 0) -> list[Column]:
     """Right-aligned columns of figures. `0.5 [0.4, 0.6]` may wrap before the bracket, unless the table is compact."""
-    return [Column(header, "number", rank) for header in headers]
+    return [name(header, rank=rank, kind="number") for header in headers]
 
 
 def prose(*headers: str, rank: int = 0) -> list[Column]:
     """Columns of running text."""
-    return [Column(header, "text", rank) for header in headers]
+    return [name(header, rank=rank, kind="text") for header in headers]
 
 
 @dataclass
@@ -92,8 +83,11 @@ class FittedTable:
     rows: list[tuple[Line, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        # Before widths are measured: an escape is longer than what it stands for.
-        self.columns = [column._replace(header=visible(column.header)) for column in self.columns]
+        # Before widths are measured: an escape is longer than what it stands for. A verdict is a label with a colour.
+        kinds: dict[Kind, Kind] = {"verdict": "label"}
+        self.columns = [
+            replace(each, header=visible(each.header), kind=kinds.get(each.kind, each.kind)) for each in self.columns
+        ]
 
     def add_row(self, *cells: Line) -> None:
         """Add one row, with one cell per column."""
@@ -149,7 +143,7 @@ class FittedTable:
             self.rows[number] = tuple(cells)
 
     def _missing(self, layout: "Layout") -> str:
-        """What is not shown, in words."""
+        """The columns and intervals that are not shown, in words."""
         hidden = [
             column.header
             for place, column in enumerate(self.columns)
@@ -223,22 +217,19 @@ def _drawn_row(
         yield Segment(right + "\n")
 
 
-def show_table(screen: Console, table: ResultTable, most: int) -> None:
-    """Print the first rows of a table of results, a line each."""
-    columns = [
-        Column(each.header, "label" if each.kind == "verdict" else each.kind, each.rank) for each in table.columns
-    ]
+def show_table(screen: Console, table: ResultTable, most: int, *, compact: bool = True, **options: Any) -> None:
+    """Print the first rows of a table of results, a line each if it is `compact`; the options are as above."""
     hidden = table.total - most
-    more = [f"{counted(hidden, 'more row')}: SELECT * FROM {table.of}"] if hidden > 0 else []
-    fitted = FittedTable(columns, table.title, "\n".join([*table.notes, *more]), compact=True)
-    for row in table.cells(most):
-        fitted.add_row(
-            *(
-                Text(cell.text, style=_COLOURS.get(cell.text, "dim")) if column.kind == "verdict" else cell.text
-                for column, cell in zip(table.columns, row, strict=True)
-            )
+    more = f"{counted(hidden, 'more row')}: SELECT * FROM {table.of}" if table.of else f"… and {hidden:,} more"
+    rows = (
+        (
+            Text(cell.text, style=_COLOURS.get(cell.text, "dim")) if column.kind == "verdict" else cell.text
+            for column, cell in zip(table.columns, row, strict=True)
         )
-    fitted.print(screen)
+        for row in table.cells(most)
+    )
+    caption = "\n".join([*table.notes, *([more] if hidden > 0 else [])])
+    print_table(table.columns, rows, screen, title=table.title, caption=caption, compact=compact, **options)
 
 
 # Which columns fit, and how wide they are
@@ -414,7 +405,7 @@ def _longest_line(cell: str) -> int:
     return max(map(cell_len, cell.split("\n")))
 
 
-# Where a cell may wrap: a figure before its interval, a name after a separator, words and text between words.
+# A cell may wrap between these pieces: a figure before its interval, a name after a separator, text between words.
 _PIECES: dict[Kind, re.Pattern[str]] = {
     "number": re.compile(r"\[[^\]]*\] *|(?:[<>≤≥] )?[^ \[]+ *|\[ *| +"),
     "name": re.compile(r"[^-_./ ]*[-_./ ]+|[^-_./ ]+"),

@@ -108,7 +108,7 @@ def cache_prune(
     print(f"{counted(removed, 'report')} removed, {kept:,} kept{hint}")
 
 
-# What they print
+# Output
 
 
 def show_validation(detail: "ValidationDetail") -> None:

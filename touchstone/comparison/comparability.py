@@ -121,7 +121,7 @@ def models_comparable(comparability: pl.LazyFrame) -> CheckResult:
     return CheckResult(True, "no required dimension differs between models" if rows else "there is one model")
 
 
-# What is known about a side
+# Known settings of a side
 
 
 def _attempted(evaluation: ComparisonInput) -> pl.DataFrame:
@@ -245,7 +245,7 @@ def _text(stated: Stated, keys: Sequence[Key], every: bool = False) -> str:
 
 
 def _shared_text(sides: Mapping[str, Stated], dimension: str, status: str) -> str:
-    """What all models state, or some of them."""
+    """The values that all models state, or some of them."""
     keys: Stated = reduce(lambda known, side: known | side, sides.values(), {})
     found = [key for key in keys if key[0] == dimension]
     partly = status == "unknown" and not all(key[2].startswith(_WEAK) for key in found)
@@ -311,7 +311,7 @@ def _changed(
     pairs = old.join(new, on="oid")
     for rows in attempted:
         pairs = pairs.join(rows.lazy().filter(pl.col("model").is_in(models)).select("oid"), on="oid", how="semi")
-    # What files of one side ask differently cannot be compared with the other side.
+    # A problem that files of one side ask differently cannot be compared with the other side.
     unmixed = pl.all().replace(ASKED_DIFFERENTLY, None)
     differs = pl.any_horizontal(pl.col(name) != pl.col(f"{name}_right") for name in both)
     return int(pairs.with_columns(unmixed).filter(differs).select(pl.len()).collect().item())

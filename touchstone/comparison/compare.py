@@ -7,7 +7,7 @@ statistics computed in `pairs`, and the output formats written in `report`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from touchstone.comparison.comparability import compare_sides
 from touchstone.comparison.failure_modes import compare_failures, describe_changes
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.pairs import ComparisonSettings, PairResult, compare_pairs, sentence
-from touchstone.comparison.registered_plan import Done, compare_with_plan, plan_sentence
+from touchstone.comparison.registered_plan import compare_with_plan, plan_sentence
 from touchstone.comparison.regressions import ScoreMethod, compare_cases
 from touchstone.comparison.report import ComparisonReport, exploratory_line
 from touchstone.comparison.verdicts import Ends
@@ -36,7 +36,6 @@ _NOT_JUDGED = "not judged: no attempt is decided on at least one side, so there 
 
 if TYPE_CHECKING:
     from touchstone.config import EvaluationConfig, RegisteredPlan
-    from touchstone.config.scoring import Scoring
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,22 +57,16 @@ class ComparisonResult:
 class CompareOptions:
     """Which models and tiers to compare and by which score.
 
-    `data` is the output folder in which snapshots are looked up by name. `problems_csv`, `scoring`, `problem_key`,
-    `cluster_columns`, `scorer` and `columns` only apply to inputs that are files. `require` lists the dimensions in
-    which both must agree.
+    `data` is the output folder in which snapshots are looked up by name. `files` are settings of a configuration for
+    inputs that are files. `require` lists the dimensions in which both must agree.
     """
 
     threshold: float = 0.05
     score: ScoreMethod = "auto"
     models: Sequence[str] = ()
     tiers: Sequence[str] = ()
-    problems_csv: Path | None = None
     data: Path | None = None
-    scoring: "Scoring | None" = None
-    problem_key: str = "oid"
-    cluster_columns: Sequence[str] = ()
-    scorer: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
+    files: Mapping[str, Any] = field(default_factory=dict)
     require: Sequence[str] = REQUIRED_DIMENSIONS
     plan: "RegisteredPlan | None" = None
 
@@ -84,16 +77,13 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
     from touchstone.ingest.input_paths import fetch_problems_csv
 
     fetch_problems_csv(config)
+    problems_csv = first_problems_csv(config)
+    files = {name: getattr(config, name) for name in ("score", "scoring", "problem_key", "cluster_columns", "columns")}
     return CompareOptions(
         threshold=config.comparison.threshold,
         score=config.comparison.score,
-        problems_csv=first_problems_csv(config),
         data=config.output_dir,
-        scoring=config.scoring,
-        problem_key=config.problem_key,
-        cluster_columns=tuple(config.cluster_columns),
-        scorer=config.score,
-        columns=config.columns,
+        files=files | ({} if problems_csv is None else {"problems_csv": problems_csv}),
         require=tuple(config.comparison.require),
         plan=config.comparison.plan,
     )
@@ -102,23 +92,22 @@ def configured_options(config: "EvaluationConfig") -> CompareOptions:
 def compare(baseline: str, current: str, options: CompareOptions, settings: ComparisonSettings) -> ComparisonResult:
     """Compare two evaluations, each given as a path or as the name of a snapshot in `options.data`."""
     before, after = (_open(name, options) for name in (baseline, current))
-    single = _single_models(before, after, options)
+    single = _single_models(before, after)
     if single is not None:
-        before, after = (_renamed(each, " against ".join(single), options) for each in (before, after))
-        options = replace(options, models=())
-    cases = changed_cases(before, after, options)
+        before, after = (renamed(each, " against ".join(single)) for each in (before, after))
+    cases = changed_cases(before, after, options.score, options.threshold)
     if cases.is_empty():
         raise TouchstoneError("nothing to compare: neither input has the requested models and tiers")
-    results = compare_models(before, after, options, replace(settings, same_model=single is None))
+    results = compare_models(before, after, replace(settings, same_model=single is None))
     sentences = ((result.verdict, *key, sentence(result, "baseline", "current")) for key, result in results.items())
-    remarks = validation_remarks(before, after, options)
-    unjudged = [key for key in _in_both(before, after, options) if key not in results]
+    remarks = validation_differences(before.validators, after.validators)
+    unjudged = [key for key in _in_both(before, after) if key not in results]
     lines = verdict_lines([*sentences, *(("inconclusive", *key, _NOT_JUDGED) for key in unjudged)])
-    old, new = (replace(each, attempt_scores=_selected_scores(each, options)) for each in (before, after))
     if options.plan is not None:
-        done = _done(old, new, single or [model for model, _ in results], len(results), settings)
-        remarks.append(plan_sentence(compare_with_plan(options.plan, done)))
-    remarks += describe_changes(compare_failures(old, new, settings), settings.alpha)
+        compared = single or [model for model, _ in results]
+        items = compare_with_plan(options.plan, settings, len(results), *_shared(before, after), compared)
+        remarks.append(plan_sentence(items))
+    remarks += describe_changes(compare_failures(before, after, settings), settings.alpha)
     models = [verdict_row(*key, result) for key, result in results.items()]
     report = ComparisonReport(
         before.label,
@@ -130,7 +119,7 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
         remarks,
         models,
         settings.confidence,
-        compare_sides(old, new, options.require),
+        compare_sides(before, after, options.require),
     )
     notes = [*_unread_snapshots(baseline, current, options), *explain_refusals([*before.quarantine, *after.quarantine])]
     if single is not None:
@@ -139,7 +128,7 @@ def compare(baseline: str, current: str, options: CompareOptions, settings: Comp
     notes += dict.fromkeys((*before.notes, *after.notes))
     if not results and not unjudged:
         notes.append("the inputs have no model and tier in common; the model of a file is its name without _fixes.csv")
-    return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes, (old, new))
+    return ComparisonResult(report, {key: result.verdict for key, result in results.items()}, notes, (before, after))
 
 
 def _alike_problems(cases: pl.DataFrame) -> list[str]:
@@ -154,57 +143,35 @@ def _alike_problems(cases: pl.DataFrame) -> list[str]:
     return [f"{old!r} (baseline) and {current!r} (current) {why}; {count}"]
 
 
-def _in_both(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> list[ModelTier]:
+def _in_both(before: ComparisonInput, after: ComparisonInput) -> list[ModelTier]:
     """The models and tiers of both inputs, decided or not."""
-    old, new = (
-        set(_selected_scores(each, options).select(MODEL_TIER).unique().collect().iter_rows())
-        for each in (before, after)
-    )
+    old, new = (set(each.attempt_scores.select(MODEL_TIER).unique().collect().iter_rows()) for each in (before, after))
     return sorted(old & new)
 
 
-def _done(
-    before: ComparisonInput, after: ComparisonInput, models: Sequence[str], pairs: int, settings: ComparisonSettings
-) -> Done:
-    """What the comparison did, for its plan: on the problems that both sides decided."""
+def _shared(before: ComparisonInput, after: ComparisonInput) -> tuple[set[str], list[int]]:
+    """The problems that both sides decided, and the attempts at each."""
     old, new = (decided_counts(each.attempt_scores).collect() for each in (before, after))
-    shared = old.join(new, on=PROBLEM_KEY)
-    attempts = [count for name in ("n", "n_right") for count in shared[name]] or [0]
-    return Done(
-        settings.relevant,
-        settings.alpha,
-        settings.power,
-        pairs,
-        shared["oid"].unique().to_list(),
-        (min(attempts), max(attempts)),
-        models,
-    )
+    both = old.join(new, on=PROBLEM_KEY)
+    return set(both["oid"]), [*both["n"], *both["n_right"]]
 
 
-def changed_cases(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> pl.DataFrame:
+def changed_cases(
+    before: ComparisonInput, after: ComparisonInput, score: ScoreMethod = "auto", threshold: float = 0.05
+) -> pl.DataFrame:
     """Every case of either input with the kind of change; see `regressions`."""
-    old, new = (_selected_scores(each, options) for each in (before, after))
     listed = after.problems if after.problems is None else counting_problems(after.problems)
-    return compare_cases(old, new, options.score, options.threshold, listed)
-
-
-def validation_remarks(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> list[str]:
-    """A line for each way in which the two inputs were validated differently."""
-    old, new = (
-        _selected(each.validators.lazy(), options).collect() if each.validators is not None else None
-        for each in (before, after)
-    )
-    return validation_differences(old, new)
+    return compare_cases(before.attempt_scores, after.attempt_scores, score, threshold, listed)
 
 
 def compare_models(
-    before: ComparisonInput, after: ComparisonInput, options: CompareOptions, settings: ComparisonSettings
+    before: ComparisonInput, after: ComparisonInput, settings: ComparisonSettings
 ) -> dict[ModelTier, PairResult]:
     """Test current against baseline for every model and tier that both have.
 
     p-values are adjusted for the number of models and tiers, so that many raise no more false alarms than one.
     """
-    old, new = (_selected_scores(each, options) for each in (before, after))
+    old, new = before.attempt_scores, after.attempt_scores
     problems = after.problems if after.problems is not None else before.problems
     pairs = _paired_counts(old, new, problems)
     results = dict(zip(pairs, compare_pairs(list(pairs.values()), settings), strict=True))
@@ -317,48 +284,50 @@ def verdict_lines(verdicts: Iterable[tuple[str, str, str, str]]) -> list[str]:
 
 
 def _open(name: str, options: CompareOptions) -> ComparisonInput:
-    """Open an existing path, else the snapshot of that name."""
+    """The requested models and tiers of an existing path, else of the snapshot of that name."""
     if _is_snapshot_name(name, options) and options.data is not None:
         snapshot = find_snapshot(options.data, name)
         label = name if name == snapshot.id else f"{name} ({snapshot.id})"
-        return replace(open_input(str(snapshot.folder)), label=label)
+        return selected(replace(open_input(str(snapshot.folder)), label=label), options.models, options.tiers)
     if name.strip() and _is_missing(name):
         raise TouchstoneError(f"{name}: no such file or folder; to name a snapshot, add --data DIR")
-    return open_input(
-        name,
-        options.problems_csv,
-        options.scoring,
-        options.problem_key,
-        options.scorer,
-        options.columns,
-        options.cluster_columns,
+    return selected(open_input(name, **options.files), options.models, options.tiers)
+
+
+def selected(side: ComparisonInput, models: Sequence[str], tiers: Sequence[str]) -> ComparisonInput:
+    """The attempts of these models and tiers, and the validators that decided them; without names, of all."""
+    wanted = [pl.col(key).is_in(names) for key, names in (("model", models), ("tier", tiers)) if names]
+    if not wanted:
+        return side
+    validators = side.validators.filter(*wanted) if side.validators is not None else None
+    return replace(side, attempt_scores=side.attempt_scores.filter(*wanted), validators=validators)
+
+
+def renamed(side: ComparisonInput, model: str) -> ComparisonInput:
+    """The side with its models under another name."""
+    only, name = _models(side), pl.lit(model).alias("model")
+    validators, settings, files, failures = (
+        rows.filter(pl.col("model").is_in(only)).with_columns(name) if rows is not None else None
+        for rows in (side.validators, side.settings, side.files, side.failures)
+    )
+    return replace(
+        side,
+        attempt_scores=side.attempt_scores.with_columns(name),
+        validators=validators,
+        settings=settings,
+        files=files,
+        failures=failures,
     )
 
 
-def _single_models(before: ComparisonInput, after: ComparisonInput, options: CompareOptions) -> tuple[str, str] | None:
+def _single_models(before: ComparisonInput, after: ComparisonInput) -> tuple[str, str] | None:
     """The current and the baseline model of two inputs that have one model each, if the two differ."""
-    old, new = (_models(each, options) for each in (before, after))
+    old, new = (_models(each) for each in (before, after))
     return (new[0], old[0]) if len(old) == len(new) == 1 and old != new else None
 
 
-def _models(evaluation: ComparisonInput, options: CompareOptions) -> list[str]:
-    names = _selected_scores(evaluation, options).select(pl.col("model").unique()).collect()["model"]
-    return names.sort().to_list()
-
-
-def _renamed(evaluation: ComparisonInput, model: str, options: CompareOptions) -> ComparisonInput:
-    """The input with its only selected model under another name."""
-    validators = evaluation.validators
-    if validators is not None:
-        validators = _selected(validators.lazy(), options).with_columns(model=pl.lit(model)).collect()
-    only, scores = _models(evaluation, options), _selected_scores(evaluation, options).with_columns(model=pl.lit(model))
-    settings, files, failures = (
-        rows.filter(pl.col("model").is_in(only)).with_columns(model=pl.lit(model)) if rows is not None else None
-        for rows in (evaluation.settings, evaluation.files, evaluation.failures)
-    )
-    return replace(
-        evaluation, attempt_scores=scores, validators=validators, settings=settings, files=files, failures=failures
-    )
+def _models(side: ComparisonInput) -> list[str]:
+    return side.attempt_scores.select(pl.col("model").unique().sort()).collect()["model"].to_list()
 
 
 def _is_snapshot_name(name: str, options: CompareOptions) -> bool:
@@ -374,17 +343,6 @@ def _unread_snapshots(baseline: str, current: str, options: CompareOptions) -> l
     if options.data is None or not any(_is_snapshot_name(name, options) for name in (baseline, current)):
         return []
     return explain_unreadable(results_folder(options.data, is_of_snapshot_list))
-
-
-def _selected_scores(evaluation: ComparisonInput, options: CompareOptions) -> pl.LazyFrame:
-    return _selected(evaluation.attempt_scores, options)
-
-
-def _selected(rows: pl.LazyFrame, options: CompareOptions) -> pl.LazyFrame:
-    """The rows of the requested models and tiers."""
-    if options.models:
-        rows = rows.filter(pl.col("model").is_in(options.models))
-    return rows.filter(pl.col("tier").is_in(options.tiers)) if options.tiers else rows
 
 
 def _paired_counts(

@@ -1,4 +1,4 @@
-"""What the level of a factor changes: main effects and pairwise interactions, per model and tier.
+"""Effects of the levels of factors: main effects and pairwise interactions, per model and tier.
 
 - `main`: pass@1 at a level minus that at the factor's first level, within each problem that has both, with the levels
   of all other factors held equal: a paired comparison like any other (`pairs`).

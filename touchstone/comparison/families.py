@@ -10,8 +10,8 @@ own interval.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,14 +34,12 @@ from touchstone.inference.paired_intervals import (
     each_once,
     widen_to_margins,
 )
-from touchstone.inference.paired_moments import OutcomeMatrix, PairMoments, pair_chunks, pair_moments
+from touchstone.inference.paired_moments import OutcomeMatrix, PairMoments, joined, pair_chunks, pair_moments
 from touchstone.inference.paired_tests import PairedTests, exact_tests, paired_tests, smallest_p
 from touchstone.inference.saddlepoints import attempt_kinds
 
 # With many pairs the correction requires a small p, which too few random sign flips could never reach.
 _DRAWS_PER_LEVEL = 10
-
-T = TypeVar("T", PairedTests, ChangedProblems)
 
 
 @dataclass(frozen=True)
@@ -138,13 +136,7 @@ def _measure(
             changed.append(changed_problems(chunk, tested=settings.same_model))
             if advance:
                 advance(len(chunk.first))
-    return PairMoments.joined(moments), _joined(PairedTests, tests), _joined(ChangedProblems, changed)
-
-
-def _joined(kind: type[T], parts: Sequence[T]) -> T:
-    """The columns of several chunks, one after the other."""
-    names = [each.name for each in fields(kind)]
-    return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return joined(moments), joined(tests), joined(changed)
 
 
 def _spread(column: Any, testable: Booleans) -> Any:
@@ -191,7 +183,7 @@ def _near_a_level(p_values: Floats, error: Floats, changed: ChangedProblems, set
 def _figures(
     moments: PairMoments, settings: ComparisonSettings, rule: Correction, changed: ChangedProblems
 ) -> dict[str, Any]:
-    """What depends on the size of the family, but not on p-values."""
+    """The figures that depend on the size of the family, but not on p-values."""
     level = rule.test_level * (1 - changed.share)
     effect, method = minimum_detectable_effects(moments, level, settings.power, settings.confidence)
     on_few, _ = minimum_detectable_effects(moments, level, settings.power, settings.confidence, on_few=True)

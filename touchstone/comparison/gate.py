@@ -23,7 +23,6 @@ from touchstone.comparison.comparability import (
     exploratory_reasons,
 )
 from touchstone.comparison.compare import (
-    CompareOptions,
     ComparisonResult,
     changed_cases,
     compare_models,
@@ -59,13 +58,13 @@ _COUNTS = [name for name, dtype in TABLES["regression_counts"].dtypes.items() if
 
 @dataclass
 class Gate:
-    """A run against its pinned baseline. With `accept`, what would block publishing only warns."""
+    """A run against its pinned baseline. With `accept`, nothing blocks publishing: failures only warn."""
 
     config: ComparisonConfig
     store: Store
     accept: bool = False
     _validators_used: dict[str, pl.DataFrame] = field(init=False, default_factory=dict)
-    _compared: dict[tuple[CompareOptions, str], pl.DataFrame] = field(init=False, default_factory=dict)
+    _compared: dict[tuple[ScoreMethod, float, str], pl.DataFrame] = field(init=False, default_factory=dict)
 
     @cached_property
     def baseline(self) -> Snapshot | None:
@@ -91,12 +90,8 @@ class Gate:
             return pl.LazyFrame(schema=schema)
         baseline, statistics = self.baseline, _settings(settings)
         look = next_look(self.store, baseline, self.config.baseline, looks, statistics.alpha)
-        judged = compare_models(
-            _frozen(baseline),
-            ComparisonInput(_THIS_RUN, scores, problems),
-            CompareOptions(),
-            replace(statistics, alpha=look.level),
-        )
+        run = ComparisonInput(_THIS_RUN, scores, problems)
+        judged = compare_models(_frozen(baseline), run, replace(statistics, alpha=look.level))
         rows = [_row(model, tier, baseline, result) | vars(look) for (model, tier), result in judged.items()]
         return pl.LazyFrame(rows, schema=schema)
 
@@ -159,7 +154,7 @@ class Gate:
         """Every case that differs from the pinned baseline: worse, better, new, removed or lost; empty without one."""
         if self.baseline is None:
             return pl.LazyFrame(schema=TABLES["regressions"].dtypes)
-        cases = self._cases(self.baseline, scores, problems, CompareOptions(threshold, score))
+        cases = self._cases(self.baseline, scores, problems, score, threshold)
         return cases.lazy().filter(pl.col("kind") != "unchanged").select(TABLES["regressions"].dtypes.names())
 
     def regression_counts(
@@ -168,7 +163,7 @@ class Gate:
         """Regressed cases per model and tier, and how many to expect by chance; empty without a baseline."""
         if self.baseline is None:
             return pl.LazyFrame(schema=TABLES["regression_counts"].dtypes)
-        return counts_by_model(self._cases(self.baseline, scores, problems, CompareOptions(threshold, score))).lazy()
+        return counts_by_model(self._cases(self.baseline, scores, problems, score, threshold)).lazy()
 
     def holds_against_baseline(
         self,
@@ -195,7 +190,7 @@ class Gate:
         remarks += validation_differences(_frozen(self.baseline).validators, self._validators(outcomes), _THIS_RUN)
         remarks += self._without_rulings(self.baseline, scores, problems, outcomes, judged, statistics)
         agreements = agreements_in(comparability, "baseline")
-        cases = self._cases(self.baseline, scores, problems, CompareOptions(wanted.threshold, wanted.score))
+        cases = self._cases(self.baseline, scores, problems, wanted.score, wanted.threshold)
         self._write_report(self.baseline, judged, cases, remarks, agreements)
         wanted = wanted.model_copy(update={"alpha": statistics.alpha})
         found = judge_changes(judged, regressions.collect(), counts.collect(), wanted)
@@ -232,14 +227,13 @@ class Gate:
         return gates_hold(results, gates, self.accept)
 
     def _cases(
-        self, baseline: Snapshot, scores: pl.LazyFrame, problems: pl.LazyFrame, options: CompareOptions
+        self, baseline: Snapshot, scores: pl.LazyFrame, problems: pl.LazyFrame, score: ScoreMethod, threshold: float
     ) -> pl.DataFrame:
         """Every case of the run or of the baseline, with what became of it; computed once per run."""
-        key = (options, self.store.fingerprint("attempt_scores"))
+        key = (score, threshold, self.store.fingerprint("attempt_scores"))
         if key not in self._compared:
-            self._compared = {
-                key: changed_cases(_frozen(baseline), ComparisonInput(_THIS_RUN, scores, problems), options)
-            }
+            run = ComparisonInput(_THIS_RUN, scores, problems)
+            self._compared = {key: changed_cases(_frozen(baseline), run, score, threshold)}
         return self._compared[key]
 
     def _without_rulings(
@@ -259,7 +253,7 @@ class Gate:
             return []
         measured = pl.concat([scores.join(ruled, on=key, how="anti").select(*key, "pass_rate"), ruled])
         after = ComparisonInput(_THIS_RUN, measured, problems)
-        then = compare_models(_frozen(baseline), after, CompareOptions(), settings)
+        then = compare_models(_frozen(baseline), after, settings)
         other = [
             f"{model} {tier} would be {then[model, tier].verdict} and not {verdict}"
             for model, tier, verdict in judged.select("model", "tier", "verdict").iter_rows()

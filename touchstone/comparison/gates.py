@@ -1,7 +1,7 @@
 """Gates that must be proven: whether each holds, failed, or cannot be decided, and what would settle it.
 
 A gate holds if every value in the figure's confidence interval satisfies it, and failed if none does; everything else,
-and what is undefined, is inconclusive. What is counted rather than estimated is compared as it is.
+and what is undefined, is inconclusive. Counts, unlike estimates, are compared as they are.
 
 The interval of `pass^k(problem)` is Clopper and Pearson's of the problem's pass rate p, carried over to p^k, or to
 1 - (1 - p)^k for pass@k. That it holds `for all` problems is shown if it is for each (an intersection-union test, which
@@ -50,7 +50,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class GateData:
-    """What gates are answered from: tables by name, and how sure to be.
+    """The data that gates are answered from: tables by name, and how sure to be.
 
     `baseline` has the scores of the baseline's attempts; None if there is none. `exploratory` are the reasons why the
     two sides are not comparable.
@@ -202,7 +202,7 @@ def _shown(value: float, gate: GateExpression) -> str:
     return f"{significant(100 * value, 3)}%" if gate.percent else significant(value, 3)
 
 
-# What would settle an inconclusive gate, if the figure stays as it is
+# How much more data would settle an inconclusive gate, if the figure stays as it is
 
 
 def _needed(gate: GateExpression, rows: Sequence[Row], side: Row, data: GateData) -> str | None:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -52,16 +52,8 @@ class ComparisonInput:
     failures: pl.DataFrame | None = None
 
 
-def open_input(
-    text: str,
-    problems_csv: Path | None = None,
-    scoring: "Scoring | None" = None,
-    problem_key: str = "oid",
-    score: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    cluster_columns: Sequence[str] = (),
-) -> ComparisonInput:
-    """Open the results of a run, or files; all but `text` applies to files only, `score` to those with several.
+def open_input(text: str, *, score: str | None = None, **settings: Any) -> ComparisonInput:
+    """Open the results of a run, or files; `settings` are those of a configuration, for files only.
 
     >>> open_input("nowhere")
     Traceback (most recent call last):
@@ -72,15 +64,12 @@ def open_input(
         raise TouchstoneError(f"{text or 'the empty name'}: no such file or folder")
     if path.is_dir() and ((path / "tables").exists() or (path / "snapshots").exists()):
         return _open_folder(text, path)
-    settings: dict[str, object] = {"problem_key": problem_key, "columns": dict(columns or {})}
-    settings["cluster_columns"] = list(cluster_columns)
+    problems_csv = settings.get("problems_csv")
     if problems_csv is not None and is_mirror(problems_csv):
         from touchstone.storage.input_mirror import fetch
 
         fetch([problems_csv])
-    if problems_csv is not None:
-        settings["problems_csv"] = problems_csv
-    return _open_files(text, path, scoring, score, settings)
+    return _open_files(text, path, score, settings)
 
 
 # Folders
@@ -163,9 +152,7 @@ def _check_columns(label: str, file: Path, needed: Mapping[str, pl.DataType]) ->
 # Files
 
 
-def _open_files(
-    label: str, path: Path, scoring: "Scoring | None", score: str | None, settings: Mapping[str, object]
-) -> ComparisonInput:
+def _open_files(label: str, path: Path, score: str | None, settings: Mapping[str, object]) -> ComparisonInput:
     from touchstone.ingest.implied_config import implied_config
     from touchstone.ingest.read_inputs import read_inputs
     from touchstone.ingest.sources_table import source_settings_frame
@@ -179,7 +166,7 @@ def _open_files(
         raise TouchstoneError("; ".join(rows.unreadable))
     quarantine = tuple(frame for frame in rows.quarantine if not frame.is_empty())
     outcomes = [recorded_outcomes(each.lazy()) for each in rows.attempts.values()]
-    scores = _scored(list(rows.attempts.values()), outcomes, scoring)
+    scores = _scored(list(rows.attempts.values()), outcomes, config.scoring)
     if scores.is_empty():
         raise TouchstoneError(f"{label}: there is no usable attempt{_first_refusal(quarantine)}")
     validators = recorded_validators(scores)
@@ -207,15 +194,11 @@ def _digests(discovery: "Discovery") -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"model": pl.String, "sha256": pl.String}, orient="row")
 
 
-def _scored(attempts: list[pl.DataFrame], outcomes: list[pl.LazyFrame], scoring: "Scoring | None") -> pl.DataFrame:
-    from touchstone.config.scoring import Scoring
+def _scored(attempts: list[pl.DataFrame], outcomes: list[pl.LazyFrame], scoring: "Scoring") -> pl.DataFrame:
     from touchstone.metrics.attempts import attempt_scores
 
-    if not attempts:
-        return pl.DataFrame()
-    weights = scoring or Scoring()
-    frames = [attempt_scores(each.lazy(), judged, weights) for each, judged in zip(attempts, outcomes, strict=True)]
-    return pl.concat([frame.collect() for frame in frames])
+    frames = [attempt_scores(each.lazy(), judged, scoring) for each, judged in zip(attempts, outcomes, strict=True)]
+    return pl.concat([frame.collect() for frame in frames]) if frames else pl.DataFrame()
 
 
 def _first_refusal(quarantine: tuple[pl.DataFrame, ...]) -> str:

@@ -124,7 +124,7 @@ def _sentences(results: pl.DataFrame, names: Sequence[ModelTier], pairs: Integer
 def _across_tiers(problems: pl.LazyFrame, *counts: pl.LazyFrame) -> list[pl.LazyFrame]:
     """Problems and counts for comparing tiers: problems that belong to a single tier are pooled by cluster.
 
-    Different tiers attempt different configurations of a task as separate problems; what they share is the task.
+    Different tiers attempt different configurations of a task as separate problems; they share the task.
     """
     if "only_tier" not in problems.collect_schema():
         return [problems, *counts]

@@ -46,7 +46,7 @@ CLUSTER_CV = 1.5
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What to plan for, and either `data` with the names of models in it, or the rate and icc to assume."""
+    """The goal of a plan, and either `data` with the names of models in it, or the rate and icc to assume."""
 
     goal: Goal
     data: Path | None = None
@@ -83,7 +83,7 @@ class PlanData:
 
 @dataclass(frozen=True)
 class FixedBenchmark:
-    """What a benchmark that cannot grow allows: the attempts per problem that are enough, and the limit of more.
+    """The limits of a benchmark that cannot grow: the attempts per problem that are enough, and the limit of more.
 
     Both for a difference on few problems, and if it is spread evenly.
     """
@@ -112,7 +112,7 @@ class ComparisonPlan:
 
 
 def planned_comparison(plan: ComparisonPlan, alpha: float, pairs: int) -> RegisteredPlan:
-    """What the plan fixes for a later comparison: the cheapest mix that is enough, on the problems of the data.
+    """The items that a later comparison is held to: the cheapest mix that is enough, on the problems of the data.
 
     If the data has too few problems, or there is none, their ids are left open.
     """
@@ -281,7 +281,7 @@ def _fixed(population: Population, problems: int, goal: Goal) -> FixedBenchmark:
 
 
 def _cautions(population: Population, found: list[Mix]) -> list[str]:
-    """What makes the plan less certain than it looks."""
+    """Reasons why the plan is less certain than it looks."""
     lines = []
     sizes = [mix.problems / population.cluster_size for mix in found if mix.problems is not None]
     units = population.clusters or min(sizes, default=None)

@@ -6,6 +6,7 @@ How many problems and attempts a comparison needs belongs in `planning`.
 import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -13,6 +14,9 @@ from touchstone.checks import CheckResult
 from touchstone.config import ComparisonConfig, RegisteredPlan
 from touchstone.metrics.keys import PROBLEM_KEY
 from touchstone.tables import TABLES
+
+if TYPE_CHECKING:
+    from touchstone.comparison.families import ComparisonSettings
 
 
 @dataclass(frozen=True)
@@ -25,19 +29,6 @@ class PlanItem:
     as_planned: bool
 
 
-@dataclass(frozen=True)
-class Done:
-    """What a comparison did: its settings, pairs, problems by id, fewest and most attempts per problem, and models."""
-
-    margin: float
-    alpha: float
-    power: float
-    pairs: int
-    problems: Collection[str]
-    attempts: tuple[int, int]
-    models: Collection[str]
-
-
 def problems_digest(oids: Iterable[str]) -> str:
     """A digest of the ids of problems, in whatever order.
 
@@ -47,30 +38,37 @@ def problems_digest(oids: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(set(oids))).encode()).hexdigest()
 
 
-def compare_with_plan(plan: RegisteredPlan, done: Done) -> list[PlanItem]:
-    """Every item that the plan fixes, with what was done."""
+def compare_with_plan(
+    plan: RegisteredPlan,
+    settings: "ComparisonSettings | ComparisonConfig",
+    pairs: int,
+    problems: Collection[str],
+    attempts: Collection[int],
+    models: Collection[str],
+) -> list[PlanItem]:
+    """Every item that the plan fixes beside the comparison: the ids of its problems and the attempts at each."""
 
     def item(name: str, planned: object, used: object) -> PlanItem:
         return PlanItem(name, f"{planned}", f"{used}", planned == used)
 
-    low, high = done.attempts
-    attempts = f"{low}" if low == high else f"{low} to {high}"
+    low, high = min(attempts, default=0), max(attempts, default=0)
     items = [
         item("metric", f"{plan.metric}, k = {plan.k}", "pass@k, k = 1"),
-        item("margin", plan.margin, done.margin),
-        item("alpha", plan.alpha, done.alpha),
-        item("power", plan.power, done.power),
-        item("pairs", plan.pairs, done.pairs),
+        item("margin", plan.margin, settings.relevant),
+        item("alpha", plan.alpha, settings.alpha),
+        item("power", plan.power, settings.power),
+        item("pairs", plan.pairs, pairs),
     ]
     if plan.problems is not None:
-        items.append(item("problems", plan.problems, len(done.problems)))
+        items.append(item("problems", plan.problems, len(problems)))
     if plan.problems_digest is not None:
-        digests = (each[:12] for each in (plan.problems_digest, problems_digest(done.problems)))
+        digests = (each[:12] for each in (plan.problems_digest, problems_digest(problems)))
         items.append(item("problems digest", *digests))
     if plan.attempts_per_problem is not None:
-        items.append(item("attempts per problem", f"{plan.attempts_per_problem}", attempts))
+        used = f"{low}" if low == high else f"{low} to {high}"
+        items.append(item("attempts per problem", f"{plan.attempts_per_problem}", used))
     if plan.models:
-        items.append(item("models", *(", ".join(sorted(each)) for each in (plan.models, done.models))))
+        items.append(item("models", *(", ".join(sorted(each)) for each in (plan.models, models))))
     return items
 
 
@@ -92,18 +90,11 @@ def registered_plan(
     if wanted.plan is None:
         return pl.LazyFrame(schema=schema)
     counts = problem_pass_at_k.unique(PROBLEM_KEY).select("model", "n").collect()
-    compared = model_comparison.select(pl.col("pairs").max()).collect().item() or 0
-    attempts = (int(counts["n"].min() or 0), int(counts["n"].max() or 0)) if counts.height else (0, 0)  # type: ignore[arg-type]
-    done = Done(
-        wanted.relevant,
-        wanted.alpha,
-        wanted.power,
-        compared,
-        problems.select("oid").collect()["oid"].to_list(),
-        attempts,
-        counts["model"].unique().to_list(),
-    )
-    return pl.LazyFrame([vars(each) for each in compare_with_plan(wanted.plan, done)], schema=schema)
+    pairs = model_comparison.select(pl.col("pairs").max()).collect().item() or 0
+    oids = problems.select("oid").collect()["oid"].to_list()
+    attempts, models = counts["n"].to_list(), counts["model"].unique().to_list()
+    items = compare_with_plan(wanted.plan, wanted, pairs, oids, attempts, models)
+    return pl.LazyFrame([vars(each) for each in items], schema=schema)
 
 
 def as_planned(items: pl.LazyFrame) -> CheckResult:

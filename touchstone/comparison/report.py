@@ -1,14 +1,14 @@
 """The report on two evaluations, as JSON, Markdown for a pull request, JUnit XML and SARIF.
 
-The same comparison gives the same bytes. Text for the terminal is drawn in `touchstone.cli.compare` from the sections
-defined here. What counts as a regression belongs in `regressions`, the wording of verdicts in `verdicts`.
+The same comparison gives the same bytes. Text for the terminal is drawn in `touchstone.cli.compare` from the tables
+declared here. The rule for regressions belongs in `regressions`, the wording of verdicts in `verdicts`.
 """
 
 import json
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,12 +18,25 @@ import polars as pl
 from touchstone.comparison.comparability import Agreement, exploratory_reasons
 from touchstone.comparison.regressions import CATEGORIES, KINDS, is_unequal
 from touchstone.errors import TouchstoneError
-from touchstone.text import counted, estimate, markdown_lines, markdown_paragraph, markdown_text
+from touchstone.result_table import (
+    Cell,
+    Column,
+    ResultTable,
+    count,
+    estimate,
+    figure,
+    markdown_rows,
+    name,
+    number,
+    signed,
+    text,
+)
+from touchstone.text import counted, markdown_paragraph, markdown_text
 from touchstone.vocabulary import GATE_ANSWERS, VERDICTS
 
 FORMATS = ("json", "markdown", "junit", "sarif")
 
-_MAX_ROWS = 50
+MOST_ROWS = 50
 _ALWAYS_COUNTED = ("regression", "improvement", "unchanged")
 _PLURALS = {"regression": "regressions", "improvement": "improvements"}
 _ILLEGAL_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -92,7 +105,7 @@ class ComparisonReport:
 
     @cached_property
     def warnings(self) -> list[str]:
-        """What must be read before any verdict: that the numbers of attempts make the best scores unfair."""
+        """Read before any verdict: unequal numbers of attempts make best scores unfair."""
         if self.score != "best" or not self.unequal:
             return []
         which = f"for {self.unequal:,} of {counted(self.cases.height, 'case')}"
@@ -157,57 +170,36 @@ def format_report(comparison: ComparisonReport, format: str) -> str:
     return formatters[format](comparison).encode("utf-8", "replace").decode()
 
 
-# Sections, which text and Markdown share
+# Tables, which text and Markdown share
 
 
-@dataclass(frozen=True)
-class Section:
-    """A table of cases of one kind: columns of names, then of numbers. `more` rows are left out."""
-
-    title: str
-    names: list[str]
-    numbers: list[str]
-    rows: list[list[str]]
-    more: int
+_DELTA = figure("delta", "delta", signed)
 
 
-def sections(comparison: ComparisonReport) -> Iterator[Section]:
-    """The cases that changed, one section per kind that there is."""
-    for kind, title, numbers in (
-        ("regression", "Regressions", ("baseline_score", "current_score", "delta")),
-        ("lost", "Lost cases", ("baseline_score",)),
-        ("improvement", "Improvements", ("baseline_score", "current_score", "delta")),
-        ("new", "New cases", ("current_score",)),
-        ("removed", "Removed cases", ("baseline_score",)),
+def case_tables(comparison: ComparisonReport) -> Iterator[ResultTable]:
+    """The cases that changed, a table per kind that there is."""
+    before, after = figure("baseline", "baseline_score"), figure("current", "current_score")
+    for kind, title, scores in (
+        ("regression", "Regressions", [before, after, _DELTA]),
+        ("lost", "Lost cases", [before]),
+        ("improvement", "Improvements", [before, after, _DELTA]),
+        ("new", "New cases", [after]),
+        ("removed", "Removed cases", [before]),
     ):
         rows = comparison.of_kind(kind)
-        if rows.is_empty():
-            continue
-        names = ["case", "model", *(["tier"] if comparison.has_tiers else [])]
-        names += ["compared by"] if comparison.compared_by_pass_rate and "delta" in numbers else []
-        headers = [name.removesuffix("_score") for name in numbers]
-        shown = _cells(rows.head(_MAX_ROWS), names, numbers)
-        yield Section(title, names, headers, shown, max(rows.height - _MAX_ROWS, 0))
+        if rows.height:
+            yield ResultTable(kind, title, [*_case_columns(comparison, _DELTA in scores), *scores], rows)
 
 
-def _cells(rows: pl.DataFrame, names: Iterable[str], numbers: Iterable[str]) -> list[list[str]]:
-    return [
-        [*(_name(name, row) for name in names), *(_number(name, row) for name in numbers)]
-        for row in rows.iter_rows(named=True)
-    ]
+def _case_columns(comparison: ComparisonReport, is_compared: bool = True) -> list[Column]:
+    """Which case it is and, if cases are compared by several scores, by which."""
+    columns = [name("case", "oid"), name("model"), *([name("tier")] if comparison.has_tiers else [])]
+    by = Column("compared by", _basis, "name")
+    return [*columns, *([by] if is_compared and comparison.compared_by_pass_rate else [])]
 
 
-def _name(name: str, row: Row) -> str:
-    if name == "compared by":
-        return str(row["basis"] or "score").removesuffix("_score").replace("_", " ")
-    return str(row[{"case": "oid", "change": "kind"}.get(name, name)])
-
-
-def _number(name: str, row: Row) -> str:
-    value = row[name]
-    if value is None:
-        return "-"
-    return f"{value:+.3f}" if name == "delta" else f"{value:.3f}"
+def _basis(row: Row) -> Cell:
+    return Cell((row["basis"] or "score").removesuffix("_score").replace("_", " "))
 
 
 def count_line(comparison: ComparisonReport) -> str:
@@ -226,7 +218,7 @@ def count_line(comparison: ComparisonReport) -> str:
 
 
 def inputs_line(comparison: ComparisonReport) -> str:
-    """What was compared: baseline, current, score and threshold."""
+    """Baseline, current, score and threshold of the comparison."""
     labels = f"{comparison.baseline_label} → {comparison.current_label}"
     return f"{labels}, {comparison.score_label} score, threshold {comparison.threshold:g}"
 
@@ -240,21 +232,23 @@ def exploratory_line(reasons: Sequence[str]) -> str:
     return f"exploratory: the two sides are not comparable ({'; '.join(reasons)})"
 
 
-def comparability_section(comparison: ComparisonReport) -> Section:
+def comparability_table(comparison: ComparisonReport) -> ResultTable:
     """In which dimensions the two sides agree, with what is known about each."""
-    rows = [
-        [row.dimension + (" *" if row.required else ""), row.agreement, row.value_a, row.value_b]
-        for row in comparison.comparability
+    columns = [
+        Column("dimension", lambda row: text(row["dimension"] + (" *" if row["required"] else "")), "name"),
+        name("agreement"),
+        name("baseline", "value_a"),
+        name("current", "value_b"),
     ]
-    return Section("Comparability (* must agree)", ["dimension", "agreement", "baseline", "current"], [], rows, 0)
+    rows = [vars(row) for row in comparison.comparability]
+    return ResultTable("comparability", "Comparability (* must agree)", columns, rows)
 
 
-def gate_section(comparison: ComparisonReport) -> Section:
+def gate_table(comparison: ComparisonReport) -> ResultTable:
     """Every gate with its answer, those that do not hold first."""
     ordered = sorted(comparison.gates, key=lambda row: GATE_ANSWERS.index(row["answer"]))
-    names = ["answer", "model", *(["tier"] if comparison.has_tiers else [])]
-    rows = [[*(row[name] or "-" for name in names), row["sentence"]] for row in ordered[:_MAX_ROWS]]
-    return Section("Gates", [*names, "gate"], [], rows, max(len(ordered) - _MAX_ROWS, 0))
+    columns = [name("answer"), name("model"), *([name("tier")] if comparison.has_tiers else [])]
+    return ResultTable("gates", "Gates", [*columns, name("gate", "sentence")], ordered)
 
 
 # Markdown
@@ -267,9 +261,9 @@ def _markdown(comparison: ComparisonReport) -> str:
     if comparison.exploratory:
         blocks.insert(0, f"**{markdown_text(exploratory_line(comparison.exploratory))}**")
     if comparison.gates:
-        blocks.append(_markdown_table(gate_section(comparison)))
+        blocks.append(markdown_rows(gate_table(comparison), MOST_ROWS))
     if comparison.models:
-        blocks.append(_markdown_table(model_section(comparison)))
+        blocks.append(markdown_rows(model_table(comparison), MOST_ROWS))
         level = f"{100 * comparison.confidence:g}% confidence intervals"
         if (of_look := comparison.models[0].get("level")) is not None:
             level += f" ({100 * (1 - of_look):.4g}% for all differences together)"
@@ -283,69 +277,53 @@ def _markdown(comparison: ComparisonReport) -> str:
         )
     blocks.append(f"**{count_line(comparison)}** ({markdown_text(inputs_line(comparison))})")
     blocks += [markdown_paragraph(line) for line in comparison.notes]
-    changed = case_section(comparison)
-    if changed.rows:
-        blocks += ["<details><summary>The cases that changed</summary>", _markdown_table(changed), "</details>"]
+    changed = case_table(comparison)
+    if len(changed.rows):
+        blocks += ["<details><summary>The cases that changed</summary>", markdown_rows(changed), "</details>"]
     if comparison.comparability:
-        table = _markdown_table(comparability_section(comparison))
+        table = markdown_rows(comparability_table(comparison))
         blocks += ["<details><summary>Were the two sides comparable?</summary>", table, "</details>"]
     if lines[1:]:
         blocks += ["<details><summary>The other verdicts</summary>", *lines[1:], "</details>"]
     return "\n\n".join(blocks) + "\n"
 
 
-def model_section(comparison: ComparisonReport) -> Section:
+def model_table(comparison: ComparisonReport) -> ResultTable:
     """pass@1 before and after with intervals, the verdict on it and the number of changed cases, worst model first."""
-    kinds = dict[tuple[str, str, str], int]()
-    for model, tier, kind, count in comparison.cases.group_by("model", "tier", "kind").len().iter_rows():
-        kinds[model, tier, kind] = count
-    has_tiers = len({row["tier"] for row in comparison.models}) > 1
+    counts = comparison.cases.group_by("model", "tier", "kind").len().iter_rows()
+    kinds = {(model, tier, kind): cases for model, tier, kind, cases in counts}
 
-    def cells(row: Row) -> list[str]:
-        model, tier = row["model"], row["tier"]
-        worse, lost, better = (kinds.get((model, tier, kind), 0) for kind in ("regression", "lost", "improvement"))
+    def with_cases(row: Row) -> Row:
+        worse, lost, better = (
+            kinds.get((row["model"], row["tier"], kind), 0) for kind in ("regression", "lost", "improvement")
+        )
         unchanged = row["ties"] and not row["wins"] and not row["losses"]
-        return [
-            *([model, tier] if has_tiers else [model]),
-            "equal on every problem" if unchanged else row["verdict"],
-            *(_ranged(row, name, f"{name}_", "{:.3f}") for name in ("rate_baseline", "rate_current")),
-            _ranged(row, "difference", "adjusted_", "{:+.3f}"),
-            f"{row['problems']:,}",
-            f"{worse + lost:,}",
-            f"{better:,}",
-        ]
+        shown = "equal on every problem" if unchanged else row["verdict"]
+        return {**row, "shown": shown, "worse": worse + lost, "better": better}
 
     ordered = sorted(comparison.models, key=lambda row: (VERDICTS.index(row["verdict"]), row["model"], row["tier"]))
-    titles = ["pass@1 before", "pass@1 after", "difference", "problems", "cases worse", "cases better"]
-    shown = list(map(cells, ordered[:_MAX_ROWS]))
-    names = ["model", *(["tier"] if has_tiers else []), "verdict"]
-    return Section("pass@1 before and after", names, titles, shown, len(ordered) - len(shown))
+    columns = [
+        name("model"),
+        *([name("tier")] if len({row["tier"] for row in comparison.models}) > 1 else []),
+        name("verdict", "shown"),
+        estimate("pass@1 before", "rate_baseline", "rate_baseline_"),
+        estimate("pass@1 after", "rate_current", "rate_current_"),
+        estimate("difference", "difference", "adjusted_", "{:+.3f}"),
+        count("problems"),
+        count("cases worse", "worse"),
+        count("cases better", "better"),
+    ]
+    return ResultTable("models", "pass@1 before and after", columns, list(map(with_cases, ordered)))
 
 
-def _ranged(row: Row, figure: str, prefix: str, style: str) -> str:
-    return estimate(row[figure], row[f"{prefix}ci_low"], row[f"{prefix}ci_high"], style.format)
-
-
-def case_section(comparison: ComparisonReport) -> Section:
-    """The cases that changed as one table, regressed and lost ones first."""
+def case_table(comparison: ComparisonReport) -> ResultTable:
+    """The first cases of each kind that changed as one table, regressed and lost ones first."""
     kinds = [comparison.of_kind(kind) for kind in ("regression", "lost", "improvement", "new", "removed")]
-    rows = pl.concat([each.head(_MAX_ROWS) for each in kinds])
-    names = ["change", "case", "model", *(["tier"] if comparison.has_tiers else [])]
-    names += ["compared by"] if comparison.compared_by_pass_rate else []
-    columns = {"before": "baseline_score", "after": "current_score", "delta": "delta"}
-    more = sum(each.height for each in kinds) - rows.height
-    return Section("Cases that changed", names, list(columns), _cells(rows, names, columns.values()), more)
-
-
-def markdown_section(section: Section) -> str:
-    """A section as a heading and a table, in which all foreign text is inert."""
-    return f"#### {markdown_text(section.title)}\n\n{_markdown_table(section)}"
-
-
-def _markdown_table(section: Section) -> str:
-    numeric = [False] * len(section.names) + [True] * len(section.numbers)
-    table = "\n".join(markdown_lines([*section.names, *section.numbers], numeric, section.rows))
-    return f"{table}\n\n… and {section.more:,} more" if section.more else table
+    scores = [figure("before", "baseline_score"), figure("after", "current_score"), _DELTA]
+    columns = [name("change", "kind"), *_case_columns(comparison), *scores]
+    total = sum(each.height for each in kinds)
+    rows = pl.concat([each.head(MOST_ROWS) for each in kinds])
+    return ResultTable("cases", "Cases that changed", columns, rows, full_height=total)
 
 
 # JSON, JUnit XML and SARIF
@@ -434,9 +412,9 @@ def _legal(text: str) -> str:
 
 def _message(row: Row) -> str:
     if row["kind"] == "lost":
-        was = _number("baseline_score", row)
+        was = number(row["baseline_score"])
         return f"{row['oid']} of {row['model']} at {row['tier']}: scored {was} in the baseline, no decided attempt now"
-    scores = f"{_number('baseline_score', row)} to {_number('current_score', row)} ({_number('delta', row)})"
+    scores = f"{number(row['baseline_score'])} to {number(row['current_score'])} ({signed(row['delta'])})"
     return f"{row['oid']} of {row['model']} at {row['tier']}: the score fell from {scores}; {row['category']} got worse"
 
 

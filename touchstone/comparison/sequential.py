@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from touchstone.comparison.compare import CompareOptions, compare_models, verdict_row
+from touchstone.comparison.compare import compare_models, verdict_row
 from touchstone.comparison.inputs import open_input
 from touchstone.comparison.pairs import ComparisonSettings
 from touchstone.comparison.verdicts import Look
@@ -100,7 +100,7 @@ def _kept_verdicts(baseline: Snapshot, snapshot: Snapshot, look: Look, settings:
     if (kept := read_kept(path, schema)) is not None:
         return kept
     before, after = (open_input(str(each.folder)) for each in (baseline, snapshot))
-    results = compare_models(before, after, CompareOptions(), replace(settings, alpha=look.level))
+    results = compare_models(before, after, replace(settings, alpha=look.level))
     named = {"baseline": baseline.id, "snapshot": snapshot.id, **vars(look)}
     rows = [named | verdict_row(model, tier, result) for (model, tier), result in results.items()]
     found = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)

@@ -27,6 +27,8 @@ from pydantic import (
 from touchstone.config.audit import AuditSettings
 from touchstone.config.file import (
     Section,
+    anchored,
+    expanded,
     first_problem,
     local_places,
     read_config_file,
@@ -41,7 +43,7 @@ from touchstone.config.file import (
 from touchstone.config.formats import AdapterSource, JsonFormat, find_adapters
 from touchstone.config.gates import GateSettings
 from touchstone.config.scoring import Scoring, read_price_file
-from touchstone.config.validation import ValidationSettings, expanded
+from touchstone.config.validation import ValidationSettings
 from touchstone.errors import TouchstoneError
 from touchstone.locations import output_location
 from touchstone.vocabulary import REQUIRED_DIMENSIONS, Dimension
@@ -67,8 +69,8 @@ _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 
 
 class AlertSettings(Section):
-    """Where one JSON document goes if a gate, or the comparison with the baseline, does not pass. That it could not be
-    sent never fails a run. See [alerts](ci.md#alerts)."""
+    """Destination of one JSON document if a gate, or the comparison with the baseline, does not pass. A failure to send
+    it never fails a run. See [alerts](ci.md#alerts)."""
 
     webhook: SecretStr | None = None
     """Address that the document is posted to: `https://…`, or `$NAME` for the one in an environment variable. It is
@@ -94,7 +96,7 @@ class AlertSettings(Section):
 
 
 class InputLimits(Section):
-    """Limits that keep one file from filling memory or disk; what exceeds them is refused, never cut.
+    """Limits that keep one file from filling memory or disk; larger input is refused, never cut.
 
     `file_mb` is the text of a file, after decompression. `unpack_ratio` is how many times its size a compressed file
     may unpack to; the first `unpack_free_mb` are always allowed.
@@ -128,7 +130,7 @@ class InputLimits(Section):
         return self.cell_mb * _MIB
 
     def unpacked_bytes(self, packed: int) -> int:
-        """What a compressed file of this size may unpack to.
+        """The most bytes that a compressed file of this size may unpack to.
 
         >>> InputLimits(unpack_ratio=100, unpack_free_mb=1).unpacked_bytes(1000)
         1148576
@@ -226,16 +228,9 @@ class WorkerSettings(Section):
         """Whether the connection to a cluster is encrypted, and open to holders of its key only."""
         return (self.address or "").startswith("tls://")
 
-    def anchored(self, base: Path) -> Self:
-        """A copy with absolute paths: relative ones are resolved against `base`, the config file's folder."""
-        if self.tls is None:
-            return self
-        files = {name: (base / expanded(path)).absolute() for name, path in self.tls}
-        return self.model_copy(update={"tls": TlsFiles(**files)})
-
 
 class RegisteredPlan(Section):
-    """What a plan fixes. What is null was left open."""
+    """The items that a plan fixes; null is open."""
 
     metric: Literal["pass@k"]
     """The figure that is compared."""
@@ -356,7 +351,7 @@ def require_baseline_model(baseline: str | None, models: Iterable[str]) -> None:
 
 
 class SyntheticSettings(Section):
-    """What `generate_synthetic_data` writes into `fixes_dir`."""
+    """Data that `generate_synthetic_data` writes into `fixes_dir`."""
 
     problems: int = Field(10, ge=1, le=_MAX_ROWS)
     """Number of problems."""
@@ -369,7 +364,7 @@ class SyntheticSettings(Section):
 
 
 class PublishSettings(Section):
-    """What is written in addition to the tables, for other programs and for people."""
+    """Files in addition to the tables, for other programs and for people."""
 
     warehouse: bool = True
     """Write `warehouse.duckdb`. `touchstone sql` and `explore` do without it."""
@@ -397,7 +392,7 @@ class PublishSettings(Section):
 
 
 class RetentionSettings(Section):
-    """What is kept of earlier runs, by `touchstone run` and the scheduled job `retention`. Null keeps everything."""
+    """How long earlier runs are kept, by `touchstone run` and the scheduled job `retention`. Null keeps everything."""
 
     runs_days: float | None = Field(90, gt=0, le=_MAX_DAYS)
     """Days after which a finished run is removed from Dagster's history."""
@@ -504,7 +499,7 @@ class EvaluationConfig(Section):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about how the file was read."""
+        """Notes for the user on how the file was read."""
         return self._notes
 
     @field_validator("inputs")
@@ -615,37 +610,25 @@ def load_config(source: Path | Mapping[str, Any], output_dir: Path | None = None
         raise TouchstoneError(f"{path}: {first_problem(error)}") from None
     config._notes = notes
     try:
-        absolute = {
-            name: resolved(name, base / expanded(value))
-            for name in ("fixes_dir", "output_dir", "problems_csv", "rulings", "clones_dir")
-            if (value := getattr(config, name)) is not None
-        }
         refuse_addresses(config)
-        refuse_system_folder("output_dir", absolute["output_dir"])
-        require_folder("output_dir", absolute["output_dir"])
-        require_local("output_dir", absolute["output_dir"])
+        config = anchored(config, base)
+        places = ("fixes_dir", "output_dir", "problems_csv", "rulings", "clones_dir")
+        given = {name: getattr(config, name) for name in places}
+        config = config.model_copy(update={name: path and resolved(name, path) for name, path in given.items()})
+        for refuse in (refuse_system_folder, require_folder, require_local):
+            refuse("output_dir", config.output_dir)
         if config.generate_synthetic_data:
-            require_local("generate_synthetic_data writes to fixes_dir", absolute["fixes_dir"])
-        if config.publish.metrics is not None:
-            metrics = (base / expanded(config.publish.metrics)).resolve()
-            absolute_publish = config.publish.model_copy(update={"metrics": metrics})
-            config = config.model_copy(update={"publish": absolute_publish})
-        if config.audit.rules is not None:
-            rules = config.audit.model_copy(update={"rules": (base / expanded(config.audit.rules)).resolve()})
-            config = config.model_copy(update={"audit": rules})
-        validation = config.validation.anchored(base, absolute["output_dir"])
-        if validation.cache_dir is not None:
-            refuse_system_folder("validation.cache_dir", validation.cache_dir)
-        return config.model_copy(
-            update={
-                **absolute,
-                "validation": validation,
-                "workers": config.workers.anchored(base),
-                "alerts": config.alerts.anchored(base),
-            }
-        )
+            require_local("generate_synthetic_data writes to fixes_dir", config.fixes_dir)
+        if config.validation.cache_dir is not None:
+            refuse_system_folder("validation.cache_dir", config.validation.cache_dir)
     except TouchstoneError as error:
         raise TouchstoneError(f"{path}: {error}") from None
+    return config.model_copy(
+        update={
+            "validation": config.validation.with_environments_dir(config.output_dir),
+            "alerts": config.alerts.anchored(base),
+        }
+    )
 
 
 def first_problems_csv(config: EvaluationConfig) -> Path | None:

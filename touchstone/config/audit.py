@@ -19,7 +19,7 @@ from touchstone.errors import TouchstoneError
 Severity = Literal["high", "low"]
 Look = Literal["fix", "transcript", "files"]
 _MAX_RULES_BYTES = 1 << 20
-# What a pattern may say of an attempt's problem.
+# Placeholders for an attempt's problem in a pattern.
 _PLACEHOLDER = re.compile(r"\{(oid|owner|repo)\}")
 
 
@@ -92,7 +92,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def names_in(oid: str) -> dict[str, str]:
-    """What an id says: itself, if it can be told from other words, and the repository if it is one of SWE-bench's.
+    """Names in an id: itself, if it is distinctive, and the repository if it is one of SWE-bench's.
 
     >>> names_in("swe_bench/django__django-11099")
     {'oid': 'django__django-11099', 'owner': 'django', 'repo': 'django'}

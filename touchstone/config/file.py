@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -176,6 +176,30 @@ def refuse_addresses(section: BaseModel, prefix: str = "") -> None:
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, Path):
                 refuse_address(each, f"{prefix}{name}")
+
+
+SectionT = TypeVar("SectionT", bound=BaseModel)
+
+
+def anchored(section: SectionT, base: Path) -> SectionT:
+    """The section with absolute paths: relative ones are resolved against `base`, the configuration's folder."""
+
+    def absolute(value: Any) -> Any:
+        if isinstance(value, Path):
+            return (base / expanded(value)).absolute()
+        if isinstance(value, list):
+            return [absolute(each) for each in value]
+        return anchored(value, base) if isinstance(value, BaseModel) else value
+
+    return section.model_copy(update={name: absolute(value) for name, value in section})
+
+
+def expanded(path: Path) -> Path:
+    """The path with a leading `~` or `~user` replaced by the home folder."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise TouchstoneError(f"'{path}': there is no such home folder") from None
 
 
 def require_local(what: str, path: Path) -> None:

@@ -11,9 +11,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from touchstone.config.file import Section, refuse_unknown_keys
+from touchstone.config.file import Section, expanded, refuse_unknown_keys
 from touchstone.config.json_paths import JsonPath, parse_field, parse_path, parse_records
-from touchstone.config.validation import expanded
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_bytes
 from touchstone.vocabulary import Dimension
@@ -61,7 +60,7 @@ class JsonFormat(Section):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,99}$")
     """Name of the format, in lower case."""
     title: str = ""
-    """What messages call such a file; by default the name."""
+    """Name of such a file in messages; by default that of the format."""
     records: Annotated[str, AfterValidator(lambda text: parse_records(text).text)]
     """Path to the attempts: `results[].cases[]`, `tests.*`, `[]` (also JSON Lines), `$` (the document is one)."""
     problem: Fields
@@ -80,7 +79,7 @@ class JsonFormat(Section):
     model: Fields = ()
     """The model; by default the name of the file."""
     attempt: Fields = ()
-    """What tells attempts at a problem apart; by default their order."""
+    """Distinguishes attempts at a problem; by default their order."""
     suite: Fields = ()
     """The suite of the problem."""
     cost: Fields = ()
@@ -145,12 +144,12 @@ def paths_of(fields: tuple[str, ...]) -> list[JsonPath]:
 
 
 class AdapterSource(Section):
-    """Where an adapter in Python comes from: a file, or a module of an installed package."""
+    """The source of an adapter in Python: a file, or a module of an installed package."""
 
     # As in the configuration.
     name: str
     path: Path
-    # Of the file: what was read by other code is read again.
+    # Of the file: files that other code read are read again.
     sha256: str
     # Of an entry point: module and attribute.
     entry: str | None = None

@@ -46,7 +46,7 @@ class GateExpression:
 
     @property
     def items(self) -> list[str]:
-        """What tells the rows of a model and tier apart."""
+        """The keys that tell the rows of a model and tier apart."""
         if (self.table, self.column) == ("problem_scores", "undecided"):
             return []  # It is summed over the rows.
         return [key for key in TABLES[self.table].key if key not in {"model", "tier", *self.where}]
@@ -169,7 +169,7 @@ class _Parser:
 
 
 class GateSettings(Section):
-    """What must hold before a run is published; a list stands for its `expressions`. See [gates](ci.md#gates)."""
+    """Conditions for publishing a run; a list stands for its `expressions`. See [gates](ci.md#gates)."""
 
     expressions: list[str] = []
     """Such as `pass@1 >= 0.6`, for every model and tier. A gate that failed blocks publishing."""

@@ -206,7 +206,7 @@ class Scoring(Section):
 
     @property
     def price_lists(self) -> list[tuple[str, dict[str, tuple[Price, ...]]]]:
-        """What states prices, and those by model; the first list that has a model counts."""
+        """Lists of prices by model, each with its source; the first list that has a model counts."""
         file = [] if self.price_file is None else [(self.price_file.name, self.price_file.prices)]
         return [("configuration", self.prices), *file, ("default", DEFAULT_PRICES)]
 

@@ -6,23 +6,12 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from touchstone.config.file import Section
-from touchstone.errors import TouchstoneError
 from touchstone.vocabulary import CommandReport, Success, TestEdits
-
-# How a command's result is read: by exit code, in our JSON, or as the report of a known test runner.
 
 _WEEK = 7 * 86_400
 _MAX_MB = 2**24
 
 ValidatorName = Literal["hcl", "terraform", "python", "rust", "command"]
-
-
-def expanded(path: Path) -> Path:
-    """The path with a leading `~` or `~user` replaced by the home folder."""
-    try:
-        return path.expanduser()
-    except RuntimeError:
-        raise TouchstoneError(f"'{path}': there is no such home folder") from None
 
 
 class LimitSettings(Section):
@@ -102,7 +91,7 @@ class ValidationSettings(Section):
     """Changes of files on the judge's side: `ignore` puts them back and lists them, `refuse` fails the fix, `allow`
     applies them."""
     success: Success = "plausible"
-    """What counts as passed."""
+    """The rule for a pass."""
     controls: bool = True
     """Run the tests of every Python fix that passes once more as negative controls, to show forged passes."""
     validators: dict[str, ValidatorName] = {}
@@ -143,28 +132,7 @@ class ValidationSettings(Section):
             raise ValueError("exclude_flaky needs a repeat of at least 2, which finds the flaky tests")
         return self
 
-    def anchored(self, base: Path, output_dir: Path) -> Self:
-        """A copy with absolute paths: relative ones are resolved against `base`, the config file's folder.
-
-        Environments are kept beside the validation cache, unless configured otherwise.
-        """
-
-        def absolute(path: Path | None) -> Path | None:
-            return None if path is None else (base / expanded(path)).absolute()
-
-        cache_dir = absolute(self.cache_dir)
-        beside = cache_dir.parent if cache_dir is not None else output_dir
-        return self.model_copy(
-            update={
-                "cache_dir": cache_dir,
-                "environments_dir": absolute(self.environments_dir) or beside / "environments",
-                "terraform": TerraformProgram(
-                    program=absolute(self.terraform.program), plugin_dir=absolute(self.terraform.plugin_dir)
-                ),
-                "python": self.python.model_copy(update={"interpreter": absolute(self.python.interpreter)}),
-                "rust": RustProgram(cargo=absolute(self.rust.cargo), vendor_dir=absolute(self.rust.vendor_dir)),
-                "command": self.command.model_copy(
-                    update={"readable": [(base / expanded(path)).absolute() for path in self.command.readable]}
-                ),
-            }
-        )
+    def with_environments_dir(self, output_dir: Path) -> Self:
+        """A copy in which environments are kept beside the validation cache, unless configured otherwise."""
+        beside = self.cache_dir.parent if self.cache_dir is not None else output_dir
+        return self.model_copy(update={"environments_dir": self.environments_dir or beside / "environments"})

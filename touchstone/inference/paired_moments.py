@@ -13,13 +13,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from touchstone.inference.arrays import Booleans, Floats, Integers
 
+# A dataclass of arrays with an entry per pair.
+T = TypeVar("T")
 # Exact integers: of 64 bits, or objects of any size.
 WholeNumbers = NDArray[Any]
 
@@ -298,10 +300,11 @@ class PairMoments:
     inverse_b: Floats
     step: Floats
 
-    @classmethod
-    def joined(cls, parts: Sequence["PairMoments"]) -> "PairMoments":
-        """The moments of several chunks, one after the other."""
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+
+def joined(parts: Sequence[T]) -> T:
+    """The columns of several chunks, one after the other."""
+    kind: Any = type(parts[0])
+    return cast(T, kind(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(kind))))
 
 
 def pair_moments(chunk: PairChunk) -> PairMoments:

@@ -43,7 +43,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class UnpairedDifference:
-    """The mean of the first sample minus that of the second. What too few units cannot show is null."""
+    """The mean of the first sample minus that of the second. Null if there are too few units."""
 
     difference: float | None
     low: float | None = None

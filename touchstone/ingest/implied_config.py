@@ -7,8 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from touchstone.config import EvaluationConfig, load_config
-from touchstone.config.file import original_config, read_config_file, refuse_system_folder
-from touchstone.config.validation import expanded
+from touchstone.config.file import expanded, original_config, read_config_file, refuse_system_folder
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of, in_hub_cache, input_location, is_mirror
 from touchstone.storage.files import replacing

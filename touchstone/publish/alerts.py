@@ -34,7 +34,7 @@ _Tried = tuple[str, bool]
 
 
 def alert_document(name: str, checks: Sequence[CheckOutcome], gates: pl.DataFrame, published: bool) -> dict[str, Any]:
-    """What is sent: the checks that did not pass, the gates that do not hold, and the same as `text` for a chat."""
+    """The document to send: checks that did not pass, gates that do not hold, and the same as `text` for a chat."""
     head = f"{name}: {'published' if published else 'not published'}"
     words = visible("; ".join([head, *(check.message for check in checks)]))
     rows = gates.filter(pl.col("answer") != "held").head(_MAX_GATES).to_dicts()

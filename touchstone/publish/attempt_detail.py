@@ -246,7 +246,7 @@ class _Tables:
         return tuple(_collected(pl.concat(found).sort("line")).to_dicts()) if found else ()
 
     def flags(self, key: dict[str, str]) -> tuple[dict[str, Any], ...]:
-        """What the audit found in an attempt."""
+        """The flags of the audit on an attempt."""
         file = table_file(self.folder / "audit_flags" / "audit_flags.parquet")
         if not file.is_file():
             return ()

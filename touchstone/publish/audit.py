@@ -1,4 +1,4 @@
-"""The audit of a run in sentences: what a hostile reader would attack, and what the tables answer.
+"""The audit of a run in sentences: the attacks of a hostile reader, and the answers in the tables.
 
 One line per question, and a sentence on the weakest point. No figure is computed here.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.publish.table_columns import ResultTable, name, number, prose
+from touchstone.result_table import ResultTable, name, number, prose
 from touchstone.text import counted, counted_of, some_of, visible
 
 _MOST_NAMED = 3
@@ -21,7 +21,7 @@ _TESTS_OPEN, _PASSES_OPEN, _PROBLEMS_OPEN, _SETTINGS_OPEN = 0.4, 0.3, 0.2, 0.1
 
 @dataclass(frozen=True)
 class Finding:
-    """What the tables say about one part of a run; the larger the weight, the sooner it is attacked."""
+    """A sentence on one part of a run; the larger the weight, the sooner it is attacked."""
 
     part: str
     says: str
@@ -37,7 +37,7 @@ def findings(run: ReportedRun) -> list[Finding]:
 
 
 def first_attack(found: list[Finding]) -> str:
-    """A sentence: what would a hostile reader attack first?
+    """A sentence on the first attack of a hostile reader.
 
     >>> first_attack([Finding("problems", "3 are suspect", 200.0), Finding("tests", "not measured", 0.1)])
     'A hostile reader would attack the problems first: 3 are suspect.'

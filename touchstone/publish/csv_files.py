@@ -125,7 +125,7 @@ def write_model_csvs(store: "Store", wanted: Literal["auto"] | bool, max_rows: i
     from touchstone.storage.store import CSV_FOLDER, digest  # not for `pass-at-k`, which writes the summary alone
 
     folder, stamps = store.draft / CSV_FOLDER, store.draft / _STAMPS
-    # What the files were made from, and their marks.
+    # For each file, a digest of its source, and its mark.
     known = {name: entry for name, entry in read_json_object(stamps).items() if isinstance(entry, list)}
     models = {model: part for model, part in store.all_parts("outcomes").items() if part.rows}
     rows = sum(part.rows for part in models.values())
@@ -139,14 +139,13 @@ def write_model_csvs(store: "Store", wanted: Literal["auto"] | bool, max_rows: i
             f"{file_key(model)}_outcomes.csv": digest([_LAYOUT, part.fingerprint]),
             f"{file_key(model)}_pass_at_k.csv": digest([_LAYOUT, own.columns, own.rows()]),
         }
-        outcomes_csv, pass_at_k_csv = (folder / name for name in content)
-        if not _is_current(outcomes_csv, content, known):
-            write_csv(outcomes_table(store.scan("outcomes", [model])), outcomes_csv)
-            known[outcomes_csv.name] = [content[outcomes_csv.name], *file_mark(outcomes_csv)]
-        if not _is_current(pass_at_k_csv, content, known):
-            write_csv(own.lazy(), pass_at_k_csv)
-            known[pass_at_k_csv.name] = [content[pass_at_k_csv.name], *file_mark(pass_at_k_csv)]
-        made |= {name: known[name] for name in content}
+        frames = outcomes_table(store.scan("outcomes", [model])), own.lazy()
+        for (name, made_from), frame in zip(content.items(), frames, strict=True):
+            before, *mark = known.get(name, [None])
+            if before != made_from or not is_as_written(folder / name, mark):
+                write_csv(frame, folder / name)
+                known[name] = [made_from, *file_mark(folder / name)]
+            made[name] = known[name]
     for path in folder.glob("*"):
         if path.name not in made:
             path.unlink()
@@ -160,8 +159,3 @@ def outcomes_table(outcomes: pl.LazyFrame) -> pl.LazyFrame:
     from touchstone.metrics.keys import without_excluded
 
     return without_excluded(outcomes).rename({"passed": "plausible_fix"}).select(OUTCOMES_CSV_COLUMNS)
-
-
-def _is_current(path: Path, content: dict[str, str], known: dict[str, list[object]]) -> bool:
-    made_from, *mark = known.get(path.name, [None])
-    return made_from == content[path.name] and is_as_written(path, mark)

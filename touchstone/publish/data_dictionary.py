@@ -170,7 +170,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _values(field: FieldInfo) -> str:
-    """What a field accepts: its choices, or its kind with the bounds."""
+    """The values that a field accepts: its choices, or its kind with the bounds."""
     kind = field.annotation
     if get_origin(kind) is UnionType:
         kind = next(one for one in get_args(kind) if one is not NoneType)

@@ -45,7 +45,7 @@ def file_format(save_to: Path, chosen: str | None, suffixes: Mapping[str, str]) 
 
 @contextmanager
 def saving(path: Path) -> Iterator[Path]:
-    """Yield a temporary sibling that is renamed over `path` on success; what prevents that is an error of one line."""
+    """Yield a temporary sibling that is renamed over `path` on success; failures are errors of one line."""
     if path.exists() and not path.is_file():
         raise TouchstoneError(f"{path}: not a file")
     try:

@@ -1,4 +1,4 @@
-"""What the page of a table in the Dagster UI shows: its first rows, and a small chart as a picture in Markdown.
+"""The page of a table in the Dagster UI: its first rows, and a small chart as a picture in Markdown.
 
 Rows: best or worst first, figures rounded, an interval in one cell. Tables that are laid out for people are declared in
 `result_tables`.

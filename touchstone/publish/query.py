@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 from touchstone.errors import TouchstoneError
 from touchstone.publish.views import create_views, one_line, pattern, require_tables, sql_text, table_files
@@ -95,14 +95,6 @@ class QueryLimits:
 DEFAULT_LIMITS = QueryLimits()
 
 
-class TableListing(NamedTuple):
-    """A table as SQL sees it: name, number of rows, and columns with their types."""
-
-    name: str
-    rows: int
-    columns: list[tuple[str, str]]
-
-
 def run_query(tables_dir: Path, sql: str, *, limits: QueryLimits = DEFAULT_LIMITS) -> "pa.Table":
     """Run one SELECT over the tables. Every failure is a TouchstoneError of one line."""
     with open_query(tables_dir, sql, limits=limits) as result:
@@ -160,24 +152,20 @@ def _ask(tables_dir: Path, sql: str, limits: QueryLimits, answer: IO[bytes]) -> 
             raise TouchstoneError(_failure(code, said.result().decode(errors="replace"), limits))
 
 
-def list_tables(tables_dir: Path) -> list[TableListing]:
-    """List every table with its row count and columns, by name."""
+def list_tables(tables_dir: Path) -> list[tuple[str, int, list[tuple[str, str]]]]:
+    """List every table by name: its number of rows, and its columns with their types in SQL."""
     import duckdb
 
     require_tables(tables_dir)
     with duckdb.connect() as connection:
         names = create_views(connection, tables_dir)
-        # What the views know: to describe them would open every file again.
+        # From the catalog: to describe a view would open every file again.
         known = (
             "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY column_index"
         )
         columns = connection.execute(known).fetchall()
-        return [
-            TableListing(
-                name, _count(connection, name), [(column, kind) for table, column, kind in columns if table == name]
-            )
-            for name in names
-        ]
+        of_table = {name: [(column, kind) for table, column, kind in columns if table == name] for name in names}
+        return [(name, _count(connection, name), of_table[name]) for name in names]
 
 
 def locked_connection(tables_dir: Path, memory: int) -> "duckdb.DuckDBPyConnection":
@@ -355,5 +343,5 @@ def _refuse(message: str) -> int:
 
 
 if __name__ == "__main__":
-    # Skip Python's shutdown: what a library prints or raises there must not spoil the answer.
+    # Skip Python's shutdown: output and errors of libraries there must not spoil the answer.
     os._exit(_serve_request())

@@ -13,7 +13,7 @@ from touchstone.checks import CheckOutcome
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of
 from touchstone.metrics.keys import without_excluded
-from touchstone.publish.table_columns import percent
+from touchstone.result_table import percent
 from touchstone.storage.files import file_key, parquet_files, refuse_links_out
 from touchstone.storage.snapshots import Snapshot, list_snapshots
 from touchstone.storage.store import kept_outcomes
@@ -44,7 +44,7 @@ class ReportedRun:
     """
 
     folder: Path
-    # Where the page shows the attempts of a model, tier and problem, by these three.
+    # Links to the attempts that the page shows, by model, tier and problem.
     case_links: dict[tuple[str, str, str], str] = field(default_factory=dict)
     _tables: dict[str, pl.DataFrame] = field(init=False, default_factory=dict)
 
@@ -103,7 +103,7 @@ class ReportedRun:
 
     @cached_property
     def _store(self) -> Path:
-        """Where checks are kept: with the draft, or with the published run."""
+        """The folder of the checks: that of the draft, or of the published run."""
         return next((place for place in (self.folder / ".store/current", self.folder) if place.is_dir()), self.folder)
 
     @cached_property
@@ -120,7 +120,7 @@ class ReportedRun:
 
     @property
     def _roots(self) -> tuple[Path, ...]:
-        """Where the snapshots may be: here, or in the output folder that a draft belongs to."""
+        """The folders that may have the snapshots: this one, or in the output folder that a draft belongs to."""
         return (self.folder, self.folder.parent.parent) if self.folder.parent.name == ".store" else (self.folder,)
 
     @cached_property

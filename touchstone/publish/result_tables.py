@@ -1,7 +1,8 @@
 """Every table of results that people read, declared once: its columns, in their order, under which header and format.
 
 The terminal, the report, the comment of a pull request and the Dagster UI show these declarations: a column added here
-appears in all of them. How a medium draws a table belongs in `table_columns` and `touchstone.cli.terminal_tables`.
+appears in all of them. How a medium draws a table belongs in `touchstone.result_table` and
+`touchstone.cli.terminal_tables`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from touchstone.metrics.attempts import PRICE_COLUMNS
 from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.publish.audit import problem_sentences
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.publish.table_columns import (
+from touchstone.result_table import (
     MAX_ROWS,
     REDUNDANT,
     Cell,
@@ -389,7 +390,7 @@ def factors(run: ReportedRun) -> ResultTable:
 
 
 def factor_effects(run: ReportedRun) -> ResultTable:
-    """What a level changes against the first level of its factor, and how that depends on another factor."""
+    """Effects of levels against the first level of their factor, and how they depend on another factor."""
     columns = [
         Column("effect", lambda row: text(effect_words(row)), "name"),
         *_sides(run),
@@ -477,7 +478,7 @@ def prices(run: ReportedRun) -> ResultTable:
 
 
 def routing(run: ReportedRun) -> ResultTable:
-    """What choosing the cheapest model saves."""
+    """Savings by choosing the cheapest model."""
     words = {"single": "one model for all", "suite": "the cheapest per suite", "problem": "the cheapest per problem"}
     columns = [
         Column("policy", lambda row: text(words.get(row["policy"], row["policy"])), "name"),
@@ -493,7 +494,7 @@ def routing(run: ReportedRun) -> ResultTable:
 
 # Comparisons
 
-# What the table of pairs shows: a row has twice as many columns, which would be read for thousands of rows.
+# The columns behind the table of pairs: a row has twice as many, which would be read for thousands of rows.
 _PAIR_COLUMNS = (
     *("model_a", "tier_a", "model_b", "tier_b", "verdict", "difference", "p_value", "p_adjusted", "pairs"),
     *("correction", "ci_low", "ci_high", "adjusted_ci_low", "adjusted_ci_high", "minimum_detectable_effect"),
@@ -553,7 +554,7 @@ def _pair(row: Row) -> tuple[str, ...]:
 
 
 def _what_verdicts_depend_on(run: ReportedRun) -> dict[tuple[str, ...], str]:
-    """For each pair whose verdict does not hold in every reading, what it depends on."""
+    """For each pair whose verdict does not hold in every reading, the reasons."""
     found: dict[tuple[str, ...], dict[str, None]] = {}
     for row in run.table("verdict_readings").filter(~pl.col("holds")).iter_rows(named=True):
         found.setdefault(_pair(row), {})[READING_WORDS.get(row["reading"], row["reading"])] = None
@@ -575,7 +576,7 @@ def _best_pairs_first(run: ReportedRun, rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _pair_notes(run: ReportedRun, many: int) -> list[str]:
-    """What the figures are adjusted for, and which pairs have too few units for any verdict."""
+    """The number of pairs that figures are adjusted for, and the pairs with too few units for any verdict."""
     units = run.scan("model_comparison").filter(pl.col("units_needed").is_not_null())
     clustered = pl.col("ci_units") < pl.col("problems")
     short = units.select("ci_units", "units_needed", clustered=clustered).unique().sort(pl.all()).head(_MAX_SHORTAGES)
@@ -640,7 +641,7 @@ def trends(run: ReportedRun) -> ResultTable:
 
 
 def change_points(run: ReportedRun) -> ResultTable:
-    """Where headline figures changed their level, the latest first."""
+    """Changes in the level of headline figures, the latest first."""
     columns = [
         Column("since", lambda row: Cell(row["made_at"][:16].replace("T", " ")), "label"),
         *_sides(run),
@@ -732,7 +733,7 @@ def _problem(run: ReportedRun) -> Callable[[Row], Cell]:
     return lambda row: Cell(visible(row["oid"]), link=run.case_links.get((row["model"], row["tier"], row["oid"]), ""))
 
 
-# What the figures rest on
+# Evidence behind the figures
 
 
 def rulings(run: ReportedRun) -> ResultTable:
@@ -787,7 +788,7 @@ def pass_audit(run: ReportedRun) -> ResultTable:
 
 
 def audit_flags(run: ReportedRun) -> ResultTable:
-    """What the audit found, passes and high severity first."""
+    """The flags of the audit, passes and high severity first."""
     flags = run.scan("audit_flags")
     order = flags.sort(~pl.col("passed").fill_null(False), "severity", *ATTEMPT_KEY, maintain_order=True).head(
         _MAX_FLAGS
@@ -875,7 +876,7 @@ def problems(run: ReportedRun) -> ResultTable:
 
 
 def problem_verdicts(run: ReportedRun) -> ResultTable:
-    """How many problems have each verdict of the audit, what it means, and what follows."""
+    """How many problems have each verdict of the audit, its meaning, and the consequences."""
     audit, board = run.table("problem_audit"), run.table("audited_leaderboard")
     found = (
         audit.group_by("tier", "verdict")

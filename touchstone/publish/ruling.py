@@ -1,4 +1,4 @@
-"""What people say about attempts of a published run: rulings, from the command line or the dashboard, and comments.
+"""Rulings and comments on attempts of a published run: rulings, from the command line or the dashboard, and comments.
 
 The results say where the file with rulings is, as the run read it. They may come from somebody else, so nothing is
 added to a file that is not one of rulings. A comment is one text per attempt, in `comments.json` in the output folder,
@@ -112,7 +112,7 @@ AttemptKey = tuple[str, str, str, str]
 
 
 class Comment(NamedTuple):
-    """What somebody wrote about an attempt, and the SHA-256 of the fix that it was about, if there was one."""
+    """A comment on an attempt, and the SHA-256 of the fix that it was about, if there was one."""
 
     text: str
     written_at: str

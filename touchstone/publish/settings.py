@@ -1,6 +1,6 @@
 """The settings that a run's figures depend on, as the table `settings`: one row per key of the configuration.
 
-Paths are left out, so the table is the same wherever the run was made. What a setting means belongs in `config`.
+Paths are left out, so the table is the same wherever the run was made. The meaning of settings belongs in `config`.
 """
 
 import json

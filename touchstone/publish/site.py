@@ -1,7 +1,7 @@
 """A site of static pages over several evaluations: a leaderboard across benchmarks, a page per model and per benchmark.
 
 A benchmark is an output folder with its snapshots. Figures of benchmarks stand side by side, each with its interval,
-and are never averaged: they measure different things. What pages look like is in the report's `templates`.
+and are never averaged: they measure different things. The layout of pages is in the report's `templates`.
 
 ```
 index.html  models/<name>.html  benchmarks/<name>.html
@@ -37,7 +37,8 @@ from touchstone.publish.report.page import (
 )
 from touchstone.publish.report.summary import headline
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.publish.table_columns import (
+from touchstone.regular_files import read_bytes, read_json_object
+from touchstone.result_table import (
     MAX_ROWS,
     REDUNDANT,
     Cell,
@@ -49,7 +50,6 @@ from touchstone.publish.table_columns import (
     prose,
     with_interval,
 )
-from touchstone.regular_files import read_bytes, read_json_object
 from touchstone.storage.files import file_mark, refuse_links_out
 from touchstone.storage.output_folders import results_folder
 from touchstone.storage.store import REPORT_PAGE
@@ -95,7 +95,7 @@ class Benchmark:
 
     @property
     def measure(self) -> str:
-        """What the figures are."""
+        """The name of the figures and of their interval."""
         return "".join({f"pass@{row['k']}\u00a0[{self.run.confidence}\u00a0CI]" for row in self.figures.values()})
 
     def link(self, home: str = "../") -> Cell:
@@ -142,7 +142,7 @@ def file_name(name: str) -> str:
 
 
 def _line(folder: Path, error: Exception) -> str:
-    """What keeps a folder from being read, on one line that starts with the folder."""
+    """Why a folder cannot be read, on one line that starts with the folder."""
     message = " ".join(str(error).split()) or type(error).__name__
     message = message if isinstance(error, TouchstoneError) else explain(message) or message
     return visible(shown(message if message.startswith(str(folder)) else f"{folder}: {message}"))

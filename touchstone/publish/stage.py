@@ -83,7 +83,7 @@ class PublishStage:
         return current or self.store.write("trends", self._trends.trends.lazy(), fingerprint)
 
     def change_points(self) -> Part:
-        """Where a headline figure changed its level, by how much, and what else changed there."""
+        """Changes in the level of a headline figure, by how much, and what else changed then."""
         fingerprint = digest(["change_points", self.store.fingerprint("trends")])
         current = self.store.current("change_points", fingerprint)
         return current or self.store.write("change_points", self._trends.change_points.lazy(), fingerprint)
@@ -111,12 +111,12 @@ class PublishStage:
         return update_problem_history(self.store)
 
     def run_log(self) -> Part:
-        """What each step of each run took, as far as this run has got."""
+        """Time and memory of each step of each run, as far as this run has got."""
         self.log.snapshot = self.snapshot.id if self.snapshot is not None else ""
         return self.store.write(RUN_LOG, self.log.table().lazy(), self.log.run_id, RUNS)
 
     def version(self) -> str:
-        """What a published run is made from: every table but the run log."""
+        """A digest of every table of a published run but the run log."""
         return digest({table: self.store.fingerprint(table) for table in TABLES if table != RUN_LOG})
 
     def all(self) -> Warehouse:

@@ -72,7 +72,7 @@ def up_to_date(config: EvaluationConfig) -> PublishedRun | None:
 
 
 def dependencies(config: EvaluationConfig, hashes: ContentHashes) -> dict[str, str]:
-    """What every run depends on, as one hash each: settings, code, input files, and the files being repaired."""
+    """The dependencies of every run, as one hash each: settings, code, input files, and the files being repaired."""
     found = {
         "settings": digest(config.model_dump(mode="json", exclude={"retention", "alerts"})),
         "code": digest([package_code_version(), sys.version, platform.machine()]),
@@ -117,7 +117,7 @@ def _tree(folder: Path, hashes: ContentHashes) -> str:
 
 
 def _tools(config: EvaluationConfig, paths: Iterable[Path], changed_before: int | None = None) -> dict[str, Any] | None:
-    """What validators used on this machine: programs, packages, where programs are looked up, and the cache's edition.
+    """The tools of validators on this machine: programs, packages, the search path, and the cache's edition.
 
     None if something changed at or after `changed_before`: the validators may have seen it as it was.
     """
@@ -161,7 +161,7 @@ def _mark(seen: os.stat_result | None) -> str:
     return "absent" if seen is None else f"{seen.st_size} {seen.st_mtime_ns} {seen.st_ino} {seen.st_mode}"
 
 
-# What a run published
+# Published files
 
 
 def _results(store: Store, baseline: str | None) -> str:

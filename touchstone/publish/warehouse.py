@@ -154,7 +154,7 @@ def _state(path: Path) -> list[int] | None:
 
 
 def _read_stamp(path: Path) -> dict[str, Any] | None:
-    """What a warehouse was made from; None if that is not known or somebody changed the file."""
+    """The record of how a warehouse was made; None if there is none or somebody changed the file."""
     stamp = read_json_object(_stamp_of(path.resolve()))
     if any(not isinstance(stamp.get(name), kind) for name, kind in _STAMP.items()):
         return None

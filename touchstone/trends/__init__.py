@@ -1,4 +1,4 @@
-"""What is computed over a series of snapshots: lines of figures, the nights on which one changed, and why.
+"""Figures over a series of snapshots: lines of figures, the nights on which one changed, and why.
 
 `figures` has the headline figures, `series` their lines night by night and the method that finds changes in them,
 `causes` what two snapshots say about themselves that differs, and `blame` whose change a case is due to.

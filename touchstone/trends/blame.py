@@ -1,4 +1,4 @@
-"""`touchstone blame`: the cases that changed between two snapshots, since when, what changed there, and whose it was.
+"""`touchstone blame`: the cases that changed between two snapshots, since when, and whose change it was.
 
 Snapshots keep no fixes, only the beginning of each one's digest. A fix that both sides have and that was judged
 differently is the grader's doing; if both judged it alike, or fixes were judged here and nothing that grades changed,
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from touchstone.comparison.compare import CompareOptions, changed_cases
+from touchstone.comparison.compare import changed_cases
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.errors import TouchstoneError
 from touchstone.inference.exact import exact_mean
@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Blame:
-    """What changed from one snapshot to another. `steps` without a snapshot are all those without a recorded change."""
+    """Changes from one snapshot to another. `steps` without a snapshot are all those without a recorded change."""
 
     before: str
     after: str
@@ -60,7 +60,7 @@ def blame(root: Path, first: str, last: str, problem_history: pl.LazyFrame) -> B
         raise TouchstoneError(f"--from {first} is not before --to {last}; see `touchstone snapshots list`")
     between = every[start : end + 1]
     old, new = (open_input(str(each.folder)) for each in (before, after))
-    compared = changed_cases(old, new, CompareOptions())
+    compared = changed_cases(old, new)
     found = {each.id: causes(earlier, each) for earlier, each in pairwise(between)}
     grading = any(cause.grading for each in found.values() for cause in each)
     cases = compared.filter(pl.col("kind").is_in(_CHANGED)).select(

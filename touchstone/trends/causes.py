@@ -1,6 +1,6 @@
-"""What two snapshots say about themselves that differs: settings, problems, validator, model version, packages, code.
+"""Differences between the manifests of two snapshots: settings, problems, validator, model version, packages, code.
 
-Only manifests and small tables are read. What a manifest of an earlier version does not state is unknown.
+Only manifests and small tables are read. Settings that a manifest of an earlier version lacks are unknown.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ class Cause:
 
 
 def causes(before: Snapshot, after: Snapshot, model: str | None = None) -> list[Cause]:
-    """What differs between two snapshots, for all models or one."""
+    """The differences between two snapshots, for all models or one."""
     found = [
         *_settings(before, after),
         *_problems(before, after),
@@ -86,7 +86,7 @@ def _validators(before: Snapshot, after: Snapshot, model: str | None) -> Iterato
 
 
 def _stated(before: Snapshot, after: Snapshot, model: str | None) -> Iterator[Cause]:
-    """What the files state about how a model was run, such as its version."""
+    """Differences in how a model was run, as its files state it, such as its version."""
     for name in sorted(before.model_versions.keys() & after.model_versions.keys()):
         old, new = (visible(each.model_versions[name]) for each in (before, after))
         if old != new and model in (None, name):

@@ -1,4 +1,4 @@
-"""Which figures are headlines, what people call them, and their rows in the table `history`."""
+"""The headline figures, their common names, and their rows in the table `history`."""
 
 import polars as pl
 
@@ -15,12 +15,12 @@ MAIN_FIGURE = {
 }
 # The tables whose main figure is a headline: one line per model and tier, or k.
 HEADLINES = ("pass_at_k", "tiers", "run_scores", "economics")
-# What a figure is over: the first of these columns that its table has.
+# The denominator of a figure: the first of these columns that its table has.
 COUNTS = {"eligible": "problem", "problems": "problem", "attempts": "attempt", "cases": "attempt"}
 
 
 def figure_name(table: str, figure: str, item: str = "") -> str:
-    """What people call a figure.
+    """The common name of a figure.
 
     >>> figure_name("pass_at_k", "pass_at_k", "5"), figure_name("tiers", "pass_rate")
     ('pass@5', 'pass_rate of tiers')

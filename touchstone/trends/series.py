@@ -126,7 +126,7 @@ def _widths(snapshots: Sequence[Snapshot]) -> dict[str, float]:
 
 
 def _starts(nights: Sequence[Row]) -> list[tuple[int, int, float]]:
-    """Where the level of a series changed, by row: its first night, the night it was seen, and the p-value."""
+    """The changes of level in a series, by row: the first night, the night it was seen, and the p-value."""
     tested = [row for row, night in enumerate(nights) if night["tested"]]
     found: list[tuple[int, int, float]] = []
     stretch: list[int] = tested[:1]

@@ -12,10 +12,17 @@ from tests.conftest import Folder, nightly_but, query_here
 from tests.pipelines.test_run import evaluate
 from tests.publish.dashboard.conftest import ADDRESS, FORMULA, MARKUP, RIGHT_TO_LEFT, write_evaluation
 from touchstone.errors import TouchstoneError
-from touchstone.publish.dashboard import markup, pages
+from touchstone.publish.attempt_detail import AttemptDetail
+from touchstone.publish.dashboard import pages, texts
 from touchstone.publish.dashboard.lists import Side, attempt_list, opened_attempt, problem_list, side_by_side
-from touchstone.publish.dashboard.markup import attempt_page
-from touchstone.publish.dashboard.pages import csv_bytes, example_queries, parquet_bytes, run_sql, shown_rows
+from touchstone.publish.dashboard.pages import (
+    attempt_page,
+    csv_bytes,
+    example_queries,
+    parquet_bytes,
+    run_sql,
+    shown_rows,
+)
 from touchstone.publish.dashboard.selection import Filters, RunTables, Selection, run_folders
 
 TERMINAL = "\x1b[31mred"
@@ -37,15 +44,18 @@ def test_foreign_text_is_never_markup_a_link_or_a_control_character(name: str) -
         flags=[dict.fromkeys(("source", "rule", "severity", "place", "evidence"), name)],
         tests=(SimpleNamespace(test=name, status="failed", message=f"{name}\n and more"),),
     )
-    assert " and more</td>" in attempt_page(detail) and r"\n" not in attempt_page(detail)
-    page = attempt_page(detail) + markup.table([name], [[name]], name) + markup.heading(name)
+    page = attempt_page(detail)
+    assert " and more</td>" in page and r"\n" not in page
     assert "<img" not in page and "<script" not in page and "\x1b" not in page and "\u202e" not in page
     assert ' onmouseover="' not in page and "<a " not in page
 
 
 def test_a_diff_marks_its_lines_and_what_is_missing_says_why() -> None:
-    assert '<span class="added">+a</span><span class="removed">-b</span>' in markup.diff_block("+a\n-b", "diff")
-    assert markup.cell(float("nan")) == markup.cell(None) == "—"
+    detail = AttemptDetail("m", "T0", "a", "1", "s", "failed", False, diff="+a\n-b", missing={"fix": "lost"})
+    page = attempt_page(detail)
+    assert '<span class="added">+a</span><span class="removed">-b</span>' in page
+    assert "Not available: lost." in page and "Not available: no test ran." in page
+    assert texts.cell(float("nan")) == texts.cell(None) == "—"
 
 
 def test_files_are_safe_in_a_spreadsheet_and_exact_in_parquet(run: RunTables, tmp_path: Path) -> None:
@@ -127,4 +137,4 @@ def test_sides_that_cannot_be_compared_say_why(run: RunTables, before: str | Non
     ids=lambda value: value.name if isinstance(value, pl.Series) else "",
 )
 def test_the_figures_of_a_column_have_equally_many_decimals(column: pl.Series, shown: list[str]) -> None:
-    assert [markup.column_cell(column)(value) for value in column] == shown
+    assert [texts.column_cell(column)(value) for value in column] == shown

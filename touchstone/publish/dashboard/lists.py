@@ -1,4 +1,4 @@
-"""What the dashboard lists: the leaderboard, the problems of one of its rows, the attempts at one of those.
+"""The lists of the dashboard: the leaderboard, the problems of one of its rows, the attempts at one of those.
 
 Also two runs or models side by side: the verdict, and the cases that changed. The statistics are in `comparison`.
 """
@@ -12,10 +12,11 @@ import polars as pl
 
 from touchstone.audit.readings import pass_at_k_of_reading, readings
 from touchstone.comparison.compare import (
-    CompareOptions,
     changed_cases,
     compare_models,
-    validation_remarks,
+    renamed,
+    selected,
+    validation_differences,
     verdict_lines,
 )
 from touchstone.comparison.inputs import ComparisonInput, open_input
@@ -157,7 +158,7 @@ def in_words(column: str) -> str:
 
 
 def descriptions(columns: list[str]) -> dict[str, str]:
-    """What a column means, for those that a table declares."""
+    """Descriptions of the columns that a table declares."""
     known: dict[str, str] = {}
     for table in _TABLES:
         known |= TABLES[table].descriptions
@@ -294,7 +295,7 @@ class Side:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """What differs: a sentence per verdict, remarks on how the sides were validated, counts by kind, changed cases."""
+    """Differences: a sentence per verdict, remarks on how the sides were validated, counts by kind, changed cases."""
 
     verdicts: list[str]
     remarks: list[str]
@@ -308,18 +309,12 @@ def side_by_side(before: Side, after: Side, filters: Filters) -> SideBySide:
         raise TouchstoneError("both sides are the same; choose another run or another model on one side")
     name = _common_name(before, after)
     old, new = (_input(side, filters, name) for side in (before, after))
-    config, one = after.run.config, name or after.model
-    options = CompareOptions(
-        threshold=config.comparison.threshold,
-        score=config.comparison.score,
-        models=(one,) if one is not None else filters.models,
-        tiers=filters.tiers,
-    )
-    cases = changed_cases(old, new, options)
+    config = after.run.config
+    cases = changed_cases(old, new, config.comparison.score, config.comparison.threshold)
     if cases.is_empty():
         raise TouchstoneError("nothing to compare: neither side has an attempt under these filters")
     settings = replace(comparison_settings(config), same_model=name is None)
-    results = compare_models(old, new, options, settings)
+    results = compare_models(old, new, settings)
     lines = verdict_lines(
         (result.verdict, *key, sentence(result, "baseline", "current")) for key, result in results.items()
     )
@@ -327,7 +322,7 @@ def side_by_side(before: Side, after: Side, filters: Filters) -> SideBySide:
         lines = ["The two sides have no model and tier in common, so there is no verdict."]
     counts = {str(kind): int(count) for kind, count in cases.group_by("kind").len().sort("kind").iter_rows()}
     changed = cases.filter(pl.col("kind") != "unchanged").sort("delta", "model", "tier", "oid", nulls_last=True)
-    return SideBySide(lines, validation_remarks(old, new, options), counts, changed)
+    return SideBySide(lines, validation_differences(old.validators, new.validators), counts, changed)
 
 
 def _common_name(before: Side, after: Side) -> str | None:
@@ -340,19 +335,12 @@ def _common_name(before: Side, after: Side) -> str | None:
 
 
 def _input(side: Side, filters: Filters, name: str | None) -> ComparisonInput:
-    """The attempts of a side; those of its model under another name if there is one."""
+    """The chosen attempts of a side, of its model if it is one; under another name if there is one."""
     chosen = Selection(side.run, filters.of_attempts)
     opened = replace(
         open_input(str(side.run.folder)),
         attempt_scores=chosen.frame("attempt_scores"),
         problems=chosen.frame("problems"),
     )
-    if name is None:
-        return opened
-    renamed, own = pl.lit(name).alias("model"), pl.col("model") == side.model
-    validators = opened.validators
-    return replace(
-        opened,
-        attempt_scores=opened.attempt_scores.filter(own).with_columns(renamed),
-        validators=validators.filter(own).with_columns(renamed) if validators is not None else None,
-    )
+    own = selected(opened, filters.models if side.model is None else (side.model,), filters.tiers)
+    return own if name is None else renamed(own, name)

@@ -11,7 +11,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.rulings import MOST_CHARACTERS, read_rulings
 from touchstone.locations import queries_page
-from touchstone.publish.attempt_detail import AttemptDetail
+from touchstone.publish.attempt_detail import TEXTS, AttemptDetail
 from touchstone.publish.audit import problem_sentences
 from touchstone.publish.charts import CHARTS, spec
 from touchstone.publish.charts.rendering import svg
@@ -40,20 +40,14 @@ from touchstone.publish.charts.vega import dark_style
 from touchstone.publish.csv_files import csv_text
 from touchstone.publish.dashboard import lists
 from touchstone.publish.dashboard.lists import Side, SideBySide, side_by_side
-from touchstone.publish.dashboard.markup import (
-    attempt_page,
-    attempt_title,
-    compared_text,
-    shown_table,
-    side_by_side_lines,
-)
 from touchstone.publish.dashboard.selection import Address, RunTables, Selection, open_run, run_folders, value_text
+from touchstone.publish.dashboard.texts import attempt_title, cell, compared_text, shown_table, side_by_side_lines
 from touchstone.publish.query import QueryLimits, run_query
 from touchstone.publish.result_formats import format_result, terminal_cells
 from touchstone.publish.result_tables import effect_words
 from touchstone.publish.ruling import is_writable, read_comments, rule_on_attempts, rulings_file, write_comment
-from touchstone.publish.table_columns import interval, p_value, signed
 from touchstone.publish.views import table_files
+from touchstone.result_table import interval, p_value, signed
 from touchstone.tables import TABLES
 from touchstone.text import counted, counted_of, visible, visible_lines
 from touchstone.vocabulary import RULINGS
@@ -72,6 +66,12 @@ _VIEWS = {
 _READ_ERRORS = (TouchstoneError, OSError, pl.exceptions.PolarsError)
 _MOST_BODY = 200_000
 _COMMENT_SHOWN = 80
+# Columns of the page of an attempt before its texts, and of its flags.
+_MEASURED = (
+    *("suite", "run_id", "classification", "input_tokens", "output_tokens", "cost_usd", "duration_seconds"),
+    *("latency_ms", "validator", "validator_version", "fidelity", "sandbox", "validation_seconds", "fix_sha"),
+)
+_OF_FLAG = ("rule", "severity", "place", "evidence")
 
 
 class Choice(NamedTuple):
@@ -83,7 +83,7 @@ class Choice(NamedTuple):
 
 
 class View:
-    """What an address asks for, read when a page needs it."""
+    """The data that an address asks for, read when a page needs it."""
 
     # How many attempts there are; set with the rows of all models.
     attempt_count = 0
@@ -263,6 +263,26 @@ def _attempt(view: View) -> dict[str, Any]:
     return found | (_diff(view, detail) if view.address.get("other") else {})
 
 
+def attempt_page(detail: AttemptDetail) -> str:
+    """One attempt as HTML. A text that is not at hand says why."""
+    tests = [(test.status, test.test, " ".join(test.message.split("\n"))) for test in detail.tests]
+    failed = sum(status == "failed" for status, _, _ in tests)
+    return (
+        _environment()
+        .get_template("attempt.html.j2")
+        .render(
+            detail=detail,
+            measured={lists.in_words(name): cell(getattr(detail, name)) for name in _MEASURED},
+            flags=[tuple(row[name] for name in _OF_FLAG) for row in detail.flags],
+            flag_columns=_OF_FLAG,
+            tests=tests,
+            test_counts=f"{len(tests):,} tests, {failed:,} failed",
+            titles=TEXTS,
+            line_kinds={"+": "added", "-": "removed", "@": "place"},
+        )
+    )
+
+
 def _opened(view: View) -> AttemptDetail:
     address = view.address
     return lists.opened_attempt(view.selection, *view.entry, address.get("problem"), address.get("attempt"))
@@ -427,8 +447,7 @@ def _reason(error: Exception) -> str:
 
 def dashboard(data: Path, form_token: str) -> Starlette:
     """The app on the results in a folder. `form_token` is in its forms, and what is posted must have it."""
-    environment = _environment()
-    template = environment.get_template("dashboard.html.j2")
+    template = _environment().get_template("dashboard.html.j2")
 
     def page(request: Request) -> Response:
         address = Address(request.url.path, tuple(request.query_params.multi_items()))
@@ -523,6 +542,7 @@ def _render(template: jinja2.Template, view: View, form_token: str) -> str:
     )
 
 
+@cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(_PACKAGE, "templates"),

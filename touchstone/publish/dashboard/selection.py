@@ -1,4 +1,4 @@
-"""What an address of the dashboard means, and the tables of one run or snapshot under the filters that it states.
+"""Addresses of the dashboard, and the tables of one run or snapshot under the filters that it states.
 
 Models and tiers choose rows. Suites and slices choose attempts: then every figure is made again from the chosen ones,
 by its function and with the settings of the run. A figure that refers to other models, such as
@@ -35,7 +35,7 @@ _MOST_VALUES = 200
 
 
 class RunTables:
-    """The tables in the folder of a run or snapshot. What every filter needs is read once and stays in memory."""
+    """The tables in the folder of a run or snapshot. Data that every filter needs is read once and stays in memory."""
 
     def __init__(self, folder: Path) -> None:
         refuse_links_out(folder, "tables")
@@ -136,7 +136,7 @@ _KEPT_TABLES = 64
 
 @dataclass(frozen=True)
 class Filters:
-    """What is shown; nothing chosen means everything. `values` are those of the problem column `column`."""
+    """Which rows are shown; nothing chosen means everything. `values` are those of the problem column `column`."""
 
     models: tuple[str, ...] = ()
     tiers: tuple[str, ...] = ()
@@ -209,7 +209,7 @@ def _pass_at_k(run: RunTables, filters: Filters, intervals: Mapping[int, Interva
 
 @lru_cache(maxsize=_KEPT_TABLES)
 def leaderboard_figures(run: RunTables, filters: Filters) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What the leaderboard shows of `pass_at_k`, and of `model_statistics` and `economics`, for all models and tiers.
+    """Figures of the leaderboard: `pass_at_k`, and parts of `model_statistics` and `economics`; all models and tiers.
 
     If attempts are chosen, only this is made again. The other columns of these tables take several times as long: they
     need a bootstrap over all models, and an interval per figure.

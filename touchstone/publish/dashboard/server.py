@@ -113,7 +113,7 @@ def guarded(app: "ASGIApp", host: str) -> "ASGIApp":
 
     names = None if host in EVERY_ADDRESS else names_of(host)
     hint = "this address is not the dashboard's own; open the address that `touchstone explore` printed"
-    # `open_in_browser` is a navigation from a file. What writes must say that it comes from a page of the dashboard.
+    # `open_in_browser` is a navigation from a file. A request that writes must come from a page of the dashboard.
     return local_server.guarded(
         with_headers,
         names,

@@ -1,4 +1,4 @@
-"""What every format starts from, the folder that it ends in, and Touchstone's own formats: its input and its files."""
+"""The attempts that every format is made of, the folder that it is written to, and Touchstone's own formats."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,7 +53,7 @@ class Run:
         return attempts.drop("passed").join(counting, on=KEY)
 
     def attempts(self, model: str) -> pl.LazyFrame:
-        """What other formats are made of: the outcome, the fix, a place among the attempts, and all that is carried."""
+        """The rows of all other formats: the outcome, the fix, a place among the attempts, and all that is carried."""
         rows = _without_contradictions(self._joined(model)).drop("cluster", "only_tier", "started_at", strict=False)
         rows = rows.join(self.table("problems").select("oid", "cluster", "only_tier"), on="oid", how="left")
         present, nothing = rows.collect_schema().names(), pl.lit(None, pl.String)
@@ -98,7 +98,7 @@ class Run:
                 yield folder / name, {"model": model} | file, rows
 
     def label(self, model: str, tier: str) -> list[str]:
-        """What the name of a file begins with: the model, and the tier if there are several."""
+        """The beginning of a file name: the model, and the tier if there are several."""
         return [model, tier] if self._has_tiers else [model]
 
     @cached_property

@@ -6,12 +6,12 @@ As Markdown for a pull request: the paragraphs in words, then the most important
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from touchstone.comparison.report import ComparisonReport, case_section, markdown_section
+from touchstone.comparison.report import ComparisonReport, case_table
 from touchstone.publish import result_tables as tables
 from touchstone.publish.audit import audit_table
 from touchstone.publish.report.summary import exploratory, headline, summary, why_they_fail
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.publish.table_columns import ResultTable, markdown_table
+from touchstone.result_table import ResultTable, markdown_table
 from touchstone.text import markdown_paragraph, markdown_text
 
 
@@ -195,7 +195,8 @@ def sections(run: ReportedRun, wanted: Iterable[Section] = SECTIONS) -> list[tup
 
 # GitHub takes 65,536 characters. Some are left for what surrounds the report.
 _MAX_CHARACTERS = 60_000
-_MAX_ROWS = 20
+# The cases that changed are cut by their kinds.
+_MAX_ROWS, _MAX_CASES = 20, 1_000
 _CUT = "… shortened to fit a comment; the whole report is report.html in the output folder."
 
 
@@ -206,7 +207,7 @@ def markdown(run: ReportedRun) -> str:
     why = [f"- {markdown_text(line)}" for line in why_they_fail(run)]
     blocks += ["\n".join(["Why do they fail?", "", *why])] if why else []
     left = _MAX_CHARACTERS - sum(map(len, blocks))
-    for block in filter(None, _tables(run)):
+    for block in _tables(run):
         if len(block) > left:
             blocks.append(_CUT)
             break
@@ -234,20 +235,13 @@ def _tables(run: ReportedRun) -> Iterator[str]:
         (tables.costs, True),
         (tables.routing, True),
     ):
-        made = declare(run) if is_wanted else ""
-        if isinstance(made, str) or len(made.rows):
-            yield made if isinstance(made, str) else markdown_table(made, _MAX_ROWS)
+        made = declare(run) if is_wanted else None
+        if made is not None and len(made.rows):
+            yield markdown_table(made, _MAX_CASES if declare is _changed_cases else _MAX_ROWS)
 
 
-def _changed_cases(run: ReportedRun) -> str:
+def _changed_cases(run: ReportedRun) -> ResultTable:
     """As `touchstone compare` writes them."""
     settings = run.settings
-    comparison = ComparisonReport(
-        "the baseline",
-        "this run",
-        float(settings.get("comparison.threshold", 0.05)),
-        str(settings.get("comparison.score", "auto")),
-        run.table("regressions"),
-    )
-    changed = case_section(comparison)
-    return markdown_section(changed) if changed.rows else ""
+    threshold, score = settings.get("comparison.threshold", 0.05), settings.get("comparison.score", "auto")
+    return case_table(ComparisonReport("the baseline", "this run", threshold, score, run.table("regressions")))

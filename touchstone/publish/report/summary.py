@@ -16,7 +16,7 @@ from touchstone.comparison.registered_plan import PlanItem, plan_sentence
 from touchstone.comparison.verdicts import describe_shortage
 from touchstone.publish.reported_run import ReportedRun, Row
 from touchstone.publish.result_tables import HALF_A_POINT, READING_WORDS
-from touchstone.publish.table_columns import number, percent
+from touchstone.result_table import number, percent
 from touchstone.text import counted, counted_of, some_of, visible
 from touchstone.vocabulary import OPEN_VERDICTS, OPPOSITE_VERDICTS, STATIC_AGREEMENT, STATIC_FIDELITIES
 
@@ -274,7 +274,7 @@ def _pairs_of(run: ReportedRun, leader: Row) -> list[Row]:
 
 
 def _correction(pairs: Sequence[Row]) -> str:
-    """What figures are adjusted for, after a comma; empty for a single pair."""
+    """The correction of the figures, after a comma; empty for a single pair."""
     count = max((row["pairs"] for row in pairs), default=0)
     if count <= 1:
         return ""
@@ -283,7 +283,7 @@ def _correction(pairs: Sequence[Row]) -> str:
 
 
 def _reservations(run: ReportedRun, groups: dict[str, list[str]], pairs: Sequence[Row]) -> Iterator[str]:
-    """What the verdicts leave open, and how large a difference would have had to be."""
+    """Questions that the verdicts leave open, and the difference that these data would find."""
     if groups["behind"]:
         yield f"On the problems that both attempted, {_some(groups['behind'])} did better than it."
     if groups["alike"]:
@@ -339,7 +339,7 @@ def _some(names: Sequence[str]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-# What changed against the baseline
+# Changes against the baseline
 
 
 def has_baseline(run: ReportedRun) -> bool:
@@ -348,7 +348,7 @@ def has_baseline(run: ReportedRun) -> bool:
 
 
 def change(run: ReportedRun) -> Iterator[str]:
-    """What the gate found against the pinned baseline."""
+    """The verdicts and changed cases against the pinned baseline."""
     verdicts, counts = run.table("baseline_verdicts"), run.table("regression_counts")
     baseline = f" {verdicts['baseline'][0]}" if verdicts.height else ""
     found = [
@@ -399,7 +399,7 @@ def _changed_cases(counts: pl.DataFrame) -> str:
     return f"{regressed}{chance}, {total['improvements']:,} improved{lost}"
 
 
-# What not to trust: every reservation that the tables and checks give reason for, one sentence each
+# Reservations: every one that the tables and checks give reason for, one sentence each
 
 
 def caveats(run: ReportedRun) -> list[str]:

@@ -1,8 +1,8 @@
 """How results look to people: single figures, columns with header, format and rank, and what each medium makes of them.
 
-`result_tables` declares each table once with these. The terminal draws it in `touchstone.cli.terminal_tables`, the
-report in its template, the dashboard in its own; Markdown, LaTeX (booktabs rules, escaped text, rounded figures) and
-plain text are written here.
+Tables are declared once with these: those of a run in `touchstone.publish.result_tables`, those of a comparison in
+`touchstone.comparison.report`. The terminal draws them in `touchstone.cli.terminal_tables`, the report in its template;
+Markdown, LaTeX (booktabs rules, escaped text, rounded figures) and plain text are written here.
 """
 
 import math
@@ -116,7 +116,7 @@ _NUMBER = re.compile(r"[$,]*[+-]?[$,]*\d")
 
 
 class Cell(NamedTuple):
-    """What a cell shows, the number that it is sorted by if it is not sorted as text, and where a page links it to."""
+    """The text of a cell, the number that it is sorted by if it is not sorted as text, and the target of its link."""
 
     text: str
     order: float | None = None
@@ -304,14 +304,19 @@ class ResultTable:
         return f"The first {shown:,} of {self.total:,} rows; {left_out} in the table {self.of}."
 
 
-def markdown_table(table: ResultTable, most: int) -> str:
+def markdown_table(table: ResultTable, most: int = MAX_ROWS) -> str:
     """A heading, the first rows and the notes in Markdown, in which all foreign text is inert."""
+    heading = f"#### {markdown_text(table.heading)}"
+    return "\n\n".join([heading, markdown_rows(table, most), *map(markdown_paragraph, table.notes)])
+
+
+def markdown_rows(table: ResultTable, most: int = MAX_ROWS) -> str:
+    """The first rows in Markdown, and how many more there are."""
     columns = table.page_columns
     rows = [[cell.text for cell in row] for row in table.cells(most, columns)]
     numeric = [column.kind == "number" for column in columns]
-    more = [f"… and {table.total - len(rows):,} more"] if table.total > len(rows) else []
-    drawn = "\n".join(markdown_lines([column.header for column in columns], numeric, rows))
-    return "\n\n".join([f"#### {markdown_text(table.heading)}", drawn, *more, *map(markdown_paragraph, table.notes)])
+    more = f"\n\n… and {table.total - len(rows):,} more" if table.total > len(rows) else ""
+    return "\n".join(markdown_lines([column.header for column in columns], numeric, rows)) + more
 
 
 def latex(table: ResultTable) -> str:
