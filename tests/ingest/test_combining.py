@@ -38,29 +38,33 @@ def keys(parts: list[IngestedAttempts]) -> list[tuple[str, str, bool | None]]:
 
 
 @pytest.mark.parametrize(
-    ("temperatures", "tiers"),
+    ("column", "values", "tiers"),
     [
-        (("0.2", "0.8", "0.8"), ["temperature 0.2", "temperature 0.8", "temperature 0.8"]),
-        (("0.2", "0.2", "0.2"), None),
-        (("0.2", "0.8", None), None),
+        ("temperature", ("0.2", "0.8", "0.8"), ["temperature 0.2", "temperature 0.8", "temperature 0.8"]),
+        ("temperature", ("0.2", "0.2", "0.2"), None),
+        ("temperature", ("0.2", "0.8", None), None),
+        ("agent", ("pi", "goose", "goose"), ["pi", "goose", "goose"]),
+        # Without a shared attempt.
+        ("agent", ("pi", "pi", "goose"), ["pi", "pi", "goose"]),
+        ("agent", ("pi", "pi", "pi"), None),
     ],
 )
-def test_files_of_several_temperatures_are_tiers(temperatures: tuple[str | None, ...], tiers: list[str] | None) -> None:
+def test_files_of_several_temperatures_or_agents_are_tiers(
+    column: str, values: tuple[str | None, ...], tiers: list[str] | None
+) -> None:
+    runs = ("r1", "r2", "r3") if column == "agent" else (None,) * 3
+    rows = [("a", "1", True), ("a", "1", False), ("b", "1", True)]
     parts = [
-        part(("a", "1", True, None, None)),
-        part(("a", "1", False, None, None)),
-        part(("b", "1", True, None, None)),
-    ]
-    parts = [
-        replace(each, attempts=each.attempts.with_columns(temperature=pl.lit(own, pl.String)))
-        for each, own in zip(parts, temperatures, strict=True)
+        replace(made, attempts=made.attempts.with_columns(pl.lit(own, pl.String).alias(column)))
+        for row, run, own in zip(rows, runs, values, strict=True)
+        for made in [part((*row, run, None))]
     ]
     found = combine("m", sources("cruxeval", "cruxeval", "cruxeval"), parts)
-    if tiers is None:
+    if tiers is None and column == "temperature":
         assert found.conflict is not None and "at tier 'T0', oid 'a'" in found.conflict
     else:
         assert found.conflict is None and len(keys(found.parts)) == 3
-        assert [each.attempts.collect()["tier"][0] for each in found.parts] == tiers
+        assert [each.attempts.collect()["tier"][0] for each in found.parts] == (tiers or ["T0"] * 3)
 
 
 def attempts(text: str) -> IngestedAttempts:

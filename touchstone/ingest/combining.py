@@ -3,8 +3,8 @@
 These cases are safe to combine. If files of two formats have the same attempt, such as predictions and the report on
 them, and do not contradict each other, it counts once. So does the same fix in two files that name no run, and a sample
 that a tool copied from an earlier log, which has the same `sample_uuid`. And attempts with the same number in two files
-of one format are different attempts if the files are different runs. Files of several temperatures are tiers. Anything
-else is refused: counting an attempt twice would be a wrong figure.
+of one format are different attempts if the files are different runs. Files of several agents, or of the same attempts
+at several temperatures, are tiers. Anything else is refused: counting an attempt twice would be a wrong figure.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from touchstone.ingest.sources import NATIVE, Source
 from touchstone.text import counted
 from touchstone.vocabulary import DEFAULT_TIER
 
-UUID, _RUN, TEMPERATURE = "sample_uuid", "run_id", "temperature"
+UUID, _RUN, _AGENT, _TEMPERATURE = "sample_uuid", "run_id", "agent", "temperature"
 _PLACE, _FORMAT = "__place", "__format"
 # What decides whether attempts of two files are the same.
-DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, TEMPERATURE)
+DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, _AGENT, _TEMPERATURE)
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,10 @@ class Combined:
 def combine(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> Combined:
     """Combine what was read from the sources of a model, in their order."""
     combined = Combined(list(parts), [None] * len(parts))
-    keys = pl.concat([part.attempts.select(ATTEMPT_KEY) for part in parts])
-    shared = _first_shared(keys) if len(parts) > 1 else None
-    if shared is not None and (temperatures := _temperatures(sources, parts)):
-        for place, (part, each) in enumerate(zip(parts, temperatures, strict=True)):
-            combined.parts[place] = replace(
-                part, attempts=part.attempts.with_columns(tier=pl.lit(f"temperature {each}"))
-            )
-            combined.notes[place] = "the tier is the temperature, of which the model's files have several"
-        shared = _first_shared(pl.concat([part.attempts.select(ATTEMPT_KEY) for part in combined.parts]))
+    _separate(combined, sources, _AGENT, pl.col(_AGENT))
+    shared = _shared_by_parts(combined)
+    if shared is not None and _separate(combined, sources, _TEMPERATURE, pl.format("temperature {}", _TEMPERATURE)):
+        shared = _shared_by_parts(combined)
     if shared is None:
         return combined
     # What decides about all attempts, in one frame: there may be hundreds of files.
@@ -65,21 +60,30 @@ def combine(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttem
     )
 
 
+def _separate(combined: Combined, sources: Sequence[Source], name: str, tier: pl.Expr) -> bool:
+    """Make a column the tier if the files of one format have several values of it, and no other tiers."""
+    parts = combined.parts
+    one_format = len({source.format for source in sources}) == 1 and sources[0].format != NATIVE
+    if len(parts) < 2 or not one_format or any(name not in part.attempts.collect_schema() for part in parts):
+        return False
+    found = pl.concat(pl.collect_all([part.attempts.select("tier", name).unique() for part in parts]))
+    is_free = (pl.col("tier") == DEFAULT_TIER) | (pl.col("tier") == pl.col(name))
+    if found[name].null_count() or not found.select(is_free.all()).item() or found[name].n_unique() < 2:
+        return False
+    for place, part in enumerate(parts):
+        parts[place] = replace(part, attempts=part.attempts.with_columns(tier=tier))
+        combined.notes[place] = f"the tier is the {name}, of which the model's files have several"
+    return True
+
+
+def _shared_by_parts(combined: Combined) -> tuple[str, ...] | None:
+    return _first_shared(pl.concat([part.attempts.select(ATTEMPT_KEY) for part in combined.parts]))
+
+
 def _first_shared(keys: pl.LazyFrame) -> tuple[str, ...] | None:
     """The first attempt that two parts have."""
     twice = keys.group_by(ATTEMPT_KEY).len().filter(pl.col("len") > 1).sort(ATTEMPT_KEY).head(1).collect()
     return None if twice.is_empty() else tuple(twice.select(ATTEMPT_KEY).row(0))
-
-
-def _temperatures(sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> list[str]:
-    """The temperature of each part; none if one has another format, a tier, or not one temperature, or all the same."""
-    if len({source.format for source in sources}) > 1 or sources[0].format == NATIVE:
-        return []
-    if any(TEMPERATURE not in part.attempts.collect_schema() for part in parts):
-        return []
-    found = pl.collect_all([part.attempts.select("tier", TEMPERATURE).unique() for part in parts])
-    known = [rows[TEMPERATURE][0] for rows in found if rows.height == 1 and rows["tier"][0] == DEFAULT_TIER]
-    return known if len(known) == len(parts) and None not in known and len(set(known)) > 1 else []
 
 
 def _deciding_columns(place: int, source: Source, part: IngestedAttempts) -> pl.LazyFrame:
