@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from touchstone.ingest.adapters.table import AdapterTable, StatedSetting
 from touchstone.ingest.attempts import IngestedAttempts
 from touchstone.ingest.combining import combine
 from touchstone.ingest.quarantine import SCHEMA
@@ -65,6 +66,36 @@ def test_files_of_several_temperatures_or_agents_are_tiers(
     else:
         assert found.conflict is None and len(keys(found.parts)) == 3
         assert [each.attempts.collect()["tier"][0] for each in found.parts] == (tiers or ["T0"] * 3)
+
+
+@pytest.mark.parametrize(
+    ("second", "tiers"),
+    [
+        ({"solver": "react"}, ["solver basic", "solver react"]),
+        ({"solver": "react", "task_args": "1f"}, ["solver basic, task_args 0e", "solver react, task_args 1f"]),
+        ({"seed": "2", "swe_agent_version": "2"}, None),
+        # Of another suite, in which nothing differs.
+        ({"solver": "react", "suite": "other"}, None),
+    ],
+)
+def test_files_that_state_another_way_of_running_are_tiers(second: dict[str, str], tiers: list[str] | None) -> None:
+    first = {"solver": "basic", "task_args": "0e", "seed": "1", "swe_agent_version": "1", "suite": "s"}
+    found = sources("inspect", "inspect")
+    tables = {
+        source.path: AdapterTable(source.path, "inspect", (), pl.LazyFrame(), lambda *_: {}).stating(
+            [],
+            settings=[
+                StatedSetting("m", "harness" if name == "task_args" else "agent", name, value, stated["suite"])
+                for name, value in stated.items()
+                if name != "suite"
+            ],
+        )
+        for source, stated in zip(found, (first, first | second), strict=True)
+    }
+    combined = combine("m", found, [part(("a", "1", True, "r1", None)), part(("a", "1", False, "r2", None))], tables)
+    assert combined.conflict is None and len(keys(combined.parts)) == 2
+    assert [each.attempts.collect()["tier"][0] for each in combined.parts] == (tiers or ["T0", "T0"])
+    assert (combined.notes[0] is None) == (tiers is None)
 
 
 def attempts(text: str) -> IngestedAttempts:

@@ -3,22 +3,28 @@
 These cases are safe to combine. If files of two formats have the same attempt, such as predictions and the report on
 them, and do not contradict each other, it counts once. So does the same fix in two files that name no run, and a sample
 that a tool copied from an earlier log, which has the same `sample_uuid`. And attempts with the same number in two files
-of one format are different attempts if the files are different runs. Files of several agents, or of the same attempts
-at several temperatures, are tiers. Anything else is refused: counting an attempt twice would be a wrong figure.
+of one format are different attempts if the files are different runs. Files of several agents are tiers, and so are
+files of the same attempts that state another temperature, solver or other way of running the model. Anything else is
+refused: counting an attempt twice would be a wrong figure.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import polars as pl
 
+from touchstone.ingest.adapters import AdapterTable
 from touchstone.ingest.attempts import ATTEMPT_KEY, IngestedAttempts
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.text import counted
-from touchstone.vocabulary import DEFAULT_TIER
+from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH
 
 UUID, _RUN, _AGENT, _TEMPERATURE = "sample_uuid", "run_id", "agent", "temperature"
 _PLACE, _FORMAT = "__place", "__format"
+# Another seed or version of the same system makes a further run.
+_NO_CONDITION = re.compile("seed|version")
 # What decides whether attempts of two files are the same.
 DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, _AGENT, _TEMPERATURE)
 
@@ -32,12 +38,21 @@ class Combined:
     conflict: str | None = None
 
 
-def combine(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> Combined:
-    """Combine what was read from the sources of a model, in their order."""
+def combine(
+    model: str,
+    sources: Sequence[Source],
+    parts: Sequence[IngestedAttempts],
+    tables: Mapping[Path, AdapterTable] | None = None,
+) -> Combined:
+    """Combine what was read from the sources of a model, in their order; `tables` state how it was run."""
     combined = Combined(list(parts), [None] * len(parts))
+    if len(parts) < 2:
+        return combined
     _separate(combined, sources, _AGENT, pl.col(_AGENT))
     shared = _shared_by_parts(combined)
-    if shared is not None and _separate(combined, sources, _TEMPERATURE, pl.format("temperature {}", _TEMPERATURE)):
+    if shared is not None:
+        _separate(combined, sources, _TEMPERATURE, pl.format("temperature {}", _TEMPERATURE))
+        _separate_by_settings(combined, sources, [_settings(model, tables or {}, source) for source in sources])
         shared = _shared_by_parts(combined)
     if shared is None:
         return combined
@@ -60,20 +75,49 @@ def combine(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttem
     )
 
 
-def _separate(combined: Combined, sources: Sequence[Source], name: str, tier: pl.Expr) -> bool:
+def _separate(combined: Combined, sources: Sequence[Source], name: str, tier: pl.Expr) -> None:
     """Make a column the tier if the files of one format have several values of it, and no other tiers."""
     parts = combined.parts
-    one_format = len({source.format for source in sources}) == 1 and sources[0].format != NATIVE
-    if len(parts) < 2 or not one_format or any(name not in part.attempts.collect_schema() for part in parts):
-        return False
+    if not _can_be_runs(sources) or any(name not in part.attempts.collect_schema() for part in parts):
+        return
     found = pl.concat(pl.collect_all([part.attempts.select("tier", name).unique() for part in parts]))
     is_free = (pl.col("tier") == DEFAULT_TIER) | (pl.col("tier") == pl.col(name))
-    if found[name].null_count() or not found.select(is_free.all()).item() or found[name].n_unique() < 2:
-        return False
-    for place, part in enumerate(parts):
-        parts[place] = replace(part, attempts=part.attempts.with_columns(tier=tier))
-        combined.notes[place] = f"the tier is the {name}, of which the model's files have several"
-    return True
+    if not found[name].null_count() and found.select(is_free.all()).item() and found[name].n_unique() > 1:
+        _set_tiers(combined, [tier] * len(parts), name)
+
+
+def _separate_by_settings(
+    combined: Combined, sources: Sequence[Source], settings: Sequence[Mapping[tuple[str | None, str], str]]
+) -> None:
+    """Make the settings that differ between files of one format the tier, unless they have tiers."""
+    keys = sorted({key for each in settings for key in each}, key=str)
+    differing = [key for key in keys if len({each[key] for each in settings if key in each}) > 1]
+    tiers = pl.concat([part.attempts.select("tier").unique() for part in combined.parts]).unique()
+    if differing and _can_be_runs(sources) and tiers.collect()["tier"].to_list() == [DEFAULT_TIER]:
+        told = [", ".join(f"{key[1]} {own[key]}" for key in differing if key in own) for own in settings]
+        names = " and ".join(dict.fromkeys(name for _, name in differing))
+        _set_tiers(combined, [pl.lit(each[:MAX_ID_LENGTH] or DEFAULT_TIER) for each in told], names)
+
+
+def _settings(model: str, tables: Mapping[Path, AdapterTable], source: Source) -> dict[tuple[str | None, str], str]:
+    """How a file says that a model was run, by suite and name."""
+    return {
+        (each.suite, each.name): each.value
+        for each in (tables[source.path].settings if source.path in tables else ())
+        if each.model == model and (each.dimension in ("agent", "generation") or each.name == "task_args")
+        if not _NO_CONDITION.search(each.name)
+    }
+
+
+def _set_tiers(combined: Combined, tiers: Sequence[pl.Expr], names: str) -> None:
+    for place, (part, tier) in enumerate(zip(list(combined.parts), tiers, strict=True)):
+        combined.parts[place] = replace(part, attempts=part.attempts.with_columns(tier=tier))
+        combined.notes[place] = f"the tier is the {names}, of which the model's files have several"
+
+
+def _can_be_runs(sources: Sequence[Source]) -> bool:
+    """Whether several files of one format may be runs of a model, each in its own way."""
+    return len({source.format for source in sources}) == 1 and sources[0].format != NATIVE
 
 
 def _shared_by_parts(combined: Combined) -> tuple[str, ...] | None:
@@ -153,9 +197,8 @@ def _number_runs_apart(sources: Sequence[Source], combined: Combined, rows: pl.D
     """Number the attempts of further runs apart if all files have one format and each is a run of its own."""
     by_place = rows.group_by(_PLACE).agg(pl.col(_RUN).unique()).sort(_PLACE)
     runs = {place: found[0] for place, found in by_place.iter_rows() if len(found) == 1}
-    one_format = len({source.format for source in sources}) == 1 and sources[0].format != NATIVE
     apart = len(runs) == by_place.height and len(set(runs.values()) - {None}) == len(runs)
-    if not one_format or not apart:
+    if not _can_be_runs(sources) or not apart:
         return False
     for place, run in list(runs.items())[1:]:
         part = combined.parts[place]

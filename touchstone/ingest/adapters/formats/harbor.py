@@ -161,7 +161,8 @@ def _fill(score: str | None, cells: Cells, trial: Mapping[str, object]) -> None:
         "started_at": text_of(trial.get("started_at")),
         "duration_seconds": seconds_between(trial.get("started_at"), trial.get("finished_at")),
         "agent_seconds": seconds_between(phase.get("started_at"), phase.get("finished_at")),
-        "agent": text_of(agent.get("name")),
+        # Another effort or temperature makes another system.
+        "agent": ", ".join([identifier_of(agent, "name"), *_options(config)]) if agent.get("name") else None,
         "agent_version": text_of(agent.get("version")),
         "trial_name": identifier_of(trial, "trial_name"),
         "evals_key": _evals_key(agent, source),
@@ -169,6 +170,12 @@ def _fill(score: str | None, cells: Cells, trial: Mapping[str, object]) -> None:
         "asked_sha": text_of(trial.get("task_checksum")),
         **_usage_cells(trial),
     }
+
+
+def _options(config: Mapping[str, object]) -> list[str]:
+    """How the model generates, as far as the job says it."""
+    given = stated_settings("", "generation", inside(config, "agent", "kwargs"), GENERATION)
+    return [f"{each.name} {each.value}" for each in given]
 
 
 def _model_of(agent: Mapping[str, object], config: Mapping[str, object]) -> str:

@@ -12,7 +12,8 @@ Multi-SWE-bench writes `<org>/<repo>/evals/pr-<n>/report.json` into any folder, 
 final report says (`final_report.json` or `results/results.json` beside the logs). Invalid ones are failures.
 
 An instance without `report.json` has no verdict, unless its log says that the patch did not apply or the tests timed
-out; submissions keep no log of it, only the patch or the output of the tests. `patch.diff` is the fix. Lists of tests become counts: passed are those that had to pass and did.
+out; submissions keep no log of it, only the patch or the output of the tests. `patch.diff` is the fix. Lists of tests
+become counts: passed are those that had to pass and did.
 """
 
 import re

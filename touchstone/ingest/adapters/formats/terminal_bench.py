@@ -462,7 +462,7 @@ def number_by_time(table: AdapterTable) -> AdapterTable:
 
 
 def separate_agents(table: AdapterTable) -> tuple[AdapterTable, list[str]]:
-    """Make the agent the tier of a model that several agents drive, whose trials are not attempts of one system."""
+    """Make the agent, with its options, the tier of a model that several drive: trials of different systems."""
     accepted = pl.col(ROW_ERROR_KIND).is_null()
     with table.reading():
         agents = table.rows.filter(accepted).group_by("llm_name").agg(pl.col("agent").n_unique()).collect()
