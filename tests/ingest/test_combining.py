@@ -42,6 +42,7 @@ def keys(parts: list[IngestedAttempts]) -> list[tuple[str, str, bool | None]]:
     ("column", "values", "tiers"),
     [
         ("temperature", ("0.2", "0.8", "0.8"), ["temperature 0.2", "temperature 0.8", "temperature 0.8"]),
+        ("n_shot", ("0", "5", "5"), ["n_shot 0", "n_shot 5", "n_shot 5"]),
         ("temperature", ("0.2", "0.2", "0.2"), None),
         ("temperature", ("0.2", "0.8", None), None),
         ("agent", ("pi", "goose", "goose"), ["pi", "goose", "goose"]),

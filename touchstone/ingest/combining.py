@@ -21,12 +21,14 @@ from touchstone.ingest.sources import NATIVE, Source
 from touchstone.text import counted
 from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH
 
-UUID, _RUN, _AGENT, _TEMPERATURE = "sample_uuid", "run_id", "agent", "temperature"
+UUID, _RUN, _AGENT = "sample_uuid", "run_id", "agent"
+_OPTIONS = ("temperature", "n_shot")
 _PLACE, _FORMAT = "__place", "__format"
-# Another seed or version of the same system makes a further run.
+# What tells a run from one of another system; another seed or version of the same makes a further run.
+_CONDITIONS = ("agent", "generation", "problems")
 _NO_CONDITION = re.compile("seed|version")
 # What decides whether attempts of two files are the same.
-DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, _AGENT, _TEMPERATURE)
+DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, _AGENT, *_OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ def combine(
     _separate(combined, sources, _AGENT, pl.col(_AGENT))
     shared = _shared_by_parts(combined)
     if shared is not None:
-        _separate(combined, sources, _TEMPERATURE, pl.format("temperature {}", _TEMPERATURE))
+        for name in _OPTIONS:
+            _separate(combined, sources, name, pl.format(f"{name} {{}}", name))
         _separate_by_settings(combined, sources, [_settings(model, tables or {}, source) for source in sources])
         shared = _shared_by_parts(combined)
     if shared is None:
@@ -104,7 +107,7 @@ def _settings(model: str, tables: Mapping[Path, AdapterTable], source: Source) -
     return {
         (each.suite, each.name): each.value
         for each in (tables[source.path].settings if source.path in tables else ())
-        if each.model == model and (each.dimension in ("agent", "generation") or each.name == "task_args")
+        if each.model == model and (each.dimension in _CONDITIONS or each.name == "task_args")
         if not _NO_CONDITION.search(each.name)
     }
 
