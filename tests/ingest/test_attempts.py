@@ -142,6 +142,11 @@ ROWS = {
         [("a", "1", True), ("a", "2", False), ("b", "1", None)],
         [],
     ),
+    "counts of tests are no outcomes": (
+        "oid,iteration_id,passed,failed\na,1,1,4\na,2,1,0\na,3,0,6\nb,1,true,false\n",
+        [("a", "2", True), ("a", "3", False), ("b", "1", True)],
+        [(2, "contradiction", "passed is '1' beside failures in 'failed'; if both count tests, neither is an outcome")],
+    ),
     "is_fixed beside an outcome": ("oid,iteration_id,passed,is_fixed\na,1,0,True\n", [("a", "1", False)], []),
     "a class where no outcome is stated": (
         "oid,iteration_id,passed,classification\na,1,,pass\na,2,,refusal\nb,1,,\n",

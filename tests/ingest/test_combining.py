@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from touchstone.ingest.adapters.table import AdapterTable, StatedSetting
 from touchstone.ingest.attempts import IngestedAttempts
 from touchstone.ingest.combining import combine
 from touchstone.ingest.quarantine import SCHEMA
@@ -38,29 +39,64 @@ def keys(parts: list[IngestedAttempts]) -> list[tuple[str, str, bool | None]]:
 
 
 @pytest.mark.parametrize(
-    ("temperatures", "tiers"),
+    ("column", "values", "tiers"),
     [
-        (("0.2", "0.8", "0.8"), ["temperature 0.2", "temperature 0.8", "temperature 0.8"]),
-        (("0.2", "0.2", "0.2"), None),
-        (("0.2", "0.8", None), None),
+        ("temperature", ("0.2", "0.8", "0.8"), ["temperature 0.2", "temperature 0.8", "temperature 0.8"]),
+        ("n_shot", ("0", "5", "5"), ["n_shot 0", "n_shot 5", "n_shot 5"]),
+        ("temperature", ("0.2", "0.2", "0.2"), None),
+        ("temperature", ("0.2", "0.8", None), None),
+        ("agent", ("pi", "goose", "goose"), ["pi", "goose", "goose"]),
+        # Without a shared attempt.
+        ("agent", ("pi", "pi", "goose"), ["pi", "pi", "goose"]),
+        ("agent", ("pi", "pi", "pi"), None),
     ],
 )
-def test_files_of_several_temperatures_are_tiers(temperatures: tuple[str | None, ...], tiers: list[str] | None) -> None:
+def test_files_of_several_temperatures_or_agents_are_tiers(
+    column: str, values: tuple[str | None, ...], tiers: list[str] | None
+) -> None:
+    runs = ("r1", "r2", "r3") if column == "agent" else (None,) * 3
+    rows = [("a", "1", True), ("a", "1", False), ("b", "1", True)]
     parts = [
-        part(("a", "1", True, None, None)),
-        part(("a", "1", False, None, None)),
-        part(("b", "1", True, None, None)),
-    ]
-    parts = [
-        replace(each, attempts=each.attempts.with_columns(temperature=pl.lit(own, pl.String)))
-        for each, own in zip(parts, temperatures, strict=True)
+        replace(made, attempts=made.attempts.with_columns(pl.lit(own, pl.String).alias(column)))
+        for row, run, own in zip(rows, runs, values, strict=True)
+        for made in [part((*row, run, None))]
     ]
     found = combine("m", sources("cruxeval", "cruxeval", "cruxeval"), parts)
-    if tiers is None:
+    if tiers is None and column == "temperature":
         assert found.conflict is not None and "at tier 'T0', oid 'a'" in found.conflict
     else:
         assert found.conflict is None and len(keys(found.parts)) == 3
-        assert [each.attempts.collect()["tier"][0] for each in found.parts] == tiers
+        assert [each.attempts.collect()["tier"][0] for each in found.parts] == (tiers or ["T0"] * 3)
+
+
+@pytest.mark.parametrize(
+    ("second", "tiers"),
+    [
+        ({"solver": "react"}, ["solver basic", "solver react"]),
+        ({"solver": "react", "task_args": "1f"}, ["solver basic, task_args 0e", "solver react, task_args 1f"]),
+        ({"seed": "2", "swe_agent_version": "2"}, None),
+        # Of another suite, in which nothing differs.
+        ({"solver": "react", "suite": "other"}, None),
+    ],
+)
+def test_files_that_state_another_way_of_running_are_tiers(second: dict[str, str], tiers: list[str] | None) -> None:
+    first = {"solver": "basic", "task_args": "0e", "seed": "1", "swe_agent_version": "1", "suite": "s"}
+    found = sources("inspect", "inspect")
+    tables = {
+        source.path: AdapterTable(source.path, "inspect", (), pl.LazyFrame(), lambda *_: {}).stating(
+            [],
+            settings=[
+                StatedSetting("m", "harness" if name == "task_args" else "agent", name, value, stated["suite"])
+                for name, value in stated.items()
+                if name != "suite"
+            ],
+        )
+        for source, stated in zip(found, (first, first | second), strict=True)
+    }
+    combined = combine("m", found, [part(("a", "1", True, "r1", None)), part(("a", "1", False, "r2", None))], tables)
+    assert combined.conflict is None and len(keys(combined.parts)) == 2
+    assert [each.attempts.collect()["tier"][0] for each in combined.parts] == (tiers or ["T0", "T0"])
+    assert (combined.notes[0] is None) == (tiers is None)
 
 
 def attempts(text: str) -> IngestedAttempts:

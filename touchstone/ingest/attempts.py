@@ -93,6 +93,7 @@ def rules_for(table: InputTable, key: str = "oid") -> list[cells.Rule]:
     stated = outcome_columns(has)
     rules += [cells.boolean(name) for name in (*stated, "compiled") if name in has]
     rules += [cells.contradiction("passed", "plausible_fix")] if has.issuperset(OUTCOME_COLUMNS) else []
+    rules += [cells.success_beside_failures("passed", "failed")] if has.issuperset(("passed", "failed")) else []
     rules += [cells.count(name) for name in (*COUNT_COLUMNS, *TOKEN_COLUMNS) if name in has]
     rules += [cells.score(name) for name in SCORE_COLUMNS if name in has]
     rules += [cells.amount(SHARE_COLUMN, at_most=1)] if SHARE_COLUMN in has else []

@@ -64,6 +64,16 @@ def contradiction(column: str, other: str) -> Rule:
     return Rule(column, value, (value != boolean(other).value).fill_null(False), "contradiction", explain)
 
 
+def success_beside_failures(column: str, other: str) -> Rule:
+    """An outcome must not be true where another column has failures, as it may if both count tests."""
+    value, failures = boolean(column).value, _trimmed(other).str.to_lowercase()
+
+    def explain(text: str) -> str:
+        return f"{column} is {text!r} beside failures in '{other}'; if both count tests, neither is an outcome"
+
+    return Rule(column, value, (value & ~failures.is_in(FALSE_WORDS)).fill_null(False), "contradiction", explain)
+
+
 def identifier(column: str, default: str | None = None) -> Rule:
     """An id: not trimmed, not empty (unless there is a default), at most `MAX_ID_LENGTH` characters."""
     cell = pl.col(column)

@@ -3,24 +3,32 @@
 These cases are safe to combine. If files of two formats have the same attempt, such as predictions and the report on
 them, and do not contradict each other, it counts once. So does the same fix in two files that name no run, and a sample
 that a tool copied from an earlier log, which has the same `sample_uuid`. And attempts with the same number in two files
-of one format are different attempts if the files are different runs. Files of several temperatures are tiers. Anything
-else is refused: counting an attempt twice would be a wrong figure.
+of one format are different attempts if the files are different runs. Files of several agents are tiers, and so are
+files of the same attempts that state another temperature, solver or other way of running the model. Anything else is
+refused: counting an attempt twice would be a wrong figure.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import polars as pl
 
+from touchstone.ingest.adapters import AdapterTable
 from touchstone.ingest.attempts import ATTEMPT_KEY, IngestedAttempts
 from touchstone.ingest.sources import NATIVE, Source
 from touchstone.text import counted
-from touchstone.vocabulary import DEFAULT_TIER
+from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH
 
-UUID, _RUN, TEMPERATURE = "sample_uuid", "run_id", "temperature"
+UUID, _RUN, _AGENT = "sample_uuid", "run_id", "agent"
+_OPTIONS = ("temperature", "n_shot")
 _PLACE, _FORMAT = "__place", "__format"
+# What tells a run from one of another system; another seed or version of the same makes a further run.
+_CONDITIONS = ("agent", "generation", "problems")
+_NO_CONDITION = re.compile("seed|version")
 # What decides whether attempts of two files are the same.
-DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, TEMPERATURE)
+DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, _AGENT, *_OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -32,18 +40,23 @@ class Combined:
     conflict: str | None = None
 
 
-def combine(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> Combined:
-    """Combine what was read from the sources of a model, in their order."""
+def combine(
+    model: str,
+    sources: Sequence[Source],
+    parts: Sequence[IngestedAttempts],
+    tables: Mapping[Path, AdapterTable] | None = None,
+) -> Combined:
+    """Combine what was read from the sources of a model, in their order; `tables` state how it was run."""
     combined = Combined(list(parts), [None] * len(parts))
-    keys = pl.concat([part.attempts.select(ATTEMPT_KEY) for part in parts])
-    shared = _first_shared(keys) if len(parts) > 1 else None
-    if shared is not None and (temperatures := _temperatures(sources, parts)):
-        for place, (part, each) in enumerate(zip(parts, temperatures, strict=True)):
-            combined.parts[place] = replace(
-                part, attempts=part.attempts.with_columns(tier=pl.lit(f"temperature {each}"))
-            )
-            combined.notes[place] = "the tier is the temperature, of which the model's files have several"
-        shared = _first_shared(pl.concat([part.attempts.select(ATTEMPT_KEY) for part in combined.parts]))
+    if len(parts) < 2:
+        return combined
+    _separate(combined, sources, _AGENT, pl.col(_AGENT))
+    shared = _shared_by_parts(combined)
+    if shared is not None:
+        for name in _OPTIONS:
+            _separate(combined, sources, name, pl.format(f"{name} {{}}", name))
+        _separate_by_settings(combined, sources, [_settings(model, tables or {}, source) for source in sources])
+        shared = _shared_by_parts(combined)
     if shared is None:
         return combined
     # What decides about all attempts, in one frame: there may be hundreds of files.
@@ -65,21 +78,59 @@ def combine(model: str, sources: Sequence[Source], parts: Sequence[IngestedAttem
     )
 
 
+def _separate(combined: Combined, sources: Sequence[Source], name: str, tier: pl.Expr) -> None:
+    """Make a column the tier if the files of one format have several values of it, and no other tiers."""
+    parts = combined.parts
+    if not _can_be_runs(sources) or any(name not in part.attempts.collect_schema() for part in parts):
+        return
+    found = pl.concat(pl.collect_all([part.attempts.select("tier", name).unique() for part in parts]))
+    is_free = (pl.col("tier") == DEFAULT_TIER) | (pl.col("tier") == pl.col(name))
+    if not found[name].null_count() and found.select(is_free.all()).item() and found[name].n_unique() > 1:
+        _set_tiers(combined, [tier] * len(parts), name)
+
+
+def _separate_by_settings(
+    combined: Combined, sources: Sequence[Source], settings: Sequence[Mapping[tuple[str | None, str], str]]
+) -> None:
+    """Make the settings that differ between files of one format the tier, unless they have tiers."""
+    keys = sorted({key for each in settings for key in each}, key=str)
+    differing = [key for key in keys if len({each[key] for each in settings if key in each}) > 1]
+    tiers = pl.concat([part.attempts.select("tier").unique() for part in combined.parts]).unique()
+    if differing and _can_be_runs(sources) and tiers.collect()["tier"].to_list() == [DEFAULT_TIER]:
+        told = [", ".join(f"{key[1]} {own[key]}" for key in differing if key in own) for own in settings]
+        names = " and ".join(dict.fromkeys(name for _, name in differing))
+        _set_tiers(combined, [pl.lit(each[:MAX_ID_LENGTH] or DEFAULT_TIER) for each in told], names)
+
+
+def _settings(model: str, tables: Mapping[Path, AdapterTable], source: Source) -> dict[tuple[str | None, str], str]:
+    """How a file says that a model was run, by suite and name."""
+    return {
+        (each.suite, each.name): each.value
+        for each in (tables[source.path].settings if source.path in tables else ())
+        if each.model == model and (each.dimension in _CONDITIONS or each.name == "task_args")
+        if not _NO_CONDITION.search(each.name)
+    }
+
+
+def _set_tiers(combined: Combined, tiers: Sequence[pl.Expr], names: str) -> None:
+    for place, (part, tier) in enumerate(zip(list(combined.parts), tiers, strict=True)):
+        combined.parts[place] = replace(part, attempts=part.attempts.with_columns(tier=tier))
+        combined.notes[place] = f"the tier is the {names}, of which the model's files have several"
+
+
+def _can_be_runs(sources: Sequence[Source]) -> bool:
+    """Whether several files of one format may be runs of a model, each in its own way."""
+    return len({source.format for source in sources}) == 1 and sources[0].format != NATIVE
+
+
+def _shared_by_parts(combined: Combined) -> tuple[str, ...] | None:
+    return _first_shared(pl.concat([part.attempts.select(ATTEMPT_KEY) for part in combined.parts]))
+
+
 def _first_shared(keys: pl.LazyFrame) -> tuple[str, ...] | None:
     """The first attempt that two parts have."""
     twice = keys.group_by(ATTEMPT_KEY).len().filter(pl.col("len") > 1).sort(ATTEMPT_KEY).head(1).collect()
     return None if twice.is_empty() else tuple(twice.select(ATTEMPT_KEY).row(0))
-
-
-def _temperatures(sources: Sequence[Source], parts: Sequence[IngestedAttempts]) -> list[str]:
-    """The temperature of each part; none if one has another format, a tier, or not one temperature, or all the same."""
-    if len({source.format for source in sources}) > 1 or sources[0].format == NATIVE:
-        return []
-    if any(TEMPERATURE not in part.attempts.collect_schema() for part in parts):
-        return []
-    found = pl.collect_all([part.attempts.select("tier", TEMPERATURE).unique() for part in parts])
-    known = [rows[TEMPERATURE][0] for rows in found if rows.height == 1 and rows["tier"][0] == DEFAULT_TIER]
-    return known if len(known) == len(parts) and None not in known and len(set(known)) > 1 else []
 
 
 def _deciding_columns(place: int, source: Source, part: IngestedAttempts) -> pl.LazyFrame:
@@ -149,9 +200,8 @@ def _number_runs_apart(sources: Sequence[Source], combined: Combined, rows: pl.D
     """Number the attempts of further runs apart if all files have one format and each is a run of its own."""
     by_place = rows.group_by(_PLACE).agg(pl.col(_RUN).unique()).sort(_PLACE)
     runs = {place: found[0] for place, found in by_place.iter_rows() if len(found) == 1}
-    one_format = len({source.format for source in sources}) == 1 and sources[0].format != NATIVE
     apart = len(runs) == by_place.height and len(set(runs.values()) - {None}) == len(runs)
-    if not one_format or not apart:
+    if not _can_be_runs(sources) or not apart:
         return False
     for place, run in list(runs.items())[1:]:
         part = combined.parts[place]

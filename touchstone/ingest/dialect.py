@@ -28,6 +28,8 @@ COMMA = ","
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "'|'"}
 # Names that other tools give to the problem; read as its id if a file has just one of them and no id.
 ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id", "question_id")
+# These may also name a benchmark, so they are the problem only beside a number of the attempt.
+_TASK_NAMES, _ATTEMPT_NAMES = ("task", "problem"), ("trial", "attempt", "rep", "repeat", "repetition", "iteration")
 # Names that other tools give to the outcome; read as such if a file has just one of them and no outcome.
 _VERDICT_NAMES = ("resolved", "is_resolved", "solved", "is_solved", "is_correct")
 # Beside a fix, or one of those, this may mean that the model answered.
@@ -103,6 +105,8 @@ def usual_names(columns: Sequence[str], known: Collection[str]) -> dict[str, str
     ({}, {})
     >>> usual_names(["Task ID", "passed"], ["oid", "passed"]), usual_names(["task_id", "case_id"], ["oid"])
     ({'Task ID': 'oid'}, {})
+    >>> usual_names(["task", "trial"], ["oid", "iteration_id"]), usual_names(["task", "k"], ["oid", "iteration_id"])
+    ({'task': 'oid', 'trial': 'iteration_id'}, {})
     >>> usual_names(["oid", "resolved"], ["oid", "passed"]), usual_names(["success", "fixed_code"], ["passed"])
     ({'resolved': 'passed'}, {})
     >>> usual_names(["success", "Is Resolved", "model_patch"], ["passed"])
@@ -112,6 +116,9 @@ def usual_names(columns: Sequence[str], known: Collection[str]) -> dict[str, str
     names = _matches(others, {letters(name): name for name in known if name not in columns})
     if "oid" in known and "oid" not in (*columns, *names.values()):
         names |= _matches(others, dict.fromkeys(map(letters, ID_NAMES), "oid"))
+        tasks = dict.fromkeys(_TASK_NAMES, "oid") | dict.fromkeys(_ATTEMPT_NAMES, "iteration_id")
+        if not any(letters(name) in map(letters, ID_NAMES) for name in others) and "iteration_id" not in columns:
+            names |= found if len(found := _matches(others, tasks)) == 2 else {}
     if "passed" in known and not has_outcomes((*columns, *names.values())):
         verdicts = dict.fromkeys(map(letters, _VERDICT_NAMES), "passed")
         names |= _matches(others, verdicts)

@@ -81,7 +81,7 @@ def _add(
     rows: InputRows, model: str, sources: Sequence[Source], parts: Sequence[IngestedAttempts]
 ) -> list[tuple[str, str]]:
     """Add the attempts of a model; returns notes with the file that each is about."""
-    combined = combine(model, sources, parts)
+    combined = combine(model, sources, parts, rows.discovery.adapter_tables)
     if combined.conflict is not None:
         rows.unreadable.append(combined.conflict)
         return []

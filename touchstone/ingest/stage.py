@@ -279,7 +279,7 @@ class IngestStage:
                     raise ChangedWhileReadError(source.path) from None
                 errors[-1] = str(error)
                 parts.append(no_attempts(source, str(error)))
-        combined = combine(model, files.sources, parts)
+        combined = combine(model, files.sources, parts, self.inputs.discovery.adapter_tables)
         parts = combined.parts
         if combined.conflict is not None:
             rows = [refused_row(source, None, combined.conflict) for source in files.sources]

@@ -42,6 +42,25 @@ def test_another_run_has_further_attempts(tmp_path: Path) -> None:
     ]
 
 
+def test_a_model_that_ran_with_several_edit_formats_has_them_as_tiers(tmp_path: Path) -> None:
+    for run, edit_format in (("a", "diff"), ("b", "whole")):
+        for name, result in (
+            ("forth", {"model": "m", "tests_outcomes": [True], "edit_format": edit_format}),
+            ("bowling", {"exception": "Traceback\nValueError: x"}),
+        ):
+            (tmp_path / run / name).mkdir(parents=True)
+            (tmp_path / run / name / ".aider.results.json").write_text(json.dumps(result))
+    table = read(tmp_path)
+    assert sorted(table.frame["tier", "oid", "passed"].rows()) == [
+        ("edit_format diff", "bowling", "false"),
+        ("edit_format diff", "forth", "true"),
+        ("edit_format whole", "bowling", "false"),
+        ("edit_format whole", "forth", "true"),
+    ]
+    assert table.notes == ("several agents drive m; each is a tier",)
+    assert read(tmp_path / "a").frame["tier"].to_list() == [None, None]
+
+
 @pytest.mark.parametrize(
     ("result", "passed", "kind"),
     [

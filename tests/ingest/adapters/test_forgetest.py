@@ -170,18 +170,12 @@ def test_the_eval_set_is_the_suite(tmp_path: Path, eval_set: object, suite: str 
         assert only(read_adapted(write(tmp_path, report)))["suite"] == suite
 
 
-def test_results_are_called_by_their_lines_or_if_two_share_one_by_their_number(tmp_path: Path) -> None:
-    table = read(tmp_path, result(), {"case_id": "c"}, result(case_id="é" * 3000))
-    lines = table.frame["__line"].to_list()
-    text = table.path.read_text().splitlines()
-    assert all(text[line - 1].strip() == "{" for line in lines)
-    raw = table.raw(set(lines))
-    assert json.loads(raw[lines[1]]) == {"case_id": "c"}
-    assert len(raw[lines[2]]) == MAX_RAW_LENGTH
-    assert table.raw(set()) == {}
-    assert table.raw({lines[1]}) == {lines[1]: raw[lines[1]]}
-    shared = read(tmp_path, result(), result(attempt=2), {"case_id": "c"}, indent=None)
-    assert (shared.frame["__line"].to_list(), shared.raw({3})) == ([1, 2, 3], {3: '{"case_id": "c"}'})
+@pytest.mark.parametrize("indent", [1, None])
+def test_results_are_called_by_their_place(tmp_path: Path, indent: int | None) -> None:
+    table = read(tmp_path, result(), {"case_id": "c"}, result(case_id="é" * 3000), indent=indent)
+    assert table.frame["__line"].to_list() == [1, 2, 3]
+    assert table.raw({2}) == {2: '{"case_id": "c"}'} and table.raw(set()) == {}
+    assert len(table.raw({3})[3]) == MAX_RAW_LENGTH
 
 
 def test_keys_without_end(tmp_path: Path) -> None:

@@ -83,6 +83,19 @@ def test_exceptions(
     assert table.frame.select("passed", "classification", "__broken").row(0) == (passed, word, None)
 
 
+def test_several_efforts_of_one_agent_are_tiers(tmp_path: Path) -> None:
+    for effort in ("high", "low"):
+        agent = TRIAL["config"]["agent"] | {"kwargs": {"reasoning_effort": effort, "api_key": "x"}}
+        trial = TRIAL | {"trial_name": effort, "config": TRIAL["config"] | {"agent": agent, "job_id": effort}}
+        (tmp_path / effort / effort).mkdir(parents=True)
+        (tmp_path / effort / effort / "result.json").write_text(json.dumps(trial))
+    table = read(tmp_path)
+    assert table.frame["tier", "iteration_id"].rows() == [
+        ("terminus-2, reasoning_effort high", "1"),
+        ("terminus-2, reasoning_effort low", "1"),
+    ]
+
+
 def test_exceptions_of_steps_count_too(tmp_path: Path) -> None:
     usage = {"n_input_tokens": 10, "n_cache_tokens": 4, "n_output_tokens": 3, "cost_usd": 0.25}
     steps = [

@@ -68,6 +68,12 @@ def test_figures_only_where_every_task_has_k_samples(tmp_path: Path) -> None:
     assert figures(table) == {(None, "pass@1"): (None, 0.75)}
 
 
+def test_results_that_name_their_models_keep_them(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text("".join(json.dumps(result(model=model)) + "\n" for model in ("a", "b")))
+    assert rows(read_adapted(path), "oid", "llm_name") == [("HumanEval/0", "a"), ("HumanEval/0", "b")]
+
+
 @pytest.mark.parametrize("times", [2, 3])
 def test_a_file_that_was_appended_to_itself_counts_once(tmp_path: Path, times: int) -> None:
     lines = HUMAN_EVAL.read_text().splitlines()

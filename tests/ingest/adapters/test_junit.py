@@ -175,6 +175,11 @@ def test_disabled_tests_that_are_not_listed_are_named(tmp_path: Path) -> None:
     assert counts(table)["tests"] == (31, None)
 
 
+def test_mocha_counts_its_failures_as_errors_too(tmp_path: Path) -> None:
+    text = f'<testsuite tests="2" failures="1" errors="1">{case("<failure/>")}{case(name="u")}</testsuite>'
+    assert counts(document(tmp_path, text)) == {"tests": (2, 2), "failures": (1, 1), "errors": (1, 1)}
+
+
 def test_skipped_tests_that_only_the_outermost_element_counts(tmp_path: Path) -> None:
     """As mocha-junit-reporter does for Cypress, which also gives the number of failures below zero."""
     suite = f'<testsuite name="s" tests="5" failures="0">{case()}</testsuite>'

@@ -260,6 +260,14 @@ def test_an_outcome_or_a_fix_of_ours_comes_first(tmp_path: Path, row: dict[str, 
     assert "success" not in " ".join(table.notes)
 
 
+def test_a_task_is_the_problem_beside_the_number_of_a_trial(tmp_path: Path) -> None:
+    row = {"task": "lru", "model": "a", "solved": True, "category": "x"}
+    table = read_adapted(write(tmp_path, [row | {"trial": 3}, row | {"trial": 4, "model": "b"}], "jsonl"))
+    assert cells(table, "oid", "iteration_id", "llm_name") == [("lru", "3", "a"), ("lru", "4", "b")]
+    # Without one it may be a benchmark.
+    assert detect_format(write(tmp_path, [row], "jsonl")) is None
+
+
 def test_a_verdict_comes_before_success(tmp_path: Path) -> None:
     row = {"task_id": "a", "resolved": False, "success": True, "model_patch": "diff"}
     assert read_adapted(write_foreign(tmp_path, [row], "json")).frame["passed"].to_list() == ["false"]

@@ -140,6 +140,18 @@ def test_an_instance_without_a_report(
     assert statuses(read(harness))["105"] == statuses(read(harness / "logs"))["105"] == [status, passed]
 
 
+@pytest.mark.parametrize("kept", ["patch.diff", "test_output.txt", "test_output.txt.gz"])
+def test_an_instance_of_a_submission_without_a_report_or_a_log(tmp_path: Path, kept: str) -> None:
+    logs = Path(shutil.copytree(FILES / MODEL, tmp_path / "20260101_acme" / "logs"))
+    (logs / "acme__tool-999").mkdir()
+    (logs / "acme__tool-999" / kept).write_bytes(b"x")
+    (logs / "notes").mkdir()
+    (logs / "notes" / kept).write_bytes(b"x")
+    found = statuses(read(logs.parent))
+    assert found["999"] == ["error", None]
+    assert "notes" not in found
+
+
 def test_several_runs_are_several_attempts(harness: Path) -> None:
     runs = harness / MODEL.parents[1]
     shutil.copytree(runs / "run-2026-05", runs / "run-2026-06")

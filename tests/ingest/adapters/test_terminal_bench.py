@@ -140,12 +140,19 @@ def test_dated_results_of_one_submission_are_further_attempts(tmp_path: Path, to
     assert (figures[1]["pass_at_k"], figures[10]["eligible"]) == (0.5, 2)
 
 
-def test_several_agents_of_one_model_are_tiers(run: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "tier"),
+    [
+        ({"agent_name": "codex"}, "codex"),
+        ({"agent_kwargs": {"reasoning_effort": "high"}}, "terminus, reasoning_effort high"),
+    ],
+)
+def test_several_agents_of_one_model_are_tiers(run: Path, change: dict[str, object], tier: str) -> None:
     other = Path(shutil.copytree(run, run.with_name("other")))
     metadata = json.loads((run / "run_metadata.json").read_text())
-    (other / "run_metadata.json").write_text(json.dumps(metadata | {"agent_name": "codex", "run_id": "other"}))
+    (other / "run_metadata.json").write_text(json.dumps(metadata | change | {"run_id": "other"}))
     table = read(run.parent)
-    assert sorted(table.frame.select("tier", "run_id").unique().rows()) == [("codex", "other"), ("terminus", NAME)]
+    assert set(table.frame.select("tier", "run_id").rows()) == {(tier, "other"), ("terminus", NAME)}
     assert "several agents drive anthropic/claude-x; each is a tier" in table.notes
 
 

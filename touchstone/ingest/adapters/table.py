@@ -28,6 +28,8 @@ from touchstone.vocabulary import Dimension
 MODEL = "__model"
 OWN_COLUMNS = (LINE, ROW_ERROR_KIND, ROW_ERROR, MODEL)
 NAME_COLUMN = "llm_name"
+# A table of attempts names the model of each under one of these.
+MODEL_COLUMNS = (NAME_COLUMN, "model", "model_name", "model_name_or_path")
 # Columns with a digest of what the model was asked.
 ASKED_COLUMNS = ("asked_sha", "doc_hash")
 

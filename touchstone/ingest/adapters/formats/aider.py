@@ -3,7 +3,8 @@
 An exercise is one attempt, because a later try sees why the tests failed: it passes if the last of `tests_outcomes` is
 true. aider's `pass_rate_1` counts exercises that the first try solved, `pass_rate_2` those that the first two did, of
 all that have a result; an exercise that ended in an exception counts as failed. One without any outcome, because
-the tests were not run, is undecided here. Several runs of a model are further attempts, in the order of their names.
+the tests were not run, is undecided here. Several runs of a model are further attempts, in the order of their names; a
+model that ran with several edit formats, efforts or editors has them as tiers.
 
 The problem is `<language>/<exercise>`. Leaderboards have pass rates without attempts, and are recognized to say so.
 """
@@ -22,6 +23,7 @@ from touchstone.ingest.adapters.folders import (
     some_subfolders,
     subfolders,
 )
+from touchstone.ingest.adapters.formats.terminal_bench import separate_agents
 from touchstone.ingest.adapters.json_files import Carried, list_of, scalar_of, stated_settings, text_of
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -41,8 +43,8 @@ _FILE, _PRACTICE = ".aider.results.json", ("exercises", "practice", "*")
 # From an exercise up to a folder of runs, with and without languages.
 _LAYOUTS = ((), ("*",), _PRACTICE, ("*", *_PRACTICE), ("*", "*"), ("*", "*", *_PRACTICE))
 _COLUMNS = words(
-    "oid iteration_id llm_name suite run_id passed classification error cost_usd duration_seconds input_tokens "
-    "output_tokens tries"
+    "oid iteration_id llm_name tier suite run_id passed classification error cost_usd duration_seconds input_tokens "
+    "output_tokens agent tries"
 )
 _MAPPED = words(
     "testdir testcase model tests_outcomes cost duration prompt_tokens completion_tokens exception chat_hashes"
@@ -57,17 +59,9 @@ def read_results(path: Path) -> AdapterTable:
     _name_models(records)
     number_attempts(records)
     files = {line: folder / _FILE for line, folder in exercises.items()}
-    return table_from_records(
-        path,
-        FORMAT,
-        _COLUMNS,
-        records,
-        raw_from_files(files),
-        files=list(files.values()),
-        figures=list(_figures(records)),
-        settings=list(settings),
-        notes=carried.notes(),
-    )
+    table = table_from_records(path, FORMAT, _COLUMNS, records, raw_from_files(files), files=list(files.values()))
+    table, several = separate_agents(table)
+    return table.stating(_figures(records), list(settings), [*several, *carried.notes()])
 
 
 ADAPTER = Adapter(
@@ -132,16 +126,18 @@ def _fill(cells: Cells, folder: Path, carried: Carried, settings: dict[StatedSet
             *stated_settings(model, "harness", result, "commit_hash"),
         ]
         settings |= dict.fromkeys(stated)
+        cells["agent"] = ", ".join(f"{each.name} {each.value}" for each in stated if each.dimension != "harness")
 
 
 def _name_models(records: list[Record]) -> None:
     """An exercise that ended in an exception does not name the model: it is that of the others in its run."""
-    models: dict[str | None, set[str]] = {}
+    runs: dict[str | None, set[tuple[str, str | None]]] = {}
     for record in records:
-        models.setdefault(record.cells["run_id"], set()).update(filter(None, [record.cells["llm_name"]]))
+        known = runs.setdefault(record.cells["run_id"], set())
+        known |= {(name, record.cells.get("agent"))} if (name := record.cells["llm_name"]) else set()
     for record in (record for record in records if not record.cells["llm_name"]):
-        if len(known := models[record.cells["run_id"]]) == 1:
-            (record.cells["llm_name"],) = known
+        if len(known := runs[record.cells["run_id"]]) == 1:
+            ((record.cells["llm_name"], record.cells["agent"]),) = known
         else:
             record.refuse(RefusedRecordError("bad_id", f"{record.cells['oid']}: no result of the run names its model"))
 

@@ -2,35 +2,27 @@
 
 The suite is the id of the report's eval set. Compiler errors, test failures and anything else in a result are kept as
 text, nested values as JSON. The report's own scores and aggregates are not read: they follow from the results.
-
-A result is identified by the line it starts on. If two results share a line (a report without line breaks), every
-result of the file is identified by its position in the list instead, from 1, so that the number is unique.
 """
 
-import json
-import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
 from touchstone.ingest.adapters.json_files import (
-    DECODER,
     identifier_of,
     inside,
     object_records,
-    parse_document,
-    read_text,
+    raw_values,
     section_of,
-    shown_json,
+    skim_document,
     text_of,
     unmapped_cells,
     whole_number,
 )
+from touchstone.ingest.adapters.json_stream import Each, Keep, Shape
 from touchstone.ingest.adapters.table import AdapterTable, Cells, table_from_records, words
-from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
 
 FORMAT = "forgetest"
 COLUMNS = words(
@@ -46,17 +38,14 @@ _SECTIONS = {
     "token_usage": ("prompt_tokens", "completion_tokens", "estimated_cost_usd"),
 }
 _MAPPED = ("case_id", "attempt", "model", "provider")
-_LIST = re.compile(r'"results"\s*:\s*\[')
-_BETWEEN = re.compile(r"[\s,]*")
+_SHAPE: Shape = {"results": Each(Keep()), "eval_set": Keep()}
 
 
 def read_forgetest(path: Path) -> AdapterTable:
     """Read a report into rows of text cells."""
-    text = read_text(path)
-    results, suite = _results(path, text)
-    places = _places(text, _spans(text, results), len(results))
-    records = object_records(zip(places, results, strict=True), "result", _fill, {"suite": suite})
-    return table_from_records(path, FORMAT, COLUMNS, records, _raw)
+    shared: Cells = {"suite": None}
+    records = object_records(_results(path, shared), "result", _fill)
+    return table_from_records(path, FORMAT, COLUMNS, records, raw_values(_results), shared=shared)
 
 
 def _recognizes(head: Head) -> bool:
@@ -67,49 +56,17 @@ def _recognizes(head: Head) -> bool:
 ADAPTER = Adapter(FORMAT, "a forgetest report", _recognizes, lambda path, _: read_forgetest(path))
 
 
-def _results(path: Path, text: str) -> tuple[list[object], str | None]:
-    """The elements of the results list and the id of the eval set, which is their suite."""
-    document = inside(parse_document(path, text))
-    results = document.get("results")
-    if not isinstance(results, list):
-        raise InputFileError(f"{path}: no results list; a forgetest report is an object with a list 'results'")
-    return results, text_of(inside(document, "eval_set").get("id"))
-
-
-def _raw(path: Path, lines: set[int]) -> dict[int, str]:
-    text = read_text(path)
-    results, _ = _results(path, text)
-    spans = _spans(text, results)
-    shown = [text[start:end] for start, end in spans] or map(shown_json, results)
-    places = _places(text, spans, len(results))
-    return {place: each[:MAX_RAW_LENGTH] for place, each in zip(places, shown, strict=True) if place in lines}
-
-
-def _spans(text: str, results: Sequence[object]) -> list[tuple[int, int]]:
-    """The start and end of each result in the text; none if the list cannot be found there."""
-    for key in _LIST.finditer(text):
-        spans: list[tuple[int, int]] = []
-        with suppress(json.JSONDecodeError):
-            for value in results:
-                between = _BETWEEN.match(text, spans[-1][1] if spans else key.end())
-                start = between.end() if between else len(text)
-                found, end = DECODER.raw_decode(text, start)
-                if found != value:
-                    break
-                spans.append((start, end))
-            else:
-                return spans
-    return []
-
-
-def _places(text: str, spans: Sequence[tuple[int, int]], count: int) -> list[int]:
-    lines: list[int] = []
-    line, seen = 1, 0
-    for start, _ in spans:
-        line += text.count("\n", seen, start)
-        seen = start
-        lines.append(line)
-    return lines if len(set(lines)) == count else list(range(1, count + 1))
+def _results(path: Path, shared: Cells | None = None) -> Iterator[tuple[int, object]]:
+    """The elements of the results list; then the id of the eval set, which is their suite, is in `shared`."""
+    place = 0
+    for name, part in skim_document(path, _SHAPE):
+        if name is not None:
+            place += 1
+            yield place, part
+        elif not isinstance(inside(part).get("results"), list):
+            raise InputFileError(f"{path}: no results list; a forgetest report is an object with a list 'results'")
+        elif shared is not None:
+            shared["suite"] = text_of(inside(part, "eval_set").get("id"))
 
 
 def _fill(cells: Cells, result: Mapping[str, object]) -> None:

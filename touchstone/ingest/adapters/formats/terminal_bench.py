@@ -365,7 +365,7 @@ def _fill(run: _Run, cells: Cells, trial: Mapping[str, object]) -> None:
         "started_at": text_of(trial.get("trial_started_at")),
         "duration_seconds": seconds_between(trial.get("trial_started_at"), trial.get("trial_ended_at")),
         "agent_seconds": seconds_between(trial.get("agent_started_at"), trial.get("agent_ended_at")),
-        "agent": text_of(run.metadata.get("agent_name")),
+        "agent": agent_with_options(run.metadata.get("agent_name"), inside(run.metadata, "agent_kwargs")),
         "asked_sha": digest_of(instruction) if isinstance(instruction, str) else None,
         "dataset_version": text_of(run.metadata.get("dataset_version")),
         "trial_name": name,
@@ -461,8 +461,15 @@ def number_by_time(table: AdapterTable) -> AdapterTable:
     return settle(table, words("llm_name tier oid iteration_id started_at trial_name"), number)
 
 
+def agent_with_options(name: object, options: Mapping[str, object]) -> str | None:
+    """An agent, and how its model generates: another effort or temperature makes another system."""
+    given = stated_settings("", "generation", options, GENERATION)
+    agent = text_of(name)
+    return agent and ", ".join([agent, *(f"{each.name} {each.value}" for each in given)])
+
+
 def separate_agents(table: AdapterTable) -> tuple[AdapterTable, list[str]]:
-    """Make the agent the tier of a model that several agents drive, whose trials are not attempts of one system."""
+    """Make the agent, with its options, the tier of a model that several drive: trials of different systems."""
     accepted = pl.col(ROW_ERROR_KIND).is_null()
     with table.reading():
         agents = table.rows.filter(accepted).group_by("llm_name").agg(pl.col("agent").n_unique()).collect()

@@ -289,15 +289,18 @@ class _JUnit(_XmlReport):
         listed = counts.total() - sum(suites.values())
         # jest-junit lists a file that cannot be run as a case that `errors` counts, and `tests` does not.
         ways = (listed, listed - (stated.get("disabled") or 0), counts.total(), listed - counts["error"])
+        own = {name: counts[outcome] + suites[name] for name, outcome in _NAMES.items()}
+        if stated.get("errors") == own["failures"]:  # mocha's own reporter writes its failures under both names
+            own["errors"] = own["errors"] or own["failures"]
         skipped, disabled = (stated.get(name) for name in _NOT_JUDGED)
         both = " and ".join(_NOT_JUDGED) if disabled else _NOT_JUDGED[0]
         rows = {
             "tests": (stated.get("tests"), next((way for way in ways if way == stated.get("tests")), listed)),
-            **{name: (stated.get(name), counts[outcome] + suites[name]) for name, outcome in _NAMES.items()},
+            **{name: (stated.get(name), count) for name, count in own.items()},
             both: (None if skipped is disabled is None else (skipped or 0) + (disabled or 0), counts["skipped"]),
         }
-        for name, (count, own) in rows.items():
-            known = None if missing and name in ("tests", both) else own
+        for name, (count, found) in rows.items():
+            known = None if missing and name in ("tests", both) else found
             if count is not None:
                 yield ReportedFigure("", name, count, known, note=note if missing else None)
 
