@@ -23,6 +23,8 @@ from touchstone.text import counted
 if TYPE_CHECKING:
     from touchstone.publish.warehouse import Warehouse
 
+Context = dg.AssetExecutionContext | dg.OpExecutionContext
+
 PUBLISH = "publish"
 PUBLISHED_IN_ORDER = (
     "summary_pass_at_k",
@@ -40,7 +42,7 @@ PUBLISHED_IN_ORDER = (
 SNAPSHOT = "touchstone/snapshot"
 
 
-def make_summary(_: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.MaterializeResult[None]:
+def make_summary(_: Context, evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """The summary CSV, one row per model. `warehouse` publishes it."""
     table = evaluation.publish.summary()
     return dg.MaterializeResult(
@@ -50,7 +52,7 @@ def make_summary(_: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.Mate
     )
 
 
-def make_csvs(_: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.MaterializeResult[None]:
+def make_csvs(_: Context, evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """Outcomes and pass@k of every model as CSV files. `warehouse` publishes them."""
     files = evaluation.publish.model_csvs()
     store, wanted = evaluation.store, evaluation.config.publish.csv
@@ -58,7 +60,7 @@ def make_csvs(_: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.Materia
     return dg.MaterializeResult("model_csvs", metadata={"files": len(files)}, data_version=dg.DataVersion(made_from))
 
 
-def make_report(_: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.MaterializeResult[None]:
+def make_report(_: Context, evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """The report on the run, one page that needs nothing else. `warehouse` publishes it."""
     page = evaluation.publish.report()
     size = page.stat().st_size if page is not None else 0
@@ -66,7 +68,7 @@ def make_report(_: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.Mater
     return dg.MaterializeResult("report", metadata={"bytes": size}, data_version=version)
 
 
-def publish(context: dg.AssetExecutionContext, evaluation: Evaluation) -> dg.MaterializeResult[None]:
+def publish(context: Context, evaluation: Evaluation) -> dg.MaterializeResult[None]:
     """Publishes the run: tables, CSV files and the DuckDB file replace the previous ones in one step."""
     published, store = evaluation.publish.publish(), evaluation.store
     evaluation.published = True
@@ -94,7 +96,7 @@ class FileAsset:
 
     kinds: set[str]
     deps: tuple[str, ...]
-    make: Callable[[dg.AssetExecutionContext, Evaluation], dg.MaterializeResult[None]]
+    make: Callable[[Context, Evaluation], dg.MaterializeResult[None]]
 
 
 FILES = {

@@ -1,4 +1,4 @@
-"""The Dagster definitions. Tests and `touchstone run` call `build_defs` too."""
+"""The Dagster definitions. Tests call `build_defs` too."""
 
 import contextlib
 import logging
@@ -25,17 +25,13 @@ OUTPUT_VARIABLE = "TOUCHSTONE_OUTPUT_DIR"
 _SUMMARY = dg.AssetKey("summary_pass_at_k")
 
 
-def build_defs(
-    evaluation: EvaluationResource | dg.ResourceDefinition, shown: PublishSettings | None = None
-) -> dg.Definitions:
+def build_defs(evaluation: EvaluationResource, shown: PublishSettings | None = None) -> dg.Definitions:
     """All definitions, with the given evaluation as resource. `shown` says who owns them and when they are old."""
-    # `touchstone run` removes nothing, and definitions take time.
-    served = [evaluation] if isinstance(evaluation, EvaluationResource) else []
     assets: Iterable[Any] = [*stages, models]
     return dg.Definitions(
         assets=dg.map_asset_specs(partial(_maintained, shown=shown or PublishSettings()), assets),
-        jobs=[evaluate, *map(retention_job, served)],
-        schedules=[nightly, *map(retention_schedule, served)],
+        jobs=[evaluate, retention_job(evaluation)],
+        schedules=[nightly, retention_schedule(evaluation)],
         sensors=[fixes_folder],
         resources={"evaluation": evaluation},
         executor=dg.in_process_executor,

@@ -16,13 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import dagster as dg
 
-from assets.stages import STAGES, CheckFailed
+from assets.stages import STAGES, CheckFailed, stage_op
 from pipelines.automation import EVALUATE
-from pipelines.definitions import CONFIG_VARIABLE, OUTPUT_VARIABLE, build_defs
+from pipelines.definitions import CONFIG_VARIABLE, OUTPUT_VARIABLE
 from pipelines.resources import prepared
 from pipelines.retention import remove_expired
 from touchstone.config import load_config
@@ -133,8 +133,7 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
     # SQLAlchemy logs a traceback on Ctrl-C while a connection closes; Ctrl-C is handled below.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL + 1)
     report_step("starting the run")
-    defs = build_defs(prepared(evaluation), evaluation.config.publish)
-    job = defs.resolve_job_def(EVALUATE).with_logger_defs({LOGGER: progress_logger})
+    job = _job(evaluation)
     with instance or dg.DagsterInstance.get() as dagster:
         _fail_orphaned_runs(dagster)
         result = job.execute_in_process(
@@ -147,6 +146,23 @@ def run_evaluation(evaluation: Evaluation, config_file: Path, instance: dg.Dagst
         return (
             replace(outcome, notes=list(remove_expired(evaluation.config, dagster))) if outcome.published else outcome
         )
+
+
+def _job(evaluation: Evaluation) -> dg.JobDefinition:
+    """The job of the definitions as a chain of ops, see `assets.stages`."""
+
+    @dg.job(
+        name=EVALUATE,
+        resource_defs={"evaluation": prepared(evaluation)},
+        executor_def=dg.in_process_executor,
+        logger_defs={LOGGER: progress_logger},
+    )
+    def evaluate() -> None:
+        done: dict[str, Any] = {}
+        for group in STAGES:
+            done = {"after": stage_op(group)(**done)}
+
+    return evaluate
 
 
 def _fail_orphaned_runs(instance: dg.DagsterInstance) -> None:

@@ -1,6 +1,6 @@
 """The graph's shape and what a run tells the UI, through the same `build_defs` that users run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -10,9 +10,11 @@ import dagster as dg
 import pytest
 
 from assets.models import published_models
-from assets.stages import gate_verdict
+from assets.publish import SNAPSHOT
+from assets.stages import STAGES, VERDICT, gate_verdict
 from pipelines.definitions import build_defs
 from pipelines.definitions import defs as load_definitions
+from pipelines.launch import run_evaluation
 from pipelines.resources import EvaluationResource
 from tests.conftest import Folder, copy_of, small_folder
 from touchstone.checks import CHECKS, GateResult
@@ -286,3 +288,57 @@ def test_data_versions_follow_the_files_contents(
         "mutants",
         "test_strength",
     }, "none of these reads the outcomes in the files"
+
+
+def test_touchstone_run_leaves_the_history_that_a_run_of_all_assets_leaves(
+    first_run: Run, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.fixes("n", HEADER + "a,1,true\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    assert run_evaluation(Evaluation.load(folder.config), folder.config).exit_code == 0
+    with dg.DagsterInstance.get() as instance:
+        (run,) = instance.get_runs()
+        events = [entry.get_dagster_event() for entry in instance.all_logs(run.run_id) if entry.is_dagster_event]
+    assert (run.job_name, run.status) == ("evaluate", dg.DagsterRunStatus.SUCCESS)
+    assert run.tags.keys() >= {VERDICT, SNAPSHOT}
+    assert [event.step_key for event in events if event.event_type_value == "STEP_START"] == STAGES
+    expected = first_run.result.all_events
+    assert materialized(events) == materialized(expected)
+    assert checked(events) == checked(expected)
+    assert len(checked(events)) == len(CHECKS)
+
+
+def materialized(events: Sequence[dg.DagsterEvent]) -> list[tuple[object, ...]]:
+    """What the history says of every materialization: step, asset, partition, version and the names of its metadata.
+
+    The versions of the last step depend on the name of the snapshot.
+    """
+    found = [
+        (str(event.step_key), event.step_materialization_data.materialization)
+        for event in events
+        if event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION
+    ]
+    return [
+        (step, made.asset_key.path, made.partition, step == STAGES[-1] or (made.tags or {})[DATA], list(made.metadata))
+        for step, made in found
+    ]
+
+
+def checked(events: Sequence[dg.DagsterEvent]) -> list[tuple[object, ...]]:
+    """What the history says of every check; what follows a semicolon may name the output folder."""
+    found = [
+        (event.step_key, event.asset_check_evaluation_data)
+        for event in events
+        if event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    ]
+    return [
+        (
+            step,
+            made.asset_check_key,
+            made.passed,
+            made.severity,
+            (made.description or "").partition(";")[0],
+            made.metadata,
+        )
+        for step, made in found
+    ]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,19 @@ def test_each_run_that_found_something_else_is_a_snapshot(twice: Folder) -> None
         pl.read_parquet(each.tables / "pass_at_k" / "*.parquet")["pass_at_k"].to_list() for each in (first, second)
     ]
     assert figures == [[0.25, 0.5], [0.75, 1.0]]
+
+
+def test_the_history_is_the_same_whether_or_not_there_is_one_to_add_to(twice: Folder, tmp_path: Path) -> None:
+    folder = copy_of(twice, tmp_path / "copy")
+    file = folder.output / "tables" / "history" / "history.parquet"
+    extended, snapshots = file.read_bytes(), [snapshot.id for snapshot in list_snapshots(folder.output)]
+    assert pl.read_parquet(file)["snapshot"].unique(maintain_order=True).to_list() == snapshots
+    shutil.rmtree(folder.output / ".store")
+    assert evaluate(folder).exit_code == 0
+    assert file.read_bytes() == extended
+    prune(folder.output, keep=1)
+    assert evaluate(folder).exit_code == 0
+    assert pl.read_parquet(file)["snapshot"].unique().to_list() == snapshots[1:]
 
 
 def test_the_texts_of_fixes_are_not_kept(twice: Folder) -> None:

@@ -65,16 +65,24 @@ class PublishStage:
         # The same on every machine, also if it is a local copy of an object.
         settings["problems_csv"] = settings["problems_csv"] and shown(settings["problems_csv"])
         self.snapshot = create_snapshot(self.store, settings, self._validators())
-        kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]
-        fingerprint = digest(["history", kept, table_code_version("history")])
+        fingerprint = digest(["history", self._kept, table_code_version("history")])
         current = self.store.current("history", fingerprint)
-        return current or self.store.write("history", history(self.store.root), fingerprint)
+        return current or self.store.write("history", history(self.store, self._snapshots), fingerprint)
+
+    @cached_property
+    def _snapshots(self) -> list[Snapshot]:
+        """All snapshots; this run is one by now."""
+        return list_snapshots(self.store.root)
+
+    @property
+    def _kept(self) -> list[str]:
+        return [snapshot.id for snapshot in self._snapshots]
 
     @cached_property
     def _trends(self) -> Any:
         # By its name, as above: its code matters to these two tables alone, which declare it.
         series, root = import_module("touchstone.trends.series"), self.store.root
-        return series.find_trends(self.store.scan("history"), list_snapshots(root), pins(root))
+        return series.find_trends(self.store.scan("history"), self._snapshots, pins(root))
 
     def trends(self) -> Part:
         """The headline figures of every snapshot with their intervals, as lines to draw."""
@@ -96,19 +104,18 @@ class PublishStage:
 
     def failure_modes(self) -> Part:
         """Every way in which attempts of this run or of a snapshot fail. The run is a snapshot by now."""
-        kept = [snapshot.id for snapshot in list_snapshots(self.store.root)]
         read = [self.store.fingerprint(table) for table in ("failures", "failure_changes")]
-        fingerprint = digest(["failure_modes", kept, read, table_code_version("failure_modes")])
+        fingerprint = digest(["failure_modes", self._kept, read, table_code_version("failure_modes")])
         current = self.store.current("failure_modes", fingerprint)
         if current is not None:
             return current
         failures, changes = (self.store.scan(table).collect() for table in ("failures", "failure_changes"))
-        modes = failure_modes(self.store.root, failures, changes)
+        modes = failure_modes(self._snapshots, failures, changes)
         return self.store.write("failure_modes", modes.lazy(), fingerprint)
 
     def problem_history(self) -> dict[str, Part]:
         """Every problem's figures in every snapshot."""
-        return update_problem_history(self.store)
+        return update_problem_history(self.store, self._snapshots)
 
     def run_log(self) -> Part:
         """Time and memory of each step of each run, as far as this run has got."""

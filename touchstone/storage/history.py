@@ -4,41 +4,33 @@
 because a snapshot never changes: a run adds one file, however many snapshots there are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import polars as pl
 import polars.selectors as cs
 
 from touchstone.errors import TouchstoneError, explain
-from touchstone.storage.files import parquet_files, read_kept, replacing
-from touchstone.storage.snapshots import Snapshot, list_snapshots
+from touchstone.storage.files import file_key, parquet_files, read_kept
+from touchstone.storage.snapshots import Snapshot
 from touchstone.storage.store import Part, Store, digest
 from touchstone.tables import TABLES, Table
 
-_FIGURES = "figures.parquet"
 _PROBLEM_HISTORY = "problem_history"
 _SOURCE = "problem_statistics"
 
 
-def history(root: Path) -> pl.LazyFrame:
-    """Every figure of a model and tier in every snapshot, in long form."""
-    parts = [_kept_figures(snapshot) for snapshot in list_snapshots(root)]
-    return pl.concat([pl.LazyFrame(schema=TABLES["history"].dtypes), *parts])
+def history(store: Store, snapshots: Sequence[Snapshot]) -> pl.LazyFrame:
+    """Every figure of a model and tier in every snapshot, in long form.
 
-
-def _kept_figures(snapshot: Snapshot) -> pl.LazyFrame:
-    """A snapshot's figures, collected once because a snapshot never changes; again if that file is damaged."""
-    path = snapshot.folder / _FIGURES
-    kept = read_kept(path, TABLES["history"].dtypes)
-    if kept is not None and set(kept["snapshot"].unique()) <= {snapshot.id}:
-        return kept.lazy()
-    with _named_if_damaged(snapshot):
-        figures = _gather_figures(snapshot)
-    with replacing(path) as scratch:
-        figures.write_parquet(scratch)
-    return figures.lazy()
+    A snapshot never changes, so the published table has the rows of all but the newest.
+    """
+    schema = TABLES["history"].dtypes
+    published = store.current_link / "tables" / "history" / f"{file_key('history')}.parquet"
+    known = read_kept(published, schema)
+    rows = {} if known is None else known.partition_by("snapshot", as_dict=True)
+    parts = [rows[each.id,] if (each.id,) in rows else _gather_figures(each) for each in snapshots]
+    return pl.concat([pl.DataFrame(schema=schema), *parts]).lazy()
 
 
 def _gather_figures(snapshot: Snapshot) -> pl.DataFrame:
@@ -49,7 +41,8 @@ def _gather_figures(snapshot: Snapshot) -> pl.DataFrame:
         for table in TABLES.values()
         if table.in_snapshots and {"model", "tier"} <= set(table.key) and "oid" not in table.key
     ]
-    return pl.concat([empty, *(_long(snapshot, table) for table in plotted)])
+    with _named_if_damaged(snapshot):
+        return pl.concat([empty, *(_long(snapshot, table) for table in plotted)])
 
 
 def _long(snapshot: Snapshot, table: Table) -> pl.DataFrame:
@@ -77,10 +70,10 @@ def _long(snapshot: Snapshot, table: Table) -> pl.DataFrame:
     )
 
 
-def failure_modes(root: Path, failures: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
+def failure_modes(snapshots: Sequence[Snapshot], failures: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
     """The table `failure_modes`, the most common first; modes of earlier snapshots alone have no attempts."""
     frames = [pl.DataFrame(schema={"fingerprint": pl.String, "example": pl.String, "snapshot": pl.String})]
-    for snapshot in list_snapshots(root):
+    for snapshot in snapshots:
         # The manifest says which snapshots have any, so that the others cost nothing.
         if snapshot.rows.get("failures"):
             with _named_if_damaged(snapshot):
@@ -104,9 +97,8 @@ def failure_modes(root: Path, failures: pl.DataFrame, changes: pl.DataFrame) -> 
     )
 
 
-def update_problem_history(store: Store) -> dict[str, Part]:
+def update_problem_history(store: Store, snapshots: Sequence[Snapshot]) -> dict[str, Part]:
     """Add missing snapshots and drop removed ones; returns the parts by snapshot."""
-    snapshots = list_snapshots(store.root)
     store.remove_other_parts(_PROBLEM_HISTORY, [snapshot.id for snapshot in snapshots])
     return {snapshot.id: _problem_part(store, snapshot) for snapshot in snapshots}
 

@@ -3,7 +3,6 @@
 ```
 snapshots/<id>/tables/<table>/*.parquet   hard links to the run's tables, without the texts of fixes
 snapshots/<id>/manifest.json              time, settings, input hashes and versions
-snapshots/<id>/figures.parquet            its figures per model and tier in long form, for the table `history`
 snapshots/<id>/look-*.parquet             its verdicts against a baseline, for the table `sequential_verdicts`
 snapshots/pins.json                       pinned names
 ```
@@ -295,7 +294,7 @@ def find(root: Path, name: str) -> Snapshot:
 
 def find_if_known(root: Path, name: str) -> Snapshot | None:
     """The snapshot of that name; None if nothing has that name yet."""
-    ids = [*unreadable_snapshots(root), *(snapshot.id for snapshot in list_snapshots(root))]
+    ids = [manifest.parent.name for manifest in _manifests(root)]
     known = name in pins(root) or name in ids or (name in RESERVED and ids)
     return find(root, name) if known else None
 
