@@ -128,6 +128,56 @@ def test_a_failing_teardown_fails_its_test(validator: PythonValidator) -> None:
     assert outcomes(report) == ("failed", {"test_it": False}, ())
 
 
+FAILURES = """
+    import pytest
+    from solution import add
+
+    def hidden():
+        __tracebackhide__ = True
+        raise LookupError("hidden")
+
+    def endless(depth):
+        endless(depth + 1)
+
+    def test_assertion():
+        assert add(1, 1) == 3
+
+    def test_cause():
+        try:
+            add(1, None)
+        except TypeError as error:
+            raise KeyError("key") from error
+
+    def test_fail():
+        pytest.fail("said so", pytrace=False)
+
+    def test_fixture(request):
+        request.getfixturevalue("nowhere")
+
+    def test_group():
+        raise ExceptionGroup("two", [ValueError("one"), TypeError("other")])
+
+    def test_hidden():
+        hidden()
+
+    def test_recursion():
+        endless(0)
+    """
+
+
+def test_failures_have_the_message_of_pytest(validator: PythonValidator) -> None:
+    report = run_pytest(validator, {"solution.py": ADD, "test_it.py": FAILURES})
+    assert {one.test: one.detail for one in report.diagnostics} == {
+        "test_assertion": "assert 2 == 3\n +  where 2 = add(1, 1)",
+        "test_cause": "KeyError: 'key'",
+        "test_fail": "Failed: said so",
+        "test_fixture": "fixture 'nowhere' not found",
+        "test_group": "ExceptionGroup: two (2 sub-exceptions)",
+        "test_hidden": "LookupError: hidden",
+        "test_recursion": "RecursionError: maximum recursion depth exceeded",
+    }
+
+
 SKIPS = """
     import pytest
     import solution

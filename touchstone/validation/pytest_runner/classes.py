@@ -3,18 +3,24 @@
 import dataclasses
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from touchstone.validation.pytest_runner.changed_values import UnrelatedError
 
 
-def exceptions_of_many_kinds() -> Iterator[type]:
-    """The exceptions that are three unrelated ones of the language, and so satisfy whatever a test expects."""
-    left = BaseException.__subclasses__()
-    for kind in left:
-        left += type.__subclasses__(kind)
-        if len(kind.__bases__) > 1:
+def all_exceptions() -> list[type]:
+    """All classes of exceptions."""
+    found = BaseException.__subclasses__()
+    for kind in found:
+        found += type.__subclasses__(kind)
+    return found
+
+
+def exceptions_of_many_kinds(known: Collection[type]) -> Iterator[type]:
+    """The exceptions, other than known ones, that are three unrelated ones of the language, and so satisfy any test."""
+    for kind in all_exceptions():
+        if len(kind.__bases__) > 1 and kind not in known:
             own = [one for one in kind.__mro__ if one.__module__ == "builtins"]
             if sum(not any(one in other.__mro__[1:] for other in own) for one in own) > 2:
                 yield kind

@@ -3,6 +3,7 @@
 import inspect
 import os
 from collections.abc import Callable, Generator
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,11 @@ class ResultPlugin:
         """Notice a test of `unittest` that nobody awaits."""
         watch_unittest(item, lambda needs: self._write_needs(item, needs))
         return (yield)
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Make only the message of a failure. By default, pytest looks up the file of every frame."""
+        if type(item) is pytest.Function:
+            vars(item)["repr_failure"] = partial(_short_failure, item)
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Remember the tests that options leave out."""
@@ -156,6 +162,12 @@ class ResultPlugin:
 
     def _skipped_by(self, error: BaseException) -> list[str]:
         return sorted(self._relative(file) if file != UNKNOWN else file for file in self._tests.skipped_by(error))
+
+
+def _short_failure(item: pytest.Function, error: pytest.ExceptionInfo[BaseException]) -> Any:
+    if error.errisinstance(pytest.FixtureLookupError):
+        return pytest.Function.repr_failure(item, error)
+    return error.getrepr(style="value", tbfilter=False, chain=False)
 
 
 def _outcome(reports: list[pytest.TestReport], skipped_by: list[str] | None) -> tuple[str, str]:

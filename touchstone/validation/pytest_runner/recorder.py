@@ -31,7 +31,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from touchstone.validation.pytest_runner.changed_values import Other, other_objects
-from touchstone.validation.pytest_runner.classes import exceptions_of_many_kinds, has_any_instance, is_generated
+from touchstone.validation.pytest_runner.classes import (
+    all_exceptions,
+    exceptions_of_many_kinds,
+    has_any_instance,
+    is_generated,
+)
 from touchstone.validation.pytest_runner.pytest_internals import FIXTURE
 
 _SCALARS = (int, float, complex, str, bytes, bytearray, range, type(None), bool)
@@ -122,6 +127,7 @@ class Recorder:
         # Names of attributes that the tests replace themselves.
         self._patched: set[str] = set()
         self._builtins = dict(vars(builtins))
+        self._exceptions = frozenset(all_exceptions())
         self._libraries: dict[str, types.ModuleType | None] = {}
         self._library_names: dict[str, list[tuple[str, Any, str, Any]]] = {}
         self._namespaces: list[dict[str, Any]] = []
@@ -269,7 +275,7 @@ class Recorder:
         self._result.held.update(dict.fromkeys(reason for reason, _ in self._replaced_definitions()))
         self._result.held.update(self._foreign)
         self._check_names()
-        for kind in exceptions_of_many_kinds():
+        for kind in exceptions_of_many_kinds(self._exceptions):
             if self._is_doubted(kind) and self._is_unnamed(kind):
                 self.doubt(f"{kind.__qualname__} is an exception of many kinds", "")
         self._result.doubts.update(self._doubts)

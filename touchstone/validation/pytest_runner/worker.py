@@ -107,13 +107,19 @@ def serve_with_numpy(policy: Policy) -> None:
 
 
 def _warm_up(folder: Path) -> None:
-    """Run a small session, so that what pytest imports and compiles on first use is there before the first fork."""
+    """Run a small session, so that what pytest imports and compiles on first use is there before the first fork.
+
+    Ten files, because Python makes functions faster that have been called several times.
+    """
     here = os.getcwd()  # noqa: PTH109
     folder.mkdir()
-    (folder / "test_warm_up.py").write_text(_WARM_UP)
+    names = [f"test_warm_up_{number}" for number in range(10)]
+    for name in names:
+        (folder / f"{name}.py").write_text(_WARM_UP)
     os.chdir(folder)
-    pytest.main([*_ARGUMENTS, "-q", "--tb=no", "--basetemp=basetemp", "test_warm_up.py"])
-    sys.modules.pop("test_warm_up", None)
+    pytest.main([*_ARGUMENTS, "-q", "--tb=no", "--basetemp=basetemp", "."])
+    for name in names:
+        sys.modules.pop(name, None)
     # Found out once and then kept; a job has another one.
     tempfile.tempdir = None
     os.chdir(here)
@@ -191,10 +197,10 @@ class _Worker:
         """Wait for jobs. In the process of a job, go on with this session or run one of its own."""
         # Now that pytest has changed what it changes itself.
         self._snapshot = CodeSnapshot()
-        self._job, (descriptor,) = wait_for_job(self.policy, self._prepare)
-        gc.disable()
         capture: Any = session.config.pluginmanager.getplugin("capturemanager")
         capture.stop_global_capturing()
+        self._job, (descriptor,) = wait_for_job(self.policy, self._prepare)
+        gc.disable()
         _replace_descriptors(descriptor)
         self._write_line = open_channel(descriptor, self._job.pop("token"))
         try:

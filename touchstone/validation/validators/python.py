@@ -296,6 +296,7 @@ def packages_folder() -> Path:
     return Path(sysconfig.get_path("purelib"))
 
 
+@functools.cache
 def pytest_available() -> Availability:
     """Whether pytest is installed beside Touchstone."""
     try:
