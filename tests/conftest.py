@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # The same examples every time on a desk; others in every run of CI, where a failure names the seed that repeats it.
 # `make test-nightly` tries many more.
-settings.register_profile("desk", deadline=None, max_examples=4, derandomize=True, print_blob=True)
+settings.register_profile("desk", deadline=None, max_examples=2, derandomize=True, print_blob=True)
 settings.register_profile("ci", deadline=None, max_examples=4, derandomize=False, print_blob=True, database=None)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
@@ -105,7 +105,7 @@ def more_examples(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def fewer_examples(test: Callable[..., None]) -> Callable[..., None]:
-    """Try a property that takes long less often at a desk and in CI; at night as often as others."""
+    """Try a property that takes long less often in CI; at night as often as others."""
     usual = settings().max_examples
     return settings(max_examples=usual if usual > 10 else 2)(test)
 

@@ -61,6 +61,7 @@ def _ancestors(name: str) -> set[str]:
     return {table for table in TABLES if table != name} if name == "history" else set()
 
 
+@pytest.mark.services
 def test_every_module_that_takes_part_is_in_the_codes_version() -> None:
     """Whatever importing the table's function loads. One process forks for each table: the libraries load once."""
     program = (

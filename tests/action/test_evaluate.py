@@ -121,6 +121,7 @@ def test_a_failed_installation_is_not_a_failed_gate(job: Job) -> None:
     assert ended.log.endswith("error: Touchstone cannot be installed; see above\n")
 
 
+@pytest.mark.services
 def test_hostile_names_are_data(job: Job) -> None:
     """Each value is the name of a real file or folder, so that it has to arrive unchanged."""
     baseline = "$(touch pwned)`touch pwned`; rm -rf *"
@@ -142,6 +143,7 @@ def test_hostile_names_are_data(job: Job) -> None:
     assert ended.report.startswith("### Touchstone (touch-pwned-everyone-x-")
 
 
+@pytest.mark.services
 def test_a_baseline_after_a_run_that_failed_is_not_compared(job: Job) -> None:
     ended = job.run(config="gone.json", baseline="main/m_fixes.csv")
     assert ended.code == 2

@@ -2,9 +2,10 @@
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import more_examples
 from touchstone.audit.readings import pass_at_k_readings, verdict_readings
 from touchstone.comparison.families import ComparisonSettings
 from touchstone.comparison.pairs import compare_counts
@@ -68,7 +69,7 @@ def test_beyond_k_1_even_the_low_figure_may_be_above_the_published_one() -> None
 counted = st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 4)).map(lambda t: (t[0], min(t[:2]), t[2]))
 
 
-@settings(max_examples=60, deadline=None)
+@more_examples
 @given(st.lists(st.tuples(counted, st.integers(0, 4)), min_size=1, max_size=6), st.integers(1, 7))
 def test_whatever_the_undecided_attempts_are_the_figure_is_within_the_bounds(
     problems: list[tuple[Counts, int]], k: int

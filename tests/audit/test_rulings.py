@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import Command, Folder, copy_of, made_once
+from tests.conftest import Command, Folder, copy_of, made_once, more_examples
 from tests.pipelines.test_run import evaluate
 from tests.storage.test_model_rows import made
 from touchstone.config import load_config
@@ -281,7 +281,7 @@ ruled = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@more_examples
 @given(st.lists(st.sampled_from([True, False, None]), min_size=8, max_size=8), st.lists(ruled, max_size=6))
 def test_the_last_ruling_on_an_attempt_counts_and_what_was_measured_stays(
     measured: list[bool | None], rulings: list[Ruling]

@@ -290,7 +290,7 @@ def test_no_transcript_of_the_tools_own_files_is_flagged(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["openhands", "swe-agent", "inspect", "promptfoo", "harbor trial"])
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_files_never_raise(name: str, data: st.DataObject, tmp_path: Path) -> None:
     sample = SAMPLES[name]

@@ -43,6 +43,7 @@ def test_every_command_has_an_example_that_it_takes() -> None:
             COMMANDS[name].make_context(name, words[len(name.split()) :])
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(("words", "expected"), [("touchstone sna", "snapshots"), ("touchstone report --op", "--open")])
 def test_shell_completion(words: str, expected: str) -> None:
     asked = {"_TOUCHSTONE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

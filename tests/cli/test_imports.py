@@ -27,6 +27,7 @@ def test_the_command_line_starts_with_nothing_heavy() -> None:
     assert loaded_by("import touchstone.cli.main") == set()
 
 
+@pytest.mark.services
 def test_the_help_of_every_command_loads_nothing_heavy() -> None:
     program = """
 import contextlib, io

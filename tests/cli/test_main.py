@@ -215,6 +215,7 @@ def test_a_panic_of_polars_is_one_line(touchstone: Command, monkeypatch: pytest.
     assert failed.stderr.startswith("error: no more threads can be started; raise the limits")
 
 
+@pytest.mark.services
 def test_the_installed_program(folder: Folder) -> None:
     """Most tests call the command line in their own process; this one is the program itself."""
     program = Path(sys.executable).with_name("touchstone")

@@ -16,7 +16,6 @@ from urllib.parse import urlencode
 
 import pytest
 
-from pipelines.webserver import guarded_webserver
 from tests.conftest import PROJECT, Folder
 from tests.deploy.sockets import listening_addresses, socket_paths
 from tests.processes import descendants, free_port, wait_until_gone
@@ -67,6 +66,7 @@ def status(port: int, method: str, path: str, headers: dict[str, str] | None = N
     return connection.getresponse().status
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
 @pytest.mark.parametrize(
     ("method", "path", "headers", "body", "answer"),
@@ -85,6 +85,7 @@ def test_the_pages_of_the_ui_are_answered(
     assert status(webserver, method, path, {"Host": f"{name}:PORT", **own}, body) == answer
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("method", "path", "headers", "body"),
     [
@@ -126,6 +127,8 @@ def test_everyone_else_is_refused(
     ],
 )
 def test_names_of_other_hosts_and_of_a_proxy(host: str, proxied: str, headers: dict[str, str], answered: bool) -> None:
+    from pipelines.webserver import guarded_webserver  # its libraries take each worker a second to load
+
     called: list[bool] = []
 
     async def app(*_: Any) -> None:

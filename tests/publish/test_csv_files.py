@@ -65,12 +65,6 @@ def test_files_of_a_model_that_is_gone_are_removed_and_unchanged_ones_are_not_wr
     assert (evaluated.output / "csv" / "m_outcomes.csv").stat().st_ino == kept, "linked to the draft, not copied"
 
 
-def test_they_can_be_switched_off_and_the_last_ones_go(evaluated: Folder) -> None:
-    evaluated.configure(publish={"csv": False})
-    assert evaluate(evaluated).exit_code == 0
-    assert not (evaluated.output / "csv").exists() and not (evaluated.output / "csv").is_symlink()
-
-
 def test_auto_writes_nothing_beyond_its_limit_and_true_does(evaluated: Folder) -> None:
     store = Store(evaluated.output)
     assert len(write_model_csvs(store, "auto", max_rows=6)) == 4
@@ -79,15 +73,20 @@ def test_auto_writes_nothing_beyond_its_limit_and_true_does(evaluated: Folder) -
     assert len(write_model_csvs(store, True, max_rows=5)) == 4
 
 
-def test_a_folder_of_that_name_that_is_not_ours_is_left_alone(folder: Folder) -> None:
-    (folder.output / "csv").mkdir(parents=True)
-    (folder.output / "csv" / "mine.txt").write_text("mine")
-    outcome = evaluate(folder)
+def test_switched_off_the_last_ones_go_and_a_folder_of_that_name_that_is_not_ours_is_left_alone(
+    evaluated: Folder,
+) -> None:
+    evaluated.configure(publish={"csv": False})
+    assert evaluate(evaluated).exit_code == 0
+    assert not (evaluated.output / "csv").exists() and not (evaluated.output / "csv").is_symlink()
+    (evaluated.output / "csv").mkdir()
+    (evaluated.output / "csv" / "mine.txt").write_text("mine")
+    assert evaluate(evaluated).exit_code == 0
+    evaluated.configure()
+    outcome = evaluate(evaluated)
     assert outcome.exit_code == 2
     assert "move it away, or set publish.csv to false" in outcome.failures[0]
-    folder.configure(publish={"csv": False})
-    assert evaluate(folder).exit_code == 0
-    assert (folder.output / "csv" / "mine.txt").read_text() == "mine"
+    assert (evaluated.output / "csv" / "mine.txt").read_text() == "mine"
 
 
 @pytest.mark.nightly

@@ -328,6 +328,7 @@ def test_what_could_not_be_validated_is_tried_again(tmp_path: Path) -> None:
 # The command
 
 
+@pytest.mark.services
 def test_the_command_shows_the_published_results_without_dagster(done: Folder) -> None:
     program = (
         "import sys; from touchstone.cli.main import app\n"

@@ -47,6 +47,7 @@ def test_every_command_reads_it_or_refuses_it_in_one_line(
     assert "Traceback" not in done.stderr and "TOUCHSTONE_DEBUG" not in done.stderr
 
 
+@pytest.mark.services
 def test_a_run_brings_it_up_to_date_and_keeps_its_snapshots(earlier: Folder) -> None:
     before = [snapshot.id for snapshot in list_snapshots(earlier.output)]
     assert evaluate(earlier).published

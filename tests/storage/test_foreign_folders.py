@@ -255,6 +255,7 @@ class TestCache:
         with ReportCache(tmp_path) as cache:
             assert cache.find(["a"]) == {} and cache.statistics().entries == 0
 
+    @pytest.mark.services
     def test_the_key_is_private_and_the_same_in_every_process(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

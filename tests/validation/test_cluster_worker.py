@@ -50,9 +50,9 @@ def open_worker(expected: dict[str, str]) -> ClusterWorker:
     return open_cluster_worker("none", SETTINGS, expected, ["command"])
 
 
-@pytest.fixture
-def facts(tmp_path: Path) -> dict[str, str]:
-    return identity_facts(open_registry("none", tmp_path / "scratch", SETTINGS), ["command"])
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return identity_facts(open_registry("none", tmp_path_factory.mktemp("scratch"), SETTINGS), ["command"])
 
 
 @pytest.fixture

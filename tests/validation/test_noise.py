@@ -102,6 +102,7 @@ def test_a_flaky_test_is_found_and_the_share_of_flaky_tests_estimated(one_in_ten
     assert found.message.endswith("; 1 test is left out of all verdicts")
 
 
+@pytest.mark.services
 def test_every_test_of_every_repeated_tree_is_counted(one_in_ten: Folder) -> None:
     noise = table(one_in_ten, "validator_noise")
     # A control cannot judge a pass whose tests change from run to run: such a verdict is undecided, and not counted.
@@ -116,6 +117,7 @@ def test_every_test_of_every_repeated_tree_is_counted(one_in_ten: Folder) -> Non
     assert stable.select(pl.col("ci_low").round(3), "ci_high").row(0) == (0.758, 1.0)
 
 
+@pytest.mark.services
 def test_an_excluded_test_decides_no_verdict(one_in_ten: Folder) -> None:
     outcomes = table(one_in_ten, "outcomes")
     assert outcomes.group_by("iteration_id").agg(pl.col("passed").sum()).sort("iteration_id").rows() == [
@@ -129,6 +131,7 @@ def test_an_excluded_test_decides_no_verdict(one_in_ten: Folder) -> None:
     assert variance["share_from_validator"] is None, "the runs that chose the tests cannot measure the rest"
 
 
+@pytest.mark.services
 def test_an_unchanged_run_repeats_nothing(one_in_ten: Folder) -> None:
     assert evaluate(one_in_ten).made == 0
 

@@ -95,19 +95,21 @@ def test_a_fix_that_ends_its_sandbox_has_failed(backend: str) -> None:
 EXCUSES = [
     "import unittest\ndef add(a, b): raise unittest.SkipTest\n",
     "import builtins, unittest\nbuiltins.AssertionError = unittest.SkipTest\ndef add(a, b): return 0\n",
-    "import pytest\npytest.skip('no', allow_module_level=True)\n",
     "import pytest\ndef add(a, b): pytest.fail('async def functions are not natively supported')\n",
+    "import pytest\npytest.skip('no', allow_module_level=True)\n",
     "from _pytest.fixtures import FixtureLookupError\n"
     "def add(a, b): raise FixtureLookupError.__new__(FixtureLookupError)\n",
-    "raise ModuleNotFoundError(\"No module named 'pytest_asyncio'\")\n",
     "import pytest\nraise pytest.UsageError\n",
+    "raise ModuleNotFoundError(\"No module named 'pytest_asyncio'\")\n",
     "def add(a, b): raise MemoryError\n",
 ]
 
 
-def test_no_excuse_makes_a_fix_undecided(tmp_path: Path) -> None:
+# By day: an exception that skips, one that ends the collection, and one that blames the environment.
+@pytest.mark.parametrize("excuses", [EXCUSES[::3], pytest.param(EXCUSES, marks=pytest.mark.nightly)])
+def test_no_excuse_makes_a_fix_undecided(tmp_path: Path, excuses: list[str]) -> None:
     sandbox_runner("bubblewrap", tmp_path)
-    found = problem_in(tmp_path).statuses(*EXCUSES)
+    found = problem_in(tmp_path).statuses(*excuses)
     assert not {*UNDECIDED, "passed"} & set(found), found
 
 
