@@ -51,6 +51,20 @@ class ResultPlugin:
         return True
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        """Leave the id of a parametrised test, which holds what it expects, out of the name of its `tmp_path`."""
+        if fixturedef.argname != "tmp_path":
+            return (yield)
+        name = request.node.name
+        request.node.name = name.partition("[")[0]
+        try:
+            return (yield)
+        finally:
+            request.node.name = name
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Notice a test of `unittest` that nobody awaits."""
         watch_unittest(item, lambda needs: self._write_needs(item, needs))

@@ -262,7 +262,9 @@ class _Worker:
         job, root = self._job, Path(self.root)
         os.environ.update(_ENVIRONMENT)
         files = {f"{root}/{name}": _content(text) for name, text in job["files"].items()}
-        write_files(files, self.root, job["directory"])
+        # The code of the tests is compiled already: in a control, their files hold nothing that a fix could read.
+        written = files | dict.fromkeys(self.compiled.hidden, b"")
+        write_files(written, self.root, job["directory"])
         self.tests.use(root, files, self.compiled, job)
         here = os.getcwd()  # noqa: PTH109
         sys.path.insert(0, here)
@@ -270,7 +272,7 @@ class _Worker:
         for name in [name for first in job["names"] for name in self._loaded.get(first, ())]:
             del sys.modules[name]
         random.seed(0)
-        judged = {f"{root}/{name}": files[f"{root}/{name}"] for name in job["judge_files"]}
+        judged = {f"{root}/{name}": written[f"{root}/{name}"] for name in job["judge_files"]}
         self.results.start(self._write_line, here, lambda: changed_file(judged))
         # Hides all of the above from `gc.get_objects`.
         gc.freeze()
