@@ -133,12 +133,6 @@ class OwnTests:
         name = qualified if known else getattr(item, "originalname", None) or item.name
         return name in controlled and name not in uncontrolled
 
-    def is_forged(self, item: pytest.Item) -> bool:
-        """Whether a test claims to be in one of the compiled files, and its module ran something else."""
-        if not isinstance(item, pytest.Function) or str(item.path) not in self._compiled.codes:
-            return False
-        return not any(vars(item.module) is namespace for namespace in self._namespaces)
-
     def not_collected(self, items: Iterable[pytest.Item]) -> list[str]:
         """The tests that the files of some items define, by default names, and that are not among the items."""
         found = {(str(item.path), ".".join(item.nodeid.partition("[")[0].split("::")[1:])) for item in items}

@@ -95,9 +95,7 @@ class ResultPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Write the ids of all tests that are going to run, and whether importing the fix changed a file or a test."""
-        if forged := next((item for item in session.items if self._tests.is_forged(item)), None):
-            self._write_line(tampered=forged.name)
+        """Write the ids of all tests that are going to run, and whether importing the fix changed a file."""
         if (name := self._changed_file()) is not None:
             self._write_line(tampered=self._relative(name))
         self._write_line(collected=[self._id(item.nodeid, item.path) for item in session.items])
