@@ -489,6 +489,40 @@ def test_forged_helpers_and_golden_files_do_not_pass(tmp_path: Path) -> None:
     assert "put back: checks.py, wanted.json" in rows[0]["diagnostics"]
 
 
+# Another helper of that name on the path; the golden file, before the tests read it.
+RUNNING = [
+    {
+        "solution.py": f"import sys\nsys.path.insert(0, __file__.replace('solution.py', 'inner'))\n{SUM}",
+        "inner/checks.py": "def same(a, b):\n    pass\n",
+    },
+    {"solution.py": "def add(a, b):\n    with open('wanted.json', 'w') as file:\n        return file.write('1')\n"},
+]
+
+
+def test_a_fix_that_changes_the_judge_s_side_when_it_runs_does_not_pass(tmp_path: Path) -> None:
+    shop = {**SHOP, "test_solution.py": f"import solution\n{SHOP['test_solution.py']}"}
+    rows = outcomes(tmp_path, shop, "solution.py", RUNNING)
+    assert [row["status"] for row in rows] == ["validator_unavailable"] * 2
+    assert "not the module of the tests" in rows[0]["diagnostics"]
+    assert "looks at what judges it" in rows[1]["diagnostics"]
+
+
+def test_what_is_used_instead_of_a_shared_file_is_flagged() -> None:
+    files = {"solution.py": SUM, "check.py": "import solution, checker\n", "checker.py": ""}
+    changes: dict[str, str | None] = {"solution.py": "", "checker/__init__.py": ""}
+    found = applied(files, changes, filename="solution.py", test_command="python check.py")
+    assert isinstance(found, AppliedFix) and found.flagged == ("checker/__init__.py",)
+
+
+def test_a_makefile_makes_no_file_of_a_fix_and_reads_its_own() -> None:
+    """A new file of a target's name would be up to date. Data may be named in a command within a command."""
+    files = {"run.sh": "", "Makefile": 'test: check\ncheck:\n\ttest "$(shell sh run.sh)" = "$$(cat want.txt)"\n'}
+    files["want.txt"] = "5"
+    changes: dict[str, str | None] = {"run.sh": "x", "check": "", "want.txt": "4"}
+    found = applied(files, changes, filename="run.sh", test_command="make test")
+    assert isinstance(found, AppliedFix) and found.judge_files == ("check", "want.txt")
+
+
 @pytest.mark.nightly
 @pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
 def test_forged_tests_inside_a_rust_source_do_not_pass(tmp_path: Path) -> None:

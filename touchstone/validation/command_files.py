@@ -52,6 +52,7 @@ _FILE_OPTIONS = ("-f", "--file", "--makefile", "--justfile", "--rakefile", "--no
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 _OWN_FOLDER = re.compile(r"""\$\(\s*dirname [^)]*\)|`dirname [^`]*`""")
+_SUBSTITUTION = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
 _VARIABLE_FOLDER = re.compile(r"^\$(?:\{[^}]*\}|\([^)]*\)|\w+)/")
 # Words of a command that may precede the name of the program that it starts.
 _BEFORE_PROGRAM = ("-m", "run", "exec", "--")
@@ -97,6 +98,8 @@ class _Following:
     def follow(self, text: str, directory: str, beside: str = "") -> None:
         """Follow the commands in a text. `beside` is the folder of the script that contains it."""
         self.depth += 1
+        for inner in _SUBSTITUTION.findall(text) if self.depth <= _MOST_NESTED else ():
+            self.follow("".join(inner), directory, beside)
         for words in _simple_commands(_OWN_FOLDER.sub(".", text)) if self.depth <= _MOST_NESTED else ():
             if words[0] in ("cd", "pushd") and len(words) > 1:
                 directory = self._place(words[-1], directory, beside, folder=True) or directory
@@ -234,6 +237,9 @@ class _Following:
             for word in rules.read(self.index.read(place)) if place in self.index.files else ():
                 included = joined(directory, word) or ""
                 waiting += fnmatch.filter(self.index.files, included) or [included]
+        # A new file of a target's name would be up to date.
+        own = {joined(directory, name) or "" for name in rules.rules if re.fullmatch(r"[\w-]+", name)}
+        self.found.scripts |= own - self.index.places
         for line in rules.recipe(targets):
             self.follow(line, directory)
 

@@ -374,6 +374,54 @@ def add(a, b):
     left(found)
     return found
 """, ADDS),
+    # Classes that a look at their own methods does not show.
+    "equality that a library lends": ("class Lie(type(unittest.mock.ANY)): pass\ndef add(a, b): return Lie()", ADDS),
+    "equality that a metaclass hides": ("""
+class Hides(type):
+    def __getattribute__(kind, name):
+        return type.__getattribute__(object if name[2:4] in ("eq", "di", "mr") else kind, name)
+class Liar(Lie, metaclass=Hides): pass
+def add(a, b): return Liar()
+""", ADDS),
+    "a protocol that all satisfy": (
+        "import typing\n@typing.runtime_checkable\nclass Shape(typing.Protocol): pass",
+        f"{TESTS}from solution import Shape\ndef test_it(): assert isinstance(add(2, 3), Shape)",
+        "class Shape: pass\ndef add(a, b): return 0"),
+    "every error by the name of one": (
+        "Invalid = Exception\ndef add(a, b): return a.nothing",
+        f"{TESTS}from solution import Invalid\ndef test_it():\n    with pytest.raises(Invalid): add(2, 3)",
+        "class Invalid(Exception): pass\ndef add(a, b): return 0"),
+    "a mock that is called with anything": ("def add(a, b): a(unittest.mock.ANY)",
+        "seen = Mock(); add(seen, 3); seen.assert_called_once_with(5)"),
+    # What ends silently, and where the tests look.
+    "a subtest that stops": ("def add(a, b): raise unittest.case._ShouldStop",
+        f"{TESTS}class TestIt(unittest.TestCase):\n    def test_it(self):\n        with self.subTest():"
+        " self.assertEqual(add(2, 3), 5)"),
+    "a task that is cancelled": ("def add(a, b): raise asyncio.CancelledError", """
+    async def one(): assert add(2, 3) == 5
+    async def all_of_them():
+        async with asyncio.TaskGroup() as group: group.create_task(one())
+    asyncio.run(all_of_them())"""),
+    "a library by a star": (
+        "class pytest: raises = contextlib.suppress",
+        f"{TESTS}from solution import *\ndef test_it():\n    with pytest.raises(TypeError): add('2', 3)"),
+    "another working directory": (
+        "os.mkdir('/tmp/other'); pathlib.Path('/tmp/other/golden').write_text('0'); os.chdir('/tmp/other')",
+        "assert add(2, 3) == int(pathlib.Path('golden').read_text() if pathlib.Path('golden').exists() else 5)"),
+    "the parameters in the name of a folder": ("""
+def add(a, b):
+    folders = pathlib.Path(tempfile.gettempdir()).parent.rglob("test_it_*")
+    return int(max(folders, key=lambda one: one.stat().st_mtime_ns).name.split("_")[4])
+import tempfile
+""", PARAMETERS.replace("test_it(", "test_it(tmp_path, ")),
+    "the tests in C": (READS.format(text="text()") + """
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+def text():
+    buffer = ctypes.create_string_buffer(9999)
+    libc.fread(buffer, 1, 9998, ctypes.c_void_p(libc.fopen(b"test_solution.py", b"r")))
+    return buffer.value.decode()
+""", ADDS),
     # No secret of this process is safe from a fix that knows Touchstone.
     "the recorder by its name": ("from touchstone.validation.pytest_runner.controls import Recorder\n"
         "Recorder._hold = Recorder._note = lambda *_, **__: None\ndef add(a, b): return Lie()", ADDS),

@@ -72,8 +72,9 @@ def test_the_pass_of_a_fix_that_looks_at_its_judges_is_doubted(validator: Python
     files = {"test_it.py": "from solution import add\nWANTED = 5\ndef test_it(): assert add(2, 3) == WANTED\n"}
     found = judged(validator, BAD, reader, files)
     assert found.status == "passed" and "looks at what judges it" in str(found.doubts), found
-    # Not if the problem itself does.
-    assert judged(validator, reader.replace("a + b", "a - b"), reader, files).doubts == ()
+    # Not if the problem itself does, unless a control has nothing to read.
+    of_problem = judged(validator, reader.replace("a + b", "a - b"), reader, files).doubts
+    assert of_problem == () or ("getsource" in READERS[how] and "does not pass again" in str(of_problem))
 
 
 def test_libraries_may_look_for_themselves(validator: PythonValidator) -> None:

@@ -16,7 +16,7 @@ from touchstone.validation.files.locate_files import path_refusal
 from touchstone.validation.files.working_copy import LEFT_OUT
 from touchstone.validation.fixes.codex_patch import is_codex_patch, parse_codex_patch
 from touchstone.validation.fixes.extract_code import extract_code, without_cdata
-from touchstone.validation.fixes.judge_changes import judge_changes
+from touchstone.validation.fixes.judge_changes import judge_changes, used_instead
 from touchstone.validation.fixes.line_diff import opcodes
 from touchstone.validation.fixes.patching import BOM, Changes, Files, apply_patches
 from touchstone.validation.fixes.rust_tests import test_items, with_original_tests
@@ -151,7 +151,7 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
         reason = reason or f"the fix deletes {problem.path}, the file that the problem is about"
     if reason := reason or _layout_error(tree, changes):
         return NotApplied("failed", reason, judge)
-    flagged = tuple(path for path in problem.shared_files if path in changes)
+    flagged = tuple(sorted(used_instead(changes, problem.shared_files)))
     content = changes.get(problem.path)
     if content is None:  # unchanged, deleted, or the problem names no file
         lines = problem.block_lines or (1, 1)

@@ -41,8 +41,7 @@ def judge_changes(changes: Mapping[str, bytes | None], problem: Problem, tree: T
     new = [path for path in changes if path not in files and not _matches(path, problem.source_patterns)]
     found = judge.intersection(changes)
     found |= {path for path in new if looks_like_test(path) or _matches(path, problem.judge_patterns)}
-    places = {_module_place(path) for path in judge if PurePosixPath(path).suffix in CODE}
-    found |= {path for path in new if PurePosixPath(path).suffix in CODE and _module_place(path) in places}
+    found |= set(used_instead(new, judge))
     found |= {path for path in new if _NEVER_NEW.search(f"/{path}")}
     found |= set(hidden_modules(new, problem, tree))
     settings = changed_settings(changes, tree)
@@ -52,6 +51,17 @@ def judge_changes(changes: Mapping[str, bytes | None], problem: Problem, tree: T
 
 def _matches(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def used_instead(paths: Iterable[str], files: Iterable[str]) -> list[str]:
+    """The paths that are one of some files, or would be imported instead of one.
+
+    >>> used_instead(["lib/index.js", "a.py", "b.py"], ["lib.js", "a.py"])
+    ['lib/index.js', 'a.py']
+    """
+    places = {_module_place(path) for path in files if PurePosixPath(path).suffix in CODE}
+    code = {path for path in paths if PurePosixPath(path).suffix in ("", *CODE)}
+    return [path for path in paths if path in files or (path in code and _module_place(path) in places)]
 
 
 def _module_place(path: str) -> str:

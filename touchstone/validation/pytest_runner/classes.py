@@ -37,7 +37,7 @@ def has_any_instance(kind: type) -> bool:
 
 def is_generated(owner: type, name: str) -> bool:
     """Whether a method of a class compares all fields, as `dataclasses` or `attrs` make it, or is of a library."""
-    method = vars(owner)[name]
+    method = type.__dict__["__dict__"].__get__(owner)[name]
     attr = sys.modules.get("attr")
     if dataclasses.is_dataclass(owner):
         fields = [(one.name, Any, dataclasses.field(compare=one.compare)) for one in dataclasses.fields(owner)]

@@ -40,6 +40,10 @@ _ASKING_NOTHING = {
 _REBINDS = re.compile(rb"\bglobals\(\)|\bmodules\[__name__\]")
 # A file that hands on its name, other than to a logger or to see whether it is run as a program.
 _GIVES = re.compile(rb"(?<!getLogger\()(?<!\.)\b__name__\b(?!\s*==)")
+# A file that reads files of the tests, or runs them as programs.
+_READS = re.compile(
+    rb"getsource|\b__file__\)*\.(read|open)|open\(__file__|\.executable|\brunpy\b|\bspawn\b|\bpytester\b"
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ def control_file(text: bytes, file: str, tests: frozenset[str], recorder: Record
     if _REBINDS.search(text):
         recorder.add_rebinding(file)
     recorder.gives_modules |= _GIVES.search(text) is not None
+    recorder.reads_files |= _READS.search(text) is not None
     tree = ast.parse(text)
     recorder.add_source(tree)
     change = _Change(recorder, file, name, tests)

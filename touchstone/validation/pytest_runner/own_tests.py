@@ -14,7 +14,7 @@ import sys
 import traceback
 import types
 import unittest
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,11 @@ class CompiledTests:
     recorder_name: str = ""
     controlled: frozenset[str] = frozenset()
     uncontrolled: frozenset[str] = frozenset()
+
+    @property
+    def hidden(self) -> Collection[str]:
+        """The files that a fix cannot read in a control: all, unless the tests read or run files of theirs."""
+        return self.codes if self.recorder is not None and not self.recorder.reads_files else ()
 
 
 def compile_tests(files: Mapping[str, bytes]) -> CompiledTests:
@@ -111,9 +116,10 @@ class OwnTests:
         if compiled.recorder is not None:
             recorder = compiled.recorder
             recorder.lenient, recorder.quiet = not job["is_fix"], job["quiet"]
-            recorder.begin(files, _names_of_one_side(root, files, compiled.codes), job["names"])
+            recorder.begin(files, _module_names(root, files, compiled.codes), job["names"])
             tests = compiled.controlled | compiled.uncontrolled
-            self._watch = Watch(recorder.is_fix, compiled.codes, tests, files, recorder.doubt, self._known)
+            judge_files = [f"{root}/{name}" for name in job["judge_files"]]
+            self._watch = Watch(recorder.is_fix, judge_files, tests, files, recorder.doubt, self._known)
             self._watch.start()
             # For the judge's modules that pytest does not import itself.
             sys.meta_path.insert(0, _Finder(lambda path: self.code_of(path), lambda *given: self.run(*given)))
@@ -126,12 +132,6 @@ class OwnTests:
         known = qualified in controlled | uncontrolled
         name = qualified if known else getattr(item, "originalname", None) or item.name
         return name in controlled and name not in uncontrolled
-
-    def is_forged(self, item: pytest.Item) -> bool:
-        """Whether a test claims to be in one of the compiled files, and its module ran something else."""
-        if not isinstance(item, pytest.Function) or str(item.path) not in self._compiled.codes:
-            return False
-        return not any(vars(item.module) is namespace for namespace in self._namespaces)
 
     def not_collected(self, items: Iterable[pytest.Item]) -> list[str]:
         """The tests that the files of some items define, by default names, and that are not among the items."""
@@ -237,8 +237,8 @@ def _compiled(name: str, text: bytes) -> types.CodeType | Exception:
         return error
 
 
-def _names_of_one_side(root: Path, files: Iterable[str], judge_files: Iterable[str]) -> frozenset[str]:
-    """The module names that belong to files of the judge's side whichever folder they are imported from."""
+def _module_names(root: Path, files: Iterable[str], judge_files: Iterable[str]) -> dict[str, bool]:
+    """The names of the judge's modules, whichever folder they are imported from, and whether no other file has it."""
     judges = set(judge_files)
     theirs, others = set[str](), set[str]()
     for path in files:
@@ -247,4 +247,4 @@ def _names_of_one_side(root: Path, files: Iterable[str], judge_files: Iterable[s
             parts = parts[:-1] if parts[-1] == "__init__" else parts
             names = {".".join(parts[start:]) for start in range(len(parts))}
             (theirs if path in judges else others).update(names)
-    return frozenset(theirs - others)
+    return {name: name not in others for name in theirs}

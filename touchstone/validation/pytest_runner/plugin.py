@@ -52,6 +52,20 @@ class ResultPlugin:
         return True
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        """Leave the id of a parametrised test, which holds what it expects, out of the name of its `tmp_path`."""
+        if fixturedef.argname != "tmp_path":
+            return (yield)
+        name = request.node.name
+        request.node.name = name.partition("[")[0]
+        try:
+            return (yield)
+        finally:
+            request.node.name = name
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Notice a test of `unittest` that nobody awaits."""
         watch_unittest(item, lambda needs: self._write_needs(item, needs))
@@ -87,9 +101,7 @@ class ResultPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Write the ids of all tests that are going to run, and whether importing the fix changed a file or a test."""
-        if forged := next((item for item in session.items if self._tests.is_forged(item)), None):
-            self._write_line(tampered=forged.name)
+        """Write the ids of all tests that are going to run, and whether importing the fix changed a file."""
         if (name := self._changed_file()) is not None:
             self._write_line(tampered=self._relative(name))
         self._write_line(collected=[self._id(item.nodeid, item.path) for item in session.items])

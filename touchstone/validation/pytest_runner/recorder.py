@@ -26,6 +26,7 @@ import sys
 import traceback
 import types
 import unittest
+import unittest.mock
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,8 +49,12 @@ _MOST_CONSTANTS = 500
 # How many calls of a test are followed by a look at what it relies on.
 _MOST_CALLS = 500
 _MOCKS = frozenset({"ANY", "mock", "mocker", "call", "sentinel", "patch", "Mock", "MagicMock", "AsyncMock"})
+_SILENT = ("hypothesis", "unittest.case", "asyncio.exceptions")
 _SWALLOWING = (contextlib.suppress, contextlib.ExitStack, contextlib.AsyncExitStack)
-_METACLASSES = ("builtins", "enum", "typing")
+# A class of the problem that is one of these has everything, or every error, as its instance.
+_ANY_EXCEPTION = (object, BaseException, Exception)
+# Read past a metaclass, which may say otherwise.
+_mro, _vars, _flags = (type.__dict__[name].__get__ for name in ("__mro__", "__dict__", "__flags__"))
 _EQUALITY = ("__eq__", "__ne__", "__array_ufunc__", "__array_function__")
 _ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 _METHODS = (*_EQUALITY, *_ORDER, "__sub__", "__rsub__", "__contains__", "__exit__")
@@ -121,6 +126,8 @@ class Recorder:
         self._reached: set[str] = set()
         # Whether the tests give the names of modules to what they test.
         self.gives_modules = False
+        # Whether they read or run their own files.
+        self.reads_files = False
         self._calls = 0
         # The code of the test that runs.
         self._test: types.CodeType | None = None
@@ -129,12 +136,14 @@ class Recorder:
         self._builtins = dict(vars(builtins))
         self._exceptions = frozenset(all_exceptions())
         self._libraries: dict[str, types.ModuleType | None] = {}
+        self._imports: dict[str, tuple[str, str]] = {}
         self._library_names: dict[str, list[tuple[str, Any, str, Any]]] = {}
         self._namespaces: list[dict[str, Any]] = []
         self._codes: set[types.CodeType] = set()
         self._constants: dict[Any, None] = {}
         self._rebinding: set[str] = set()
-        self._modules: frozenset[str] = frozenset()
+        self._modules: Mapping[str, bool] = {}
+        self._folder = ""
         self._texts: Mapping[str, bytes] = {}
         # Classes by whether what they answer must be doubted.
         self._doubted: dict[type, bool] = {}
@@ -172,9 +181,10 @@ class Recorder:
                 case ast.Global():
                     self._patched.update(node.names)
                 case ast.Import() | ast.ImportFrom():
+                    self._imports |= _imports(node)
                     self._names.update(alias.asname or alias.name for alias in node.names)
                     self._reached.update(alias.name for alias in node.names)
-                    self._libraries |= dict.fromkeys(_absolute_imports(node))
+                    self._libraries |= dict.fromkeys(name for name, _ in _imports(node).values())
                 case ast.Call(func=ast.Attribute(attr="multiple")):
                     self._patched.update(one.arg for one in node.keywords if one.arg)
                 case ast.Constant(str() | int() | float() | bytes()) if len(self._constants) < _MOST_CONSTANTS:
@@ -196,12 +206,12 @@ class Recorder:
             if isinstance(inner, types.CodeType):
                 self.add_code(inner)
 
-    def begin(self, texts: Mapping[str, bytes], modules: frozenset[str], own_names: Iterable[str]) -> None:
+    def begin(self, texts: Mapping[str, bytes], modules: Mapping[str, bool], own_names: Iterable[str]) -> None:
         """In the process of a job, with its files.
 
-        `modules` are only on the judge's side, `own_names` are the names that can be imported from the problem.
+        `modules` are on the judge's side, with whether only there; `own_names` can be imported from the problem.
         """
-        self._texts, self._modules = texts, modules
+        self._texts, self._modules, self._folder = texts, modules, os.getcwd()  # noqa: PTH109
         for name in [name for name in self._libraries if name.partition(".")[0] in own_names]:
             del self._libraries[name]
             self._library_names.pop(name, None)
@@ -288,7 +298,9 @@ class Recorder:
                 yield f"{file}: {name} was replaced", found
 
     def _check_names(self) -> None:
-        """Doubt what replaced a function of the language or of a library."""
+        """Doubt what replaced a function of the language or of a library, or the folder that the tests run in."""
+        if "chdir" not in self._names and os.getcwd() != self._folder:  # noqa: PTH109
+            self.doubt("the working directory was changed", "")
         for name in (self._names | {"__import__"}) & self._builtins.keys() - self._patched:
             found = vars(builtins).get(name)
             if found is not self._builtins[name] and not self._is_of_tests(found):
@@ -339,8 +351,9 @@ class Recorder:
         called = [frame.f_code for frame, _ in traceback.walk_stack(None)]
         # In a thread or a callback of an event loop, what fails is not heard of.
         elsewhere = self._test is not None and self._test not in called
-        # Hypothesis goes on with another example, and may not come to the end of the test again.
-        is_rejected = error.__module__.startswith("hypothesis")
+        # Hypothesis goes on with another example, and may not come to the end of the test again. A subtest that
+        # should stop is silent, and so is a task that was cancelled.
+        is_rejected = error.__module__.startswith(_SILENT)
         if any(self._managers) or elsewhere or is_rejected or any(self.is_fix(one.co_filename) for one in called):
             self._result.failed.add(place)
         if is_rejected:
@@ -394,6 +407,8 @@ class Recorder:
                 continue
             seen.add(id(one))
             yield one
+            if isinstance(one, unittest.mock.NonCallableMock):
+                left.append(one.mock_calls)
             if len(seen) > _MOST_OBJECTS or isinstance(one, _OPAQUE) or kind.__eq__ is object.__eq__:
                 continue
             if issubclass(kind, _CONTAINERS) or fields or not self._is_doubted(kind):
@@ -409,18 +424,20 @@ class Recorder:
             with contextlib.suppress(Exception):
                 # A proxy of a library answers in the words of what it stands for.
                 kind = value.__class__
-        if isinstance(value, type) and kind.__module__ not in _METACLASSES:
+        if isinstance(value, type):
             if has_any_instance(value):
                 return self._hold(place)
-            kind = kind if self._is_unnamed(value) else type
+            if value in _ANY_EXCEPTION and value.__name__ not in self._names:
+                self.doubt(f"the tests get {value.__name__} by another name", "")
+            kind = kind if kind is not type and self._is_unnamed(value) else type
+        unnamed = self._is_doubted(kind) and self._is_unnamed(kind)
         if not self._is_doubted(kind):
             self._doubt_lenient(place, value)
-        elif not self._is_unnamed(kind):
-            if not self.quiet and self._equals_anything(value):
-                self._doubt(place, kind, "__eq__", "equal anything")
-        elif method := self._answers(kind):
-            if self._equals_anything(value):
+        elif (unnamed or not self.quiet) and self._equals_anything(value):
+            if unnamed and self._own_method(kind, "__eq__"):
                 self._hold(place)
+            self._doubt(place, kind, "__eq__", "equal anything")
+        elif unnamed and (method := self._answers(kind)):
             self._doubt(place, kind, method, f"answer for themselves, by {method}")
         return None
 
@@ -447,13 +464,13 @@ class Recorder:
 
     def _answers(self, kind: type) -> str | None:
         """The method of the fix by which objects of a class answer a question of the tests."""
-        others = [one for one in kind.__mro__[1:] if not self._is_doubted(one)]
+        others = [one for one in _mro(kind)[1:] if not self._is_doubted(one)]
         methods = {name for name in _YES_OR_NO & self._names if any(hasattr(one, name) for one in others)}
         return next(filter(None, (self._own_method(kind, name) for name in sorted(self._answering | methods))), None)
 
     def _own_method(self, kind: type, name: str) -> str | None:
         """The name of a method if a class has it from the fix, and nothing generated it."""
-        owner = next((one for one in kind.__mro__ if name in vars(one)), object)
+        owner = next((one for one in _mro(kind) if name in _vars(one)), object)
         is_own = owner is not object and self._is_doubted(owner) and not is_generated(owner, name)
         return name if is_own else None
 
@@ -481,10 +498,10 @@ class Recorder:
         for name in kind.__qualname__.split("."):
             found = getattr(found, name, None)
         if module is None or found is not kind:
-            return _is_of_one_mock(kind, found, module) or kind.__flags__ & _HEAP_TYPE == 0
+            return _is_of_one_mock(kind, found, module) or _flags(kind) & _HEAP_TYPE == 0
         if any(vars(module) is namespace for namespace in self._namespaces):
             return True
-        codes = (getattr(vars(kind).get(name), "__code__", None) for name in _METHODS)
+        codes = (getattr(_vars(kind).get(name), "__code__", None) for name in _METHODS)
         files = [
             str(getattr(module, "__file__", None) or ""),
             *(code.co_filename for code in codes if code is not None),
@@ -558,16 +575,20 @@ class Recorder:
                 self._know_package(name, loaded)
             known = any(loaded is not None and vars(loaded) is namespace for namespace in self._namespaces)
             replaced = self._libraries.get(name) is not None and loaded is not self._libraries[name]
-            if replaced or (name in self._modules and loaded is not None and not known):
+            other = name in self._modules and loaded is not None and not known
+            if replaced or (other and self._modules[name]):
                 self._foreign[self._places[place]] = None
+            elif other:
+                self.doubt(f"{name} is not the module of the tests", "")
         if names == ["*"]:
             brought = vars(sys.modules.get(base) or types.ModuleType(base))
             for name, value in brought.items() if self.is_fix(str(brought.get("__file__"))) else ():
                 if _OF_RUNNER.fullmatch(name) or isinstance(value, FIXTURE):
                     text = f"{name} =" if _OF_RUNNER.fullmatch(name) and not callable(value) else f"def {name}("
                     self.doubt(f"{base} gives {name} to pytest", text)
-            for name in self._names & self._builtins.keys() & brought.keys():
-                if brought[name] is not self._builtins[name] and not name.startswith("__"):
+            known = self._builtins | {name: _found(*where) for name, where in self._imports.items()}
+            for name in self._names & known.keys() & brought.keys():
+                if brought[name] is not known[name] and not name.startswith("__"):
                     self._foreign[f"{name} was replaced"] = None
 
     def _hold(self, place: int) -> None:
@@ -619,10 +640,16 @@ class _Assertion:
         return error is not None and self._recorder.fails(self._place, error)
 
 
-def _absolute_imports(node: ast.Import | ast.ImportFrom) -> list[str]:
+def _imports(node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]:
+    """The names that an absolute import binds, each with its module and, if it is not that, the name in it."""
     if isinstance(node, ast.Import):
-        return [one.name for one in node.names]
-    return [node.module] if node.module and not node.level else []
+        return {one.asname or one.name: (one.name, "") for one in node.names}
+    return {one.asname or one.name: (node.module, one.name) for one in node.names if node.module and not node.level}
+
+
+def _found(module: str, name: str) -> Any:
+    loaded = sys.modules.get(module)
+    return getattr(loaded, name, None) if name else loaded
 
 
 def _is_of_package(value: Any) -> bool:

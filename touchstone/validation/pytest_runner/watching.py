@@ -2,6 +2,7 @@
 
 Such a fix can know whether it is in a control, so no control can judge it, and its pass is undecided. Python's audit
 events tell. What libraries do for themselves does not count: logging, warnings and namedtuples look at frames, too.
+Where no event tells, as in C or another program, the files of the tests are empty in a control.
 """
 
 import os
@@ -15,12 +16,13 @@ from typing import Any
 
 _FRAMES = {"sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile", "sys.monitoring.register_callback"}
 _OTHERS = {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "ctypes.cdata", "ctypes.PyObj_FromPtr"}
-_PROGRAMS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn"}
-_EVENTS = {"open", "object.__getattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS, *_PROGRAMS}
+_FILES = {"open", "os.remove", "os.rename", "os.truncate"}
+_EVENTS = {*_FILES, "object.__getattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS}
 _FRAMES_OF_OBJECTS = {"tb_frame", "gi_frame", "cr_frame", "ag_frame", "__code__"}
 # Modules that look on behalf of their callers.
 _IN_BETWEEN = {"inspect", "traceback", "linecache", "ctypes", "gc", "threading", "pkgutil", "pydoc"}
 _LIBRARY = (*{f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen")
+_CHANGES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_CREAT
 # Bound here, because a fix may replace them.
 _frame_of, _stat = sys._getframe, os.stat
 
@@ -98,16 +100,8 @@ class Watch:
             self._busy = False
 
     def _concerns_judges(self, event: str, arguments: tuple[Any, ...]) -> bool:
-        if event == "open":
-            if isinstance(arguments[0], int):
-                return False
-            name, mode, _ = arguments
-            if (found := _file_of(name)) is not None:
-                return found in self._same
-            # `os.open` may be given another folder to start from.
-            return mode is None and self._is_named(os.fsdecode(name))
-        if event in _PROGRAMS:
-            return self._is_named(repr(arguments[:2]))
+        if event in _FILES:
+            return any(self._is_judges(one, arguments) for one in arguments[:2] if isinstance(one, str | bytes))
         if event == "object.__getattr__":
             owner, name = arguments
             if name == "__code__":
@@ -117,11 +111,16 @@ class Watch:
             return name == "tb_frame" or any(getattr(owner, f"{kind}_running", False) for kind in ("gi", "cr", "ag"))
         return event != "ctypes.dlsym" or isinstance(arguments[0], sys.modules["ctypes"].PyDLL)
 
+    def _is_judges(self, path: str | bytes, arguments: tuple[Any, ...]) -> bool:
+        """Whether a file is of the judge's side, and is code or about to be changed."""
+        reads = len(arguments) == 3 and isinstance(arguments[2], int) and not arguments[2] & _CHANGES
+        return _file_of(path) in self._same and not (reads and not os.fsdecode(path).endswith(".py"))
+
     def _note(self, event: str, caller: types.FrameType | None) -> None:
         """Doubt the fix if it is the one who looks."""
         while caller is not None and self._is_library(caller):
             name = str(caller.f_globals.get("__name__", "")).partition(".")[0]
-            if event not in ("open", *_PROGRAMS) and name not in _IN_BETWEEN:
+            if event not in _FILES and name not in _IN_BETWEEN:
                 return
             if name == "traceback" and event not in _FRAMES:
                 return
@@ -136,9 +135,6 @@ class Watch:
                 # No doubt of a forked process is heard, so it must not look.
                 raise PermissionError(event)
             self.doubt(f"{os.path.basename(file)} looks at what judges it: {text[:100]}", text)  # noqa: PTH119
-
-    def _is_named(self, text: str) -> bool:
-        return any(os.path.basename(one) in text for one in self.judge_files)  # noqa: PTH119
 
     def _is_library(self, frame: types.FrameType) -> bool:
         file = frame.f_code.co_filename

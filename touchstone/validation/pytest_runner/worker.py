@@ -15,7 +15,7 @@ import pkgutil
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +34,6 @@ from touchstone.validation.pytest_runner.pytest_internals import (
     search_plugins_once,
     start_session,
 )
-from touchstone.validation.pytest_runner.tampering import CodeSnapshot, changed_file, strange_plugin
 from touchstone.validation.sandbox.entrypoint import Policy, close_standard_streams, remove_folder, wait_for_job
 
 _ARGUMENTS = ["-p", "no:cacheprovider", "-p", "no:faulthandler"]
@@ -180,7 +179,6 @@ class _Worker:
     # The name of the recorder in the modules of a control.
     _recorder_name: str = field(default_factory=lambda: f"_{random.SystemRandom().getrandbits(32):08x}")
     _loaded: dict[str, list[str]] = field(default_factory=_modules_by_first_name)
-    _plugins: set[object] = field(default_factory=set)
     _job: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -195,8 +193,6 @@ class _Worker:
 
     def pytest_collection(self, session: pytest.Session) -> None:
         """Wait for jobs. In the process of a job, go on with this session or run one of its own."""
-        # Now that pytest has changed what it changes itself.
-        self._snapshot = CodeSnapshot()
         capture: Any = session.config.pluginmanager.getplugin("capturemanager")
         capture.stop_global_capturing()
         self._job, (descriptor,) = wait_for_job(self.policy, self._prepare)
@@ -211,16 +207,14 @@ class _Worker:
                 self._write_line(needs=needs, of=None)
                 os._exit(0)
             if not self._job["own_session"]:
-                self._plugins = session.config.pluginmanager.get_plugins()
                 capture.start_global_capturing()
                 capture.suspend_global_capture()
                 session.config.args = self._job["arguments"]
                 return
             self.config.pluginmanager.register(self.results, "touchstone-results")
-            self._plugins = self.config.pluginmanager.get_plugins()
             status = self._run_own_session()
             if status is not None:
-                self._write_end(status, self.config)
+                self._write_end(status)
         except BaseException as error:
             self._crash(error)
         os._exit(0)
@@ -229,19 +223,14 @@ class _Worker:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Say how the session of a job ended. Nothing after it matters to the job."""
         try:
-            self._write_end(int(exitstatus), session.config)
+            self._write_end(int(exitstatus))
         except BaseException as error:
             self._crash(error)
         finally:
             os._exit(0)
 
-    def _write_end(self, status: int, config: pytest.Config) -> None:
-        fix = f"{self.root}/{self._job['fix']}"
-        # Plugins of the problem's own environment may change pytest as they like; a control shows it in its own way.
-        looked_at = self._job["plugins"] is not None and not self._job["control"]
-        changed = self._snapshot.changed() if looked_at else None
-        found = changed or strange_plugin(config.pluginmanager.get_plugins(), self._plugins, fix)
-        self._write_line(done=status in _FINISHED, status=status, tampered=found)
+    def _write_end(self, status: int) -> None:
+        self._write_line(done=status in _FINISHED, status=status)
 
     def _crash(self, error: BaseException) -> None:
         # SystemExit and the like end the session before its end; anything else is a fault of this runner.
@@ -268,7 +257,9 @@ class _Worker:
         job, root = self._job, Path(self.root)
         os.environ.update(_ENVIRONMENT)
         files = {f"{root}/{name}": _content(text) for name, text in job["files"].items()}
-        write_files(files, self.root, job["directory"])
+        # The code of the tests is compiled already: in a control, their files hold nothing that a fix could read.
+        written = files | dict.fromkeys(self.compiled.hidden, b"")
+        write_files(written, self.root, job["directory"])
         self.tests.use(root, files, self.compiled, job)
         here = os.getcwd()  # noqa: PTH109
         sys.path.insert(0, here)
@@ -276,7 +267,7 @@ class _Worker:
         for name in [name for first in job["names"] for name in self._loaded.get(first, ())]:
             del sys.modules[name]
         random.seed(0)
-        judged = {f"{root}/{name}": files[f"{root}/{name}"] for name in job["judge_files"]}
+        judged = {f"{root}/{name}": written[f"{root}/{name}"] for name in job["judge_files"]}
         self.results.start(self._write_line, here, lambda: changed_file(judged))
         # Hides all of the above from `gc.get_objects`.
         gc.freeze()
@@ -304,7 +295,7 @@ class _Worker:
         except ConftestImportFailure as error:
             message = f"{type(error.cause).__name__}: {error.cause}"[:500]
             self._write_line(broken=os.path.relpath(error.path, here), message=message)
-            self._write_line(done=True, status=1, tampered=None)
+            self._write_line(done=True, status=1)
         except pytest.UsageError as error:
             said = last_line(str(error))
             hint = "".join(f"; it needs {name}" for name in missing if name not in said)
@@ -323,6 +314,17 @@ def _replace_descriptors(kept: int) -> None:
 
 def _content(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+def changed_file(files: Mapping[str, bytes]) -> str | None:
+    """The first of these files that is gone or has another content; None if there is none."""
+    for name, content in files.items():
+        try:
+            if Path(name).read_bytes() != content:
+                return name
+        except OSError:
+            return name
+    return None
 
 
 def write_files(files: dict[str, bytes], root: str, directory: str) -> None:
