@@ -61,7 +61,7 @@ WARNING_NOT_SHOWN = "the problem is a warning, and the static checker reports er
 # How often the static checker passes what Terraform 1.11.4 refuses, measured on the changes of ordinary modules in
 # tests/validation/hcl/mutants.csv, which it was not developed with: those that pass, and all that Terraform refuses.
 STATIC_FIDELITIES = ("static", "static+schema")
-STATIC_PASSES = (13, 418)
+STATIC_PASSES = (9, 418)
 STATIC_AGREEMENT = (
     f"static: {STATIC_PASSES[0] / STATIC_PASSES[1]:.0%} of wrong repairs pass ({STATIC_PASSES[0]} of "
     f"{STATIC_PASSES[1]} single changes of ordinary modules that Terraform 1.11.4 refuses)"

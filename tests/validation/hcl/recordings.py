@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def write(recording: Recording) -> None:
     (FOLDER / f"{recording.name}.txt").write_text(text, encoding="utf-8")
 
 
-def ask_terraform(files: dict[str, bytes]) -> tuple[Diagnostic, ...]:
+def ask_terraform(files: Mapping[str, bytes], environment: Mapping[str, str] | None = None) -> tuple[Diagnostic, ...]:
     """The errors of `terraform validate`, in reading order."""
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
@@ -65,7 +65,7 @@ def ask_terraform(files: dict[str, bytes]) -> tuple[Diagnostic, ...]:
             path.write_bytes(content)
         if any("/" in name for name in files):
             _terraform(folder, "init", "-backend=false", "-input=false")
-        report = json.loads(_terraform(folder, "validate", "-json"))
+        report = json.loads(_terraform(folder, "validate", "-json", environment=environment))
     return comparable(_diagnostic(entry) for entry in report["diagnostics"] if entry["severity"] == "error")
 
 
@@ -90,9 +90,9 @@ def _diagnostic(entry: dict[str, Any]) -> Diagnostic:
     return Diagnostic(entry["severity"], entry["summary"], entry["detail"], place["filename"], *ends)
 
 
-def _terraform(folder: str, *arguments: str) -> str:
-    environment = {**os.environ, "TF_CLI_CONFIG_FILE": os.devnull, "CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1"}
-    command = ["terraform", *arguments]
+def _terraform(folder: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+    settings = {"TF_CLI_CONFIG_FILE": os.devnull, "CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1"}
+    command, environment = ["terraform", *arguments], {**os.environ, **settings, **(environment or {})}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False).stdout
 
 

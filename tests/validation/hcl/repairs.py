@@ -425,6 +425,7 @@ output "oldest" {
 age := tonumber(lifecycle_rule.value)
 for_each := [30, 60]
 value := try(max(values(var.ages)...), 0)
+value := google_storage_bucket.data.versioning[0].enabled ;; google_storage_bucket.data.versioning[*].enabled
 """,
         wrong="""
 enabled := "on" ;; { value = true }
@@ -432,6 +433,9 @@ for_each := true
 age := "old" ;; [lifecycle_rule.value]
 value := max(var.ages) ;; sum(var.ages)
 values(var.ages) => values("ages")
+value := google_storage_bucket.data.versioning.enabled ;; google_storage_bucket.data.versioning[0].enable
+value := google_storage_bucket.data.lifecycle_rule[0].action.type ;; google_storage_bucket.data.labels.a.b
+dynamic "lifecycle_rule" { => dynamic {
 """,
     ),
     "azure network": _module(

@@ -45,7 +45,7 @@ def test_a_wrong_repair_fails_or_is_undecided_with_a_reason(module: Module, fixe
 
 def test_the_documented_number_of_wrong_repairs_is_undecided() -> None:
     found = Counter(judge(module, fixed).status for module in MODULES.values() for fixed in module.wrong)
-    assert found == {"failed": 143, "validator_unavailable": 8}
+    assert found == {"failed": 148, "validator_unavailable": 8}
 
 
 @pytest.mark.parametrize("emptied", ["", "\n", "# nothing is left\n", "locals {}\n"])
@@ -97,6 +97,10 @@ def test_expressions_of_which_terraform_complains_of_nothing(expression: str) ->
         ("value = var.b ? upper(var.ls) : 1", "unless it is never evaluated"),
         ("value = [for one in var.lo : one + upper([])]", "unless it is never evaluated"),
         ("value = var.b ? 1 : true", "a number and a bool"),
+        ('value = join("-")', "join"),
+        ('value = formatlist("%s of %s", "a")', "formatlist"),
+        ("value = [for one in var.lo : nonesuch(one.name)]", "Call to unknown function"),
+        ("value = var.b ? 1 : setproduct(var.ls)", "at least two arguments"),
     ],
 )
 def test_what_cannot_be_told_is_a_doubt_unless_the_problem_has_it_already(argument: str, doubted: str) -> None:
@@ -113,6 +117,21 @@ def test_what_cannot_be_told_is_a_doubt_unless_the_problem_has_it_already(argume
     whole = report(f"{text}locals {{\n  x = 1\n}}\n", None)
     assert compute_verdict(broken, whole, problem, 1, 1).status == "validator_unavailable"
     assert compute_verdict(broken, whole, problem, 1, 1, reference=whole).status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("block", "doubted"),
+    [
+        ('resource "terraform_data" "a" {{\n  for_each = {}\n}}\n', ["toset([1, 2])", "toset(var.lo)"]),
+        ('terraform {{\n  required_version = "{}"\n}}\n', [">= 9.0", "1.3", "~> 1.3.0", ">= 1.0, < 1.11"]),
+    ],
+)
+def test_what_depends_on_terraform_or_on_values_is_a_doubt(block: str, doubted: list[str]) -> None:
+    certain = [">= 1.3", "~> 1.3", "1.11.4", "!= 1.3, < 2"] if "version" in block else ["toset(var.ls)", "{ a = 1 }"]
+    baseline = report(HEAD, None)
+    for value in (*certain, *doubted):
+        found = report(HEAD + block.format(value), None)
+        assert (found.diagnostics, len(new_doubts(found, baseline, [HEAD.encode()]))) == ((), int(value in doubted))
 
 
 def test_another_set_of_arguments_of_a_module_is_a_doubt() -> None:

@@ -21,6 +21,7 @@ from touchstone.validation.hcl.expressions import (
     elements,
     keyword,
 )
+from touchstone.validation.hcl.loading import includes_terraform
 from touchstone.validation.hcl.parsing import Argument, Block, descendants, did_you_mean, source
 from touchstone.validation.hcl.references import EARLY, LATE, Reference, resource_name
 from touchstone.validation.hcl.schema import (
@@ -44,6 +45,7 @@ from touchstone.validation.hcl.values import (
     Value,
     call_errors,
     conversion_problem,
+    literal_value,
     type_name,
     type_of_constraint,
 )
@@ -223,6 +225,11 @@ class LoadedModule:
                 self._check_output(block)
             elif block.kind == "variable":
                 self._check_default(block)
+            elif block.kind == "terraform" and (argument := block.body.arguments.get("required_version")) is not None:
+                wanted = str(literal_value(argument.expression).known)
+                if not all(map(includes_terraform, wanted.split(","))):
+                    reason = f"whether your Terraform meets required_version ({wanted}) is not known"
+                    self.doubts.append(Doubt(reason, source(argument.expression.parent or argument.expression)))
 
     def _evaluate(self, place: ScopedExpression) -> None:
         """Evaluate an expression, for the errors in it and for the checks that follow."""
@@ -339,7 +346,13 @@ class LoadedModule:
     def _check_repetition(self, block: Block, unit: Unit) -> None:
         for name, problem in (("count", _count_problem), ("for_each", _for_each_problem)):
             argument = block.body.arguments.get(name)
-            if argument is not None and (message := problem(self._value(argument))):
+            if argument is None:
+                continue
+            value = self._value(argument)
+            if name == "for_each" and value.kind == "set" and value.type[1] not in ("string", DYNAMIC):
+                reason = f"for_each takes sets of strings, and this may be a {type_name(value.type)}"
+                self.doubts.append(Doubt(reason, source(argument.expression.parent or argument.expression)))
+            if message := problem(value):
                 self._units[unit].values.append(block.text.error(argument.expression, *message))
 
     def _check_default(self, block: Block) -> None:

@@ -19,6 +19,7 @@ from touchstone.validation.hcl.parsing import (
     Span,
     children,
     children_of_type,
+    descendants,
     source,
 )
 
@@ -141,6 +142,15 @@ def _collect(nodes: list[Node], names: frozenset[str], found: list[Traversal]) -
     return rest
 
 
+def _quoted(element: Node) -> Traversal | None:
+    """The reference in quotes, as older versions of Terraform wanted them in `depends_on`."""
+    literal = next((one for one in descendants(element) if one.type == "template_literal"), None)
+    if literal is None:
+        return None
+    root, *names = source(literal).partition("[")[0].split(".")
+    return Traversal(root, literal, [Step(False, name, literal) for name in names]) if names else None
+
+
 def _literal_index(index: Node) -> str | None:
     inner = index.named_children[0]
     if inner.type == "legacy_index":
@@ -229,6 +239,8 @@ class ScopedExpression(NamedTuple):
 
 def _scoped(argument: Argument, scope: Scope, part: str = "") -> ScopedExpression:
     found, calls = traversals_and_calls(argument.expression, scope.bound)
+    if scope.whole:
+        found += filter(None, map(_quoted, elements(argument.expression) or ()))
     return ScopedExpression(argument.expression, scope, found, calls, part)
 
 

@@ -16,9 +16,10 @@ from touchstone.validation.hcl.expressions import (
     first_part,
     is_static_reference,
     keyword,
+    literal_collection,
     traversals_and_calls,
 )
-from touchstone.validation.hcl.parsing import Block, SourceText, source
+from touchstone.validation.hcl.parsing import Argument, Block, SourceText, children_of_type, source
 from touchstone.validation.hcl.schema import OPEN, NestedSchema, body_errors, own
 from touchstone.validation.hcl.values import Value, conversion_problem, literal_value, type_of_constraint
 from touchstone.validation.protocol import Diagnostic
@@ -88,6 +89,11 @@ _VERSION = re.compile(
     r"(?:\+[\w~-]+(?:\.[\w~-]+)*)?\s*",
     re.ASCII,
 )
+_TERRAFORM = (1, 11, 4)  # whose errors these are
+_CONSTRAINT = re.compile(r"\s*([^\sv\d]*)\s*v?(\d+(?:\.\d+)*)")
+_PROVIDER_SOURCE = re.compile(r"(?:[\w.:-]+/)?(?:[\w-]+/)?[\w-]+")
+# What a destroy-time provisioner may refer to; of count and each only the index and the key.
+_AT_DESTRUCTION = {"self": "", "path": "", "terraform": "", "count": "index", "each": "key"}
 _RESERVED_VARIABLES = ("source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals")
 # Arguments that are words and not expressions.
 _WORDS = {"when": ("create", "destroy"), "on_failure": ("continue", "fail")}
@@ -115,6 +121,10 @@ def load_errors(block: Block) -> Iterator[Diagnostic]:
     elif block.kind == "import":  # newer versions of Terraform accept an identity instead of an id
         if not block.override and not {"id", "identity"} & block.body.arguments.keys() and not block.body.blocks:
             yield block.text.error(block.missing, "Missing required argument", "id")
+    elif block.kind == "terraform":
+        for requirements in block.body.of_kind("required_providers"):
+            for argument in requirements.body.arguments.values():
+                yield from _requirement_errors(argument, block.text)
     elif block.kind == "required_providers":
         yield block.text.error(block.header, "Invalid required_providers block")
     yield from _meta_argument_errors(block)
@@ -152,8 +162,53 @@ def _constant_errors(block: Block) -> Iterator[Diagnostic]:
 def _version_errors(text: SourceText, name: str, expression: Node, value: Value) -> Iterator[Diagnostic]:
     if conversion_problem(value, "string"):
         yield text.error(first_part(text, expression), "version type", name)
-    elif isinstance(value.known, str) and not all(map(_VERSION.fullmatch, value.known.split(","))):
+    elif isinstance(value.known, str) and not _is_version(value.known):
         yield text.error(first_part(text, expression), "version syntax")
+
+
+def _is_version(constraint: str) -> bool:
+    return all(map(_VERSION.fullmatch, constraint.split(",")))
+
+
+def includes_terraform(constraint: str) -> bool:
+    """Whether a version constraint admits the Terraform that this package follows.
+
+    >>> [includes_terraform(one) for one in (">= 1.3", "~> 1.3", "~> 1.3.0", "1.3", "< 2")]
+    [True, True, False, False, True]
+    """
+    found = _CONSTRAINT.match(constraint)
+    if found is None:
+        return False
+    parts = tuple(map(int, found[2].split(".")))
+    wanted = (*parts, 0, 0)[:3]
+    if found[1] == "~>":
+        return wanted <= _TERRAFORM and parts[:-1] == _TERRAFORM[: len(parts) - 1]
+    signs = {"": "=", "!=": "<>", ">=": "=>", "<=": "<="}
+    order = "=" if wanted == _TERRAFORM else ">" if wanted < _TERRAFORM else "<"
+    return order in signs.get(found[1], found[1])
+
+
+def _requirement_errors(argument: Argument, text: SourceText) -> Iterator[Diagnostic]:
+    """The errors in the source and version of a required provider."""
+    content = literal_collection(argument.expression)
+    for element in children_of_type(content, "object_elem") if content is not None else ():
+        key, expression = children_of_type(element, "expression")
+        name, value = keyword(key), literal_value(expression)
+        if name in ("source", "version") and value.kind != "string":
+            yield text.error(expression, f"type of {name}")
+        elif name == "version" and isinstance(value.known, str) and not _is_version(value.known):
+            yield text.error(expression, "version syntax")
+        elif name == "source" and isinstance(value.known, str) and not _PROVIDER_SOURCE.fullmatch(value.known):
+            yield text.error(expression, "Invalid provider source string")
+
+
+def _destruction_errors(block: Block) -> Iterator[Diagnostic]:
+    """The errors of a destroy-time provisioner or its connection that refers to more than its resource."""
+    for name, argument in block.body.arguments.items():
+        for found in traversals_and_calls(argument.expression)[0] if name not in _WORDS else ():
+            steps = [step.name for step in found.steps[:1]]
+            if _AT_DESTRUCTION.get(found.root) not in ("", *steps):
+                yield block.text.error(argument.expression, "Invalid reference from destroy provisioner")
 
 
 def _is_within(node: Node, calls: list[Call]) -> bool:
@@ -208,11 +263,19 @@ def _meta_argument_errors(block: Block) -> Iterator[Diagnostic]:
             yield text.error(arguments[name].expression, "no reference")
     if resource and "provider" in arguments and not is_static_reference(arguments["provider"].expression):
         yield text.error(arguments["provider"].expression, "Invalid provider configuration reference")
-    for nested in block.body.of_kind("provisioner") if block.kind == "resource" else ():
+    provisioners = block.body.of_kind("provisioner") if block.kind == "resource" else []
+    destroying = [one for one in provisioners if "when" in one.body.arguments and _word(one, "when") == "destroy"]
+    for nested in (*destroying, *(block.body.of_kind("connection") if destroying else ())):
+        for body in (nested, *nested.body.of_kind("connection")):
+            yield from _destruction_errors(body)
+    for nested in provisioners:
         for name, words in _WORDS.items():
-            argument = nested.body.arguments.get(name)
-            if argument is not None and source(argument.expression).strip('"') not in words:
-                yield text.error(argument.expression, "no keyword", name, " or ".join(words))
+            if name in nested.body.arguments and _word(nested, name) not in words:
+                yield text.error(nested.body.arguments[name].expression, "no keyword", name, " or ".join(words))
+
+
+def _word(block: Block, name: str) -> str:
+    return source(block.body.arguments[name].expression).strip('"')
 
 
 def _nested_errors(block: Block) -> Iterator[Diagnostic]:

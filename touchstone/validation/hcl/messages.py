@@ -22,6 +22,12 @@ invalid name = Invalid {} name :: A name must start with a letter or underscore 
   underscores, and dashes.
 reserved variable = Invalid variable name :: The variable name "{}" is reserved due to its special meaning inside module
   blocks.
+type of version = Invalid version constraint :: Version must be specified as a string.
+type of source = Invalid source :: Source must be specified as a string.
+Invalid provider source string :: The "source" attribute must be in the format "[hostname/][namespace/]name"
+Invalid reference from destroy provisioner :: Destroy-time provisioners and their connection configurations may only
+  reference attributes of the related resource, via 'self', 'count.index', or 'each.key'.\n\nReferences to other
+  resources during the destroy phase can cause dependency cycles and interact poorly with create_before_destroy.
 Invalid required_providers block :: A "required_providers" block must be nested inside a "terraform" block.
 Variables not allowed :: Variables may not be used here.
 Function calls not allowed :: Functions may not be called here.
@@ -124,6 +130,12 @@ Invalid resource count attribute :: The special "count" attribute is no longer s
   use length({}) to count resource instances.
 of primitive = Unsupported attribute :: Can't access attributes on a primitive-typed value ({}).
 of resource = Unsupported attribute :: This object has no argument, nested block, or exported attribute named "{}".{}
+set of blocks = Cannot index a set value :: Block type "{}" is represented by a set of objects, and set elements do not
+  have addressable keys. To find elements matching specific criteria, use a "for" expression with an "if" clause.
+list of blocks = Invalid operation :: Block type "{0}" is represented by a list of objects, so it must be indexed using
+  a numeric key, like .{0}[0].
+of list = Unsupported attribute :: Can't access attributes on a {0}. Did you mean to access attribute "{1}" for a
+  specific element of the list, or across all elements of the list?
 of value = Unsupported attribute :: This value does not have any attributes.
 
 unknown type = {0} :: The provider {1} does not support {2} "{3}".{4}
@@ -164,22 +176,29 @@ primitive type = Invalid type specification :: Primitive type keyword "{}" does 
 optional type = Invalid type specification :: Keyword "optional" is valid only as a modifier for object type attributes.
 optional argument = Invalid type specification :: Optional attribute modifier requires the attribute type as its
   argument.
+optional arguments = Invalid type specification :: Optional attribute modifier expects at most two arguments: the
+  attribute type, and a default value.
 keys of type = Invalid type specification :: Object constructor map keys must be unique.
 
 Call to unknown function :: There is no function named "{}"{}
 Not enough function arguments :: Function "{}" expects {}{} argument(s). Missing value for "{}".
+Error in function call :: Call to function "{}" failed: {}.
 Too many function arguments :: Function "{}" expects only {} argument(s).
 Invalid expanding argument value :: The expansion symbol ... must be followed by a list or tuple.
 Invalid function argument :: Invalid value for "{}" parameter: {}.
 Invalid template interpolation value :: Cannot include the given value in a string template: string required.
 Iteration over non-iterable value :: A value of type {} cannot be used as the collection in a 'for' expression.
+Invalid 'for' condition :: The 'if' clause value is invalid: {}.
 Inconsistent conditional result types :: The true and false result expressions must have consistent types.
+Operation failed :: Error during operation: argument must not be null.
 Incorrect condition type :: Unsuitable value: {}.
 Invalid operand :: Unsuitable value: {}.
 no member = Unsupported attribute :: This object does not have an attribute named "{}".
 no index member = Invalid index :: This object does not have an attribute named "{}".
 index of set = Invalid index :: Elements of a set are identified only by their value and don't have any separate index
   or key.
+number of object = Invalid index :: The given key does not identify an element in this collection value. An object only
+  supports looking up attributes by name, not by numeric index.
 no indices = Invalid index :: This value does not have any indices.
 no element = Invalid index :: The given key does not identify an element.
 index type = Invalid index :: The given key does not identify an element: {}.

@@ -7,7 +7,7 @@ from touchstone.validation.hcl.declarations import Declarations
 from touchstone.validation.hcl.expressions import RESOURCE_KINDS, Scope, Step, Traversal, Unit
 from touchstone.validation.hcl.parsing import did_you_mean
 from touchstone.validation.hcl.schema import BlockSchema
-from touchstone.validation.hcl.values import PRIMITIVE
+from touchstone.validation.hcl.values import PRIMITIVE, Type, attributes_of, outer, type_name
 from touchstone.validation.protocol import Diagnostic
 
 # Errors of references to resources and modules, found without values, and all others. Terraform reports the late ones
@@ -141,15 +141,37 @@ class Reference:
             yield from self._attribute_errors(after, schema)
 
     def _attribute_errors(self, after: list[Step], schema: BlockSchema) -> Iterator[tuple[int, Diagnostic]]:
-        """The error for an unknown first attribute of a resource, or for a part of one that has none."""
+        """The error for an unknown attribute of a resource or of a nested block, or for a part of one that has none."""
         if schema.open or not after or after[0].is_index or after[0].name == "count":
             return
-        name, attribute = after[0].name, schema.attributes.get(after[0].name)
-        if name not in schema.names:
-            yield EARLY, self.scope.text.error(after[0].node, "of resource", name, did_you_mean(name, schema.names))
-        elif attribute is not None and attribute.type in PRIMITIVE and len(after) > 1:
-            message = "no indices" if after[1].is_index else "of primitive"
-            yield EARLY, self.scope.text.error(after[1].node, message, attribute.type)
+        (_, name, node), *rest = after
+        nested, error = schema.blocks.get(name), self.scope.text.error
+        if name in schema.attributes:
+            yield from self._type_errors(rest, schema.attributes[name].type)
+        elif nested is None:
+            yield EARLY, error(node, "of resource", name, did_you_mean(name, schema.names))
+        elif nested.single:
+            yield from self._attribute_errors(rest, nested.block)
+        elif rest and nested.mode == "set":
+            yield EARLY, error(rest[0].node, "set of blocks", name)
+        elif rest and nested.mode == "list" and not rest[0].is_index:
+            yield EARLY, error(rest[0].node, "list of blocks", name)
+        elif nested.mode in ("list", "map"):
+            yield from self._attribute_errors(rest[1:], nested.block)
+
+    def _type_errors(self, steps: list[Step], kind: Type) -> Iterator[tuple[int, Diagnostic]]:
+        """The error for a step into an attribute that its type does not have."""
+        for is_index, name, node in steps:
+            members = {member: inner for member, inner, _ in attributes_of(kind)}
+            if kind in PRIMITIVE:
+                yield EARLY, self.scope.text.error(node, "no indices" if is_index else "of primitive", kind)
+            elif not is_index and outer(kind) in ("list", "set"):
+                yield EARLY, self.scope.text.error(node, "of list", type_name(kind), name)
+            elif not is_index and members and name not in members:
+                yield EARLY, self.scope.text.error(node, "no member", name)
+            if outer(kind) not in ("list", "map") and (is_index or name not in members):
+                return
+            kind = members.get(name) or kind[1]
 
 
 def resource_name(address: Unit) -> str:

@@ -46,14 +46,19 @@ class AttributeSchema:
 class NestedSchema:
     """One type of nested block, with the names of its labels if they are known, and its minimum and maximum count.
 
-    A maximum of 0 means unlimited. A `single` block represents one object rather than a collection.
+    A maximum of 0 means unlimited. The `mode` is the provider's: list, set, map, single or group.
     """
 
     block: "BlockSchema"
     labels: tuple[str, ...] | None = ()
-    single: bool = False
+    mode: str = ""
     least: int = 0
     most: int = 0
+
+    @property
+    def single(self) -> bool:
+        """Whether it represents one object rather than a collection."""
+        return self.mode in ("single", "group")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +237,7 @@ def _nested(raw: dict[str, Any]) -> NestedSchema:
     mode, *limits = (raw.get(name) for name in ("nesting_mode", "min_items", "max_items"))
     least, most = (limit if isinstance(limit, int) and limit > 0 else 0 for limit in limits)
     labels = () if mode in ("single", "group", "list", "set") else None
-    return NestedSchema(_block(_mapping(raw.get("block"))), labels, mode in ("single", "group"), least, most)
+    return NestedSchema(_block(_mapping(raw.get("block"))), labels, str(mode), least, most)
 
 
 # Terraform's own provisioners.
@@ -371,6 +376,7 @@ def _label_errors(block: Block, names: tuple[str, ...]) -> Iterator[Diagnostic]:
 
 def _dynamic_errors(dynamic: Block, schema: BlockSchema, merged: bool) -> Iterator[Diagnostic]:
     kind = dynamic.labels[0] if dynamic.labels else ""
+    yield from _label_errors(dynamic, ("type",))
     if kind in schema.blocks:
         for content in dynamic.body.of_kind("content"):
             yield from body_errors(content, schema.blocks[kind].block, merged)

@@ -152,6 +152,8 @@ def _attribute(element: Node, refuse: Refuse) -> tuple[str, Type, bool]:
     if not call.arguments:
         refuse(call.node.children[1], call.closing, "optional argument")
         return name, DYNAMIC, False
+    if call.arguments[2:]:
+        refuse(call.node.children[1], call.closing, "optional arguments")
     kind = type_of_constraint(call.arguments[0], refuse)
     for default in call.arguments[1:2]:
         if problem := conversion_problem(literal_value(default), kind):
@@ -249,7 +251,7 @@ endswith(str:s suffix:s)=b ephemeralasnull(value:*)=* file!(path:s)=s filebase64
 filebase64sha512!(path:s)=s fileexists(path:s)=b filemd5!(path:s)=s fileset!(path:s pattern:s)=ts filesha1!(path:s)=s
 filesha256!(path:s)=s filesha512!(path:s)=s flatten(list:seq)=* floor(num:n)=n format!(format:s ...args:*)=s
 formatdate!(format:s time:s)=s formatlist!(format:s ...args:*)=ls indent(spaces:n str:s)=s index!(list:lot value:*)=n
-issensitive~(value:*)=b join(separator:s ...lists:ls)=s jsondecode!(str:s)=* jsonencode(val:*)=s keys~(inputMap:map)=*
+issensitive~(value:*)=b join!(separator:s ...lists:ls)=s jsondecode!(str:s)=* jsonencode(val:*)=s keys~(inputMap:map)=*
 length~(value:len)=n log!(num:n base:n)=n lookup~(inputMap:map key:s ...default:*)=* lower(str:s)=s
 matchkeys(values:l* keys:l* searchset:l*)=* max(...numbers:n)=n md5(str:s)=s merge~(...maps:map)=* min(...numbers:n)=n
 nonsensitive(value:*)=* one!(list:seq)=* parseint!(number:* base:n)=n pathexpand(path:s)=s plantimestamp()=s
@@ -270,7 +272,21 @@ zipmap!(keys:ls values:lot)=*
 _COLLECTED = {"l": "list", "t": "set", "m": "map"}
 _WORDS = {"s": "string", "n": "number", "b": "bool", "*": DYNAMIC}
 _KINDS = {"seq": SEQUENCES, "lot": ("list", "tuple"), "map": MAPPINGS, "len": ("string", *SEQUENCES, *MAPPINGS)}
+# Functions whose result has the same type for arguments of which nothing is known.
+_OF_ANYTHING = ("can", "issensitive", "jsonencode", "length", "yamlencode")
 _KIND_NAMES = {"seq": "a list, set or tuple", "lot": "a list or tuple", "map": "a map or object", "len": "a collection"}
+
+
+# How many arguments functions take that Terraform declares with any number of them, and its complaint.
+_ONE_OR_MORE, _ANY_NUMBER = "at least one argument is required", 10_000
+_COUNTS = {
+    **dict.fromkeys(("coalescelist", "concat", "try"), (1, _ANY_NUMBER, _ONE_OR_MORE)),
+    **dict.fromkeys(("max", "min"), (1, _ANY_NUMBER, "must pass at least one number")),
+    "coalesce": (1, _ANY_NUMBER, "all arguments must have the same type"),
+    "lookup": (2, 3, "lookup() takes two or three arguments, got {}"),
+    "range": (1, 3, "must have one, two, or three arguments"),
+    "setproduct": (2, _ANY_NUMBER, "at least two arguments are required"),
+}
 
 
 class Signature(NamedTuple):
@@ -288,6 +304,10 @@ class Signature(NamedTuple):
     def needed(self) -> int:
         """The number of arguments that must be given."""
         return len(self.parameters) - self.variadic
+
+    def of(self, count: int) -> list[tuple[str, Type]]:
+        """The parameters that a call with so many arguments fills."""
+        return [*self.parameters, *self.parameters[-1:] * (count * self.variadic)]
 
 
 def takes(wanted: Type, value: Value) -> str:
@@ -331,10 +351,13 @@ def call_errors(text: SourceText, call: Call) -> Iterator[Diagnostic]:
         return
     given, count = len(call.arguments), signature.needed
     if given < count:
-        least, missing = "at least " if signature.variadic else "", signature.parameters[given][0]
-        yield text.error(call.closing, "Not enough function arguments", call.name, least, count, missing)
+        bound, missing = "at least " if signature.variadic else "", signature.parameters[given][0]
+        yield text.error(call.closing, "Not enough function arguments", call.name, bound, count, missing)
     elif given > count and not signature.variadic:
         yield text.error(first_part(text, call.arguments[count]), "Too many function arguments", call.name, count)
+    least, most, complaint = _COUNTS.get(name, (0, given, ""))
+    if not least <= given <= most:
+        yield text.error(first_part(text, call.node), "Error in function call", call.name, complaint.format(given))
 
 
 # Whether Terraform surely evaluates an expression, perhaps, or ignores its errors as in `try`.
@@ -405,13 +428,25 @@ class Evaluator:
             evaluate = _EVALUATED.get(nodes[0].type)
             value, used = evaluate(inner, nodes[0]) if evaluate is not None else Value(), 1
         for position, node in enumerate(nodes[used:], used):
+            if node.type == "splat":
+                return inner._splat(value, node.named_children[0])
             value = inner._step(value, node)
-            if node.type == "splat" or (value.kind == DYNAMIC and value.sensitive is False):
+            if value.kind == DYNAMIC and value.sensitive is False:
                 for later in nodes[position + 1 :]:
                     if later.type == "index":
                         inner._key(later)
-                return value if value.kind == DYNAMIC else Value(sensitive=value.sensitive)
+                return value
         return value
+
+    def _splat(self, value: Value, splat: Node) -> Value:
+        single = value.kind in (*PRIMITIVE, *MAPPINGS)  # which counts as a list of itself
+        inner = value.type if single else value.type[1] if value.kind == "list" else DYNAMIC
+        each = Value(inner, sensitive=value.sensitive)
+        for step in children(splat):
+            if splat.type == "attr_splat" and step.type == "index":  # of the whole result
+                return Value(sensitive=each.sensitive)
+            each = self._step(each, step)
+        return Value(DYNAMIC if single or each.kind == DYNAMIC else ("list", each.type), sensitive=each.sensitive)
 
     def _reference(self, nodes: list[Node]) -> tuple[Value, int]:
         root = source(nodes[0])
@@ -498,7 +533,9 @@ class Evaluator:
             if child.type == "expression":
                 results.append(inner.value(child))
             elif child.type == "for_cond":
-                inner._first_expression(child)
+                # Evaluated even if nothing is known of the collection.
+                condition = children_of_type(child, "expression")[0]
+                self._operand(condition, inner.value(condition), "bool", "Invalid 'for' condition")
         # Of a collection that is not known, Terraform may lose the mark.
         return Value(sensitive=_any_sensitive([over, *results]) and None)
 
@@ -544,6 +581,8 @@ class Evaluator:
         for number, operand in enumerate(part for part in (before, after) if part):
             inner = self._with("perhaps") if word in _LOGIC and number else self
             value = inner._terms(operand)
+            if value.null and wanted != DYNAMIC:
+                inner._refuse(node, "Operation failed")
             values.append(inner._operand(operand[0], value, wanted, "Invalid operand"))
         kind = "number" if word in _NUMBERS else "bool"
         known = None
@@ -565,7 +604,7 @@ class Evaluator:
             return Value(value.type[1], sensitive=value.sensitive)
         if value.kind == "object":
             return self._member(value, node, source(node)[1:].strip(), "no member")
-        return self._refuse(node, "of value")
+        return self._refuse(node, "of primitive" if value.kind in PRIMITIVE else "of value", value.kind)
 
     def _key(self, index: Node) -> Value:
         if expressions := children_of_type(index.named_children[0], "expression"):
@@ -591,6 +630,8 @@ class Evaluator:
                 return self._refuse(node, "index type", problem)
         if kind == "object" and isinstance(key.known, str):
             return self._member(value, node, key.known, "no index member")
+        if kind == "object" and isinstance(key.known, float):
+            return self._refuse(node, "number of object")
         if kind == "tuple" and isinstance(key.known, float) and value.parts is not None:
             if not 0 <= key.known < len(value.parts):
                 return self._refuse(node, "no element")
@@ -605,6 +646,8 @@ class Evaluator:
         values = [inner.value(argument) for argument in arguments]
         sensitive = _sensitivity(name, values)
         signature = SIGNATURES.get(name)
+        for error in call_errors(self.text, call) if self.certainty == "perhaps" else ():
+            self._doubt(node, f"{error.summary}, unless it is never evaluated: {error.detail}")
         if signature is None:
             return Value(sensitive=sensitive)
         if call.expanded:
@@ -612,6 +655,10 @@ class Evaluator:
                 self._refuse(arguments[-1], "Invalid expanding argument value")
             return Value(sensitive=sensitive)
         self._check_arguments(signature, arguments, values)
+        of_map = name == "lookup" and len(values) == 3 and values[0].kind == "map"
+        if of_map and conversion_problem(values[2], values[0].type[1]):
+            problem = "the default value must have the same type as the map elements"
+            self._refuse(arguments[2], "Invalid function argument", "default", problem)
         known = all(value.constant for value in values)
         reads = name.startswith(("file", "templatefile")) and "path." in source(node)
         if "!" in signature.flags and (reads or (known and not _is_simple(name, values))):
@@ -620,9 +667,8 @@ class Evaluator:
 
     def _check_arguments(self, signature: Signature, arguments: Sequence[Node], values: Sequence[Value]) -> None:
         unknown = any(value.kind == DYNAMIC and not value.null for value in values)
-        parameters = [*signature.parameters, *signature.parameters[-1:] * (len(values) * signature.variadic)]
         # Too many arguments are an error already.
-        for argument, value, (parameter, wanted) in zip(arguments, values, parameters, strict=False):
+        for argument, value, (parameter, wanted) in zip(arguments, values, signature.of(len(values)), strict=False):
             if problem := takes(wanted, value):
                 # A function's own rules are only applied if the types of all arguments are known.
                 inner = self._with("perhaps") if unknown and (wanted in _KINDS or value.null) else self
@@ -666,29 +712,33 @@ def _family(value: Value) -> str:
 
 def _is_simple(name: str, values: Sequence[Value]) -> bool:
     """Whether a call with constant arguments is sure to succeed."""
-    if name == "format" and values and isinstance(values[0].known, str):
+    if name in ("format", "formatlist") and values and isinstance(values[0].known, str):
         verbs = re.findall(r"%(%|[^%])", values[0].known)
         used = [verb for verb in verbs if verb != "%"]
         return all(verb in "svq" for verb in used) and len(used) == len(values) - 1
-    if name == "element":
-        return bool(values and values[0].parts)
-    return name == "formatlist"
+    return (name == "element" and bool(values and values[0].parts)) or (name == "join" and len(values) > 1)
 
 
 def _result_type(name: str, signature: Signature, values: Sequence[Value]) -> Type:
     first = values[0] if values else Value()
-    if any(value.kind == DYNAMIC and not value.null for value in values):
+    if name not in _OF_ANYTHING and any(
+        value.kind == DYNAMIC and not value.null and (wanted == DYNAMIC or wanted in _KINDS)
+        for value, (_, wanted) in zip(values, signature.of(len(values)), strict=False)
+    ):
         return DYNAMIC  # as Terraform, which does not call a function then
     if signature.result != DYNAMIC or not isinstance(first.type, tuple):
         return signature.result
     if name in ("element", "lookup", "one") and first.kind in ("list", "set", "map"):
         return first.type[1] if name != "lookup" or len(values) == 2 else DYNAMIC
+    if name == "keys" and first.kind == "object":
+        return ("tuple", ("string",) * len(attributes_of(first.type)))
     if name in ("keys", "values") and first.kind == "map":
         return ("list", "string" if name == "keys" else first.type[1])
     if name in ("distinct", "reverse", "slice", "tolist") and first.kind in ("list", "set"):
         return ("list", first.type[1])
     if name == "toset":
-        return ("set", first.type[1] if first.kind in ("list", "set") else DYNAMIC)
+        same = first.type[1][0] if first.kind == "tuple" and len(set(first.type[1])) == 1 else DYNAMIC
+        return ("set", first.type[1] if first.kind in ("list", "set") else same)
     if name == "tolist":
         return ("list", DYNAMIC)
     if name == "tomap":
