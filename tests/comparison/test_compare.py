@@ -4,14 +4,18 @@ import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.comparison.test_gate import HEADER, PROBLEMS, fixes
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
-from touchstone.comparison.compare import CompareOptions, compare
+from touchstone.comparison.comparability import compare_sides
+from touchstone.comparison.compare import CompareOptions, compare, selected
+from touchstone.comparison.inputs import ComparisonInput
 from touchstone.comparison.pairs import ComparisonSettings
 from touchstone.storage.snapshots import list_snapshots
+from touchstone.vocabulary import REQUIRED_DIMENSIONS
 
 
 @pytest.fixture
@@ -109,3 +113,17 @@ def test_a_verdict_says_whether_it_holds_under_both_bounds_of_undecided_attempts
         sides = [tmp_path / f"{name}-{undecided}" / "m_fixes.csv" for name in ("before", "after")]
         done = touchstone("compare", *sides, "--format", "markdown")
         assert f"the verdict {words} the undecided attempts" in done.stdout, done.stdout + done.stderr
+
+
+def test_sides_are_as_comparable_as_the_tiers_that_are_compared() -> None:
+    """T1 was recorded in one and validated in the other; T0 was recorded in both."""
+    attempts = pl.LazyFrame({"model": "m", "tier": ["T0", "T1"], "oid": "a", "pass_rate": 1.0})
+    sides = []
+    for validator in ("recorded", "hcl"):
+        judged = pl.DataFrame({"model": "m", "tier": ["T0", "T1"], "validator": ["recorded", validator]})
+        others = pl.lit(None, pl.String)
+        judged = judged.with_columns(validator_version=others, fidelity=others, sandbox=others)
+        sides.append(ComparisonInput(validator, attempts, attempts.select("oid").unique(), validators=judged))
+    for tiers, agreement in (((), "different"), (("T0",), "unknown")):
+        rows = compare_sides(*(selected(side, (), tiers) for side in sides), REQUIRED_DIMENSIONS)
+        assert next(row.agreement for row in rows if row.dimension == "validator") == agreement
