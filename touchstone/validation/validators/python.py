@@ -93,17 +93,24 @@ class PythonValidator:
 
     def probe(self) -> Availability:
         """Whether a right answer passes and a wrong one fails."""
-        available = pytest_available()
-        if not available.usable:
-            return available
+        if not self._pytest.usable:
+            return self._pytest
         right, wrong = [self._validate_one(_sample(answer)).status for answer in (b"1", b"2")]
         self.close()
         if (right, wrong) == ("passed", "failed"):
             if missing := editable_installs(interpreter(self._settings.interpreter)):
                 names = f"{self._settings.interpreter}: {', '.join(missing)}"
                 report_warning(f"{names}: editable installs are not visible in the sandbox; install the package itself")
-            return Availability(True, f"Python {self.version}, {available.detail}")
+            return Availability(True, f"Python {self.version}, {self._pytest.detail}")
         return Availability(False, f"Python {self.version} finds a right answer {right} and a wrong one {wrong}")
+
+    @functools.cached_property
+    def _pytest(self) -> Availability:
+        """Whether pytest is installed beside Touchstone."""
+        try:
+            return Availability(True, f"pytest {importlib.metadata.version('pytest')}")
+        except importlib.metadata.PackageNotFoundError:
+            return Availability(False, "pytest is not installed", "pip install pytest")
 
     def fidelity(self, problem: Problem) -> str:
         """Always full: the tests run."""
@@ -152,8 +159,8 @@ class PythonValidator:
         size = sum(map(len, contents.values()))
         if size > _MAX_TREE_BYTES:
             return Report("validator_unavailable", FULL, note=f"the tree has {size:,} bytes, too many to test")
-        if not (available := pytest_available()).usable:
-            return unavailable(available, FULL)
+        if not self._pytest.usable:
+            return unavailable(self._pytest, FULL)
         files = {path: content.decode("utf-8", "surrogateescape") for path, content in contents.items()}
         mentions_numpy = any("numpy" in text for path, text in files.items() if path.endswith(".py"))
         worker = self._worker(self._python(job.problem), mentions_numpy)
@@ -294,15 +301,6 @@ def find_tests(job: Job) -> tuple[str, ...]:
 def packages_folder() -> Path:
     """The packages beside Touchstone. Tests and fixes can import them unless another environment is configured."""
     return Path(sysconfig.get_path("purelib"))
-
-
-@functools.cache
-def pytest_available() -> Availability:
-    """Whether pytest is installed beside Touchstone."""
-    try:
-        return Availability(True, f"pytest {importlib.metadata.version('pytest')}")
-    except importlib.metadata.PackageNotFoundError:
-        return Availability(False, "pytest is not installed", "pip install pytest")
 
 
 def _importable_names(job: Job, tests: Sequence[str], paths: Iterable[str]) -> set[str]:
