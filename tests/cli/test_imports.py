@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROJECT, Folder
+from tests.conftest import PROJECT, Folder, nightly_but
 
 HEAVY = {"altair", "dagster", "dataframely", "duckdb", "numpy", "polars", "pyarrow", "rich", "scipy", "sqlalchemy"}
 HEAVY |= {"dask", "distributed", "pydantic"}
@@ -46,28 +46,24 @@ ask(get_command(app))
     assert loaded_by(program) == {"pydantic", "rich"}
 
 
-@pytest.mark.parametrize(
-    ("line", "needed"),
-    [
-        ("doctor", {"rich"}),
-        pytest.param("init NEW", set(), marks=pytest.mark.nightly),
-        pytest.param("snapshots list --json --data OUT", set(), marks=pytest.mark.nightly),
-        pytest.param("export pass_at_k --data OUT", {"polars"}, marks=pytest.mark.nightly),
-        pytest.param("show --data OUT m a", {"polars", "rich"}, marks=pytest.mark.nightly),
-        pytest.param("chart --list", set(), marks=pytest.mark.nightly),
-        pytest.param("snapshots list --data OUT", {"rich"}, marks=pytest.mark.nightly),
-        pytest.param("tables --data OUT", {"duckdb", "rich"}, marks=pytest.mark.nightly),
-        pytest.param("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}, marks=pytest.mark.nightly),
-        pytest.param("compare --baseline OUT --current OUT", COMPARING, marks=pytest.mark.nightly),
-        # Its members are compressed with Zstandard, which pyarrow reads.
-        pytest.param(f"compare {LOG} {LOG}", COMPARING | {"pyarrow"}, marks=pytest.mark.nightly),
-        pytest.param(
-            f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}",
-            COMPARING,
-            marks=pytest.mark.nightly,
-        ),
-    ],
-)
+NEEDED = [
+    ("doctor", {"rich"}),
+    ("init NEW", set()),
+    ("snapshots list --json --data OUT", set()),
+    ("export pass_at_k --data OUT", {"polars"}),
+    ("show --data OUT m a", {"polars", "rich"}),
+    ("chart --list", set()),
+    ("snapshots list --data OUT", {"rich"}),
+    ("tables --data OUT", {"duckdb", "rich"}),
+    ("sql --data OUT SELECT+1", {"numpy", "pyarrow", "rich"}),
+    ("compare --baseline OUT --current OUT", COMPARING),
+    # Its members are compressed with Zstandard, which pyarrow reads.
+    (f"compare {LOG} {LOG}", COMPARING | {"pyarrow"}),
+    (f"pass-at-k --problems-csv {FIXES / 'problems.csv'} --fixes-csv {FIXES / 'atlas-large_fixes.csv'}", COMPARING),
+]
+
+
+@pytest.mark.parametrize(("line", "needed"), nightly_but(NEEDED[:1], NEEDED))
 def test_a_command_loads_only_what_it_needs(finished: Folder, line: str, needed: set[str], tmp_path: Path) -> None:
     places = {"OUT": str(finished.output), "NEW": str(tmp_path / "new")}
     arguments = [places.get(part, part).replace("+", " ") for part in line.split(" ")]
