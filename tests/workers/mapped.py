@@ -20,6 +20,13 @@ class Prefix(WorkerState):
         self.text = "closed"
 
 
+class Farewell(Prefix):
+    """Says in a file of its process that it was closed."""
+
+    def close(self) -> None:
+        (Path(self.text) / str(os.getpid())).touch()
+
+
 def shout(prefix: Prefix, item: str) -> str:
     """The mapped function: some items raise, and some kill their process."""
     if item == "bad":
@@ -32,6 +39,10 @@ def shout(prefix: Prefix, item: str) -> str:
             marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
     return f"{prefix.text}{item.upper()}"
+
+
+def process_id(_: Prefix, item: str) -> int:
+    return os.getpid()
 
 
 def sleep(_: Prefix, item: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import is_zombie
-from tests.workers.mapped import Prefix, processors, shout, sleep
+from tests.workers.mapped import Farewell, Prefix, process_id, processors, shout, sleep
 from touchstone.workers import WorkerDiedError, Workers
 from touchstone.workers.processes import ProcessWorkers, SerialWorkers
 
@@ -49,6 +49,15 @@ def test_results_are_the_same_whoever_works(workers: Workers) -> None:
     items = ["a", "bad", "b", "bad", "c", "d"]
     assert outcomes(workers, items) == ["> A", "ValueError: a bad item", "> B", "ValueError: a bad item", "> C", "> D"]
     assert outcomes(workers, []) == []
+
+
+def test_every_process_closes_what_it_set_up(tmp_path: Path) -> None:
+    """Else a sandbox outlives its worker, whose control group can then not be removed."""
+    with contextlib.closing(ProcessWorkers(2, Farewell, (str(tmp_path),))) as workers:
+        found = {
+            int(outcome) for _, outcome in workers.map(process_id, ["a"] * 20) if not isinstance(outcome, BaseException)
+        }
+    assert found and {int(closed.name) for closed in tmp_path.iterdir()} >= found
 
 
 def test_here_items_come_in_order_and_what_was_set_up_stays_until_it_is_closed() -> None:

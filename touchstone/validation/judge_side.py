@@ -77,6 +77,7 @@ def with_judge_side(
     judge, shared = split.sides()
     new = [glob.escape(path) for path in sorted(split.commands.scripts - split.index.files)]
     new += [f"{glob.escape(folder)}/*" for folder in sorted(split.folders_of_tests)]
+    new += [place for name in split.python_files for place in (name, f"*/{name}")]
     return replace(
         problem,
         judge_files=tuple(sorted(judge)),
@@ -141,17 +142,19 @@ class _Split:
     @cached_property
     def tests(self) -> frozenset[str]:
         """Every file that is named like a test, also as pytest's configuration says."""
-        settings = [path for path in self.index.files if path.rpartition("/")[2] in PYTEST_SETTINGS]
-        patterns = [pattern for path in settings for pattern in self._python_files(path)]
+        patterns = self.python_files
         return frozenset(
             path
             for path in self.index.files - self.own
             if is_test_name(name := path.rpartition("/")[2]) or any(fnmatchcase(name, pattern) for pattern in patterns)
         )
 
-    def _python_files(self, path: str) -> list[str]:
-        found = re.search(r"python_files\s*=\s*([^\n\]]*(?:\n[ \t]+[^\n]*)*)", self.index.read(path))
-        return re.findall(r"[\w*?.-]*\w[\w*?.-]*\.py", found[1]) if found else []
+    @cached_property
+    def python_files(self) -> list[str]:
+        """How test files are named by the configuration of pytest."""
+        settings = (self.index.read(path) for path in self.index.files if path.rpartition("/")[2] in PYTEST_SETTINGS)
+        found = [re.search(r"python_files\s*=\s*([^\n\]]*(?:\n[ \t]+[^\n]*)*)", text) for text in settings]
+        return [name for one in found if one for name in re.findall(r"[\w*?.-]*\w[\w*?.-]*\.py", one[1])]
 
     def _matching(self, declared: Iterable[str]) -> set[str]:
         patterns = self.patterns(declared)

@@ -1,5 +1,6 @@
 """Workers on this machine: in this process, or in several."""
 
+import atexit
 import ctypes
 import multiprocessing
 import os
@@ -146,3 +147,4 @@ def _start(
     os.sched_setaffinity(0, {processors[place % len(processors)]})
     global _state
     _state = setup(*arguments)
+    atexit.register(_state.close)

@@ -380,11 +380,14 @@ def test_paths_outside_the_tree_are_refused(path: str, form: str) -> None:
     assert "path" in reason(text, kind)  # type: ignore[arg-type]
 
 
-def test_the_problems_own_file_stays_unless_a_command_judges() -> None:
-    text = json.dumps({"shop/cart.py": None, "shop/basket.py": "x"})
-    assert reason(text, "files") == "the fix deletes shop/cart.py, the file that the problem is about"
-    problem = Problem("p", "shop/cart.py", Path("clones"), test_command="make test")
-    assert isinstance(apply_fix(tree(), Fix(text, "files"), problem), AppliedFix)
+@pytest.mark.parametrize(
+    ("path", "command", "goes"), [("shop/cart.py", None, True), ("README", None, False), ("README", "make test", True)]
+)
+def test_the_problems_own_file_stays_unless_tests_judge(path: str, command: str | None, goes: bool) -> None:
+    fix = Fix(json.dumps({path: None, "shop/basket.py": "x"}), "files")
+    made = apply_fix(tree(), fix, Problem("p", path, Path("clones"), test_command=command))
+    assert isinstance(made, AppliedFix) is goes
+    assert goes or getattr(made, "reason", "") == f"the fix deletes {path}, the file that the problem is about"
 
 
 def test_the_lines_of_the_problem_in_a_fix_of_several_files() -> None:

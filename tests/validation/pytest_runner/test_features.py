@@ -204,6 +204,76 @@ def test_a_test_that_only_the_fix_skips_is_no_pass(
     assert hold_to_known_tests(report, baseline, None).status == status
 
 
+MUST_FAIL = """
+    import pytest
+    import solution
+
+    def test_it():
+        assert solution.VALUE
+
+    @pytest.mark.xfail(strict=True)
+    def test_must_fail():
+        assert solution.VALUE < 2
+    """
+
+
+@pytest.mark.parametrize(("before", "after", "status"), [(1, 2, "passed"), (0, 2, "passed"), (2, 1, "failed")])
+def test_a_test_that_must_fail_is_held_to_that(
+    validator: PythonValidator, before: int, after: int, status: str
+) -> None:
+    baseline, report = (
+        run_pytest(validator, {"solution.py": f"VALUE = {value}\n", "test_it.py": MUST_FAIL})
+        for value in (before, after)
+    )
+    held = hold_to_known_tests(report, baseline, None)
+    assert (held.status, held.tests.get("test_must_fail", False)) == (status, status == "passed")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"tox.ini": "[pytest]\npython_files = check_*.py\n", "check_it.py": "from test_it import test_it\n"},
+        {"setup.cfg": "[tool:pytest]\ntestpaths = tests\n", "tests/test_one.py": "from test_it import test_it\n"},
+        {
+            "pytest.ini": "[pytest]\naddopts = --doctest-modules\n",
+            "more.py": "'>>> import test_it; test_it.test_it()'\n",
+        },
+        {"test_it.txt": ">>> import test_it\n>>> test_it.test_it()\n"},
+    ],
+    ids=["python_files", "testpaths", "doctest-modules", "text"],
+)
+def test_the_configuration_says_where_tests_are(validator: PythonValidator, files: dict[str, str]) -> None:
+    """The file `test_it.py` is a test only where the configuration does not say otherwise."""
+    tests = {"test_it.py": "from solution import add\ndef test_it(): assert add(1, 2) == 3\n", **files}
+    tests |= {"conftest.py": "import sys, os\nsys.path.insert(0, os.path.dirname(__file__))\n"}
+    broken = {"examples/test_broken.py": "assert 0\n"} if "setup.cfg" in files else {}
+    for code, status in ((ADD, "passed"), (ADD.replace("+", "-"), "failed")):
+        report = run_pytest(validator, {"solution.py": code, **tests, **broken})
+        assert report.status == status
+        found = {name.partition("::")[0] for name in (*report.tests, *(one.test or "" for one in report.diagnostics))}
+        assert found & files.keys()
+
+
+@pytest.mark.parametrize(
+    ("tests", "note"),
+    [
+        ({"check_it.py": "def check(): pass\n"}, "there is no test"),
+        ({"test_it.py": "def check(): pass\n"}, "pytest finds no test"),
+        ({"test_it.py": "import socket\ndef test_it(): socket.create_server(('127.0.0.1', 0))\n"}, "needs a network"),
+    ],
+)
+def test_what_cannot_be_tested_is_undecided(validator: PythonValidator, tests: dict[str, str], note: str) -> None:
+    report = run_pytest(validator, {"solution.py": ADD, **tests}, is_fix=False)
+    assert report.status == "validator_unavailable"
+    assert note in report.note
+
+
+def test_a_file_that_the_fix_renames_is_tested_where_it_is_now(validator: PythonValidator) -> None:
+    tests = {"test_it.py": "from shop import add\ndef test_it(): assert add(1, 2) == 3\n"}
+    report = run_pytest(validator, {"shop/__init__.py": "from .cart import add\n", "shop/cart.py": ADD, **tests})
+    assert outcomes(report) == ("passed", {"test_it": True}, ())
+
+
 def test_expected_tests_that_do_not_report_fail(validator: PythonValidator) -> None:
     files = {"solution.py": ADD, "test_it.py": "def test_one(): pass\n"}
     report = run_pytest(validator, files, expected_tests=("test_it.py::test_one", "test_two"))

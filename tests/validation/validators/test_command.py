@@ -46,6 +46,9 @@ def said(exit_code: int, **fields: Any) -> CommandResult:
         (CommandResult("exited", 1, b"out\n"), "failed", "exit code 1: out"),
         (CommandResult("exited", 126, b"", b"sh: no"), "validator_unavailable", "cannot be started in the sandbox"),
         (CommandResult("exited", 127, b"", b"sh: no"), "validator_unavailable", "exit code 127: sh: no"),
+        (CommandResult("exited", 2, b"", b"make: *** [Makefile:3: test] Error 127\n"), "validator_unavailable", "127"),
+        (CommandResult("exited", 1, b"", b"/usr/bin/python3: No module named tox\n"), "validator_unavailable", "tox"),
+        (CommandResult("exited", 1, b"", b"ModuleNotFoundError: No module named 'x'\n"), "failed", "'x'"),
         (CommandResult("exited", -11), "no_report", "the program was killed by SIGSEGV"),
         *((CommandResult(status, None, note="why"), status, "why") for status in STOPPED),
     ],
@@ -55,6 +58,15 @@ def test_exit_codes(job: Job, ended: CommandResult, status: str, words: str) -> 
     assert (report.status, report.consistent) == (status, True)
     assert words in report.note + "".join(found.output for found in report.diagnostics)
     assert {found.summary for found in report.diagnostics} == ({"the command failed"} if status == "failed" else set())
+
+
+def test_scripts_and_makefiles_find_python(sandbox: Sandbox, tmp_path: Path) -> None:
+    tree = tree_of(
+        tmp_path, {"Makefile": "test:\n\t@python -m pytest -q test_it.py\n", "test_it.py": "def test_it(): pass\n"}
+    )
+    validator = CommandValidator(sandbox, Limits(processes=64), CommandProgram(arguments=(*SHELL, "make")))
+    report = report_on(validator, job_of(tree, "test_it.py"))
+    assert (report.status, report.note) == ("passed", "")
 
 
 def test_all_failures_are_the_same_error(job: Job) -> None:

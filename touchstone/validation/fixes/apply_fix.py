@@ -147,7 +147,8 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
         changes = {path: content for path, content in changes.items() if path not in judge}
         modes = {path: mode for path, mode in modes.items() if path not in judge}
         reason = "" if changes else f"the fix changes only files {_JUDGES}: {', '.join(judge)}"
-    if problem.filename and not problem.test_command and changes.get(problem.path, b"") is None:
+    by_tests = problem.test_command or problem.filename.endswith(".py")
+    if problem.filename and not by_tests and changes.get(problem.path, b"") is None:
         reason = reason or f"the fix deletes {problem.path}, the file that the problem is about"
     if reason := reason or _layout_error(tree, changes):
         return NotApplied("failed", reason, judge)

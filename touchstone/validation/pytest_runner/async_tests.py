@@ -4,8 +4,10 @@ A coroutine test without a plugin runs in an event loop of its own. What needs a
 judged: it neither failed nor passed. Which plugins are loaded belongs in `plugins`.
 """
 
+import errno
 import inspect
 import re
+import socket
 import unittest
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +19,14 @@ _NOT_HANDLED = re.compile(r"requested an async fixture '(\w+)'.* no plugin or ho
 
 
 def needed_by(error: BaseException, item: pytest.Item) -> str | None:
-    """What a test lacks, if that is why it failed: a plugin that awaits it or that defines its fixture."""
+    """What a test lacks, if that is why it failed: a network, a plugin that awaits it or that defines its fixture."""
+    cause: BaseException | None = error
+    while cause is not None:
+        denied = isinstance(cause, socket.gaierror) or (isinstance(cause, OSError) and cause.errno == errno.EPERM)
+        frames = inspect.getinnerframes(cause.__traceback__) if denied and cause.__traceback__ else []
+        if frames and frames[-1].filename == socket.__file__:
+            return f"{item.name} needs a network, and the sandbox has none, not even to 127.0.0.1; {_LEAVE_OUT}"
+        cause = cause.__cause__ or cause.__context__
     if isinstance(error, pytest.FixtureLookupError):
         return f"{item.name} uses the fixture {error.argname}, which no loaded plugin defines; {_NAME_IT}"
     text = str(error) if isinstance(error, pytest.fail.Exception) else ""
@@ -28,6 +37,7 @@ def needed_by(error: BaseException, item: pytest.Item) -> str | None:
     return None
 
 
+_LEAVE_OUT = "leave it out of the problem's tests"
 _OF_UNITTEST = "coroutines need an unittest.IsolatedAsyncioTestCase"
 _NAME_IT = "install its plugin and name it in pytest_plugins of a conftest.py"
 

@@ -2,7 +2,7 @@
 
 CPU time decides, so that a verdict does not depend on the machine's load. A job that waits instead of computing is
 ended by the wall-clock limit. Its processes are sampled to tell whether it slept or lacked CPU: a process that is
-runnable but gets no CPU time is starved.
+runnable but gets no CPU time is starved, and that time does not count.
 """
 
 import errno
@@ -198,8 +198,10 @@ def _tasks(process: int) -> list[os.DirEntry[str]]:
 
 # The limits of one job
 
-# Starved: the job was runnable but not running for this share of the limit.
+# Starved: the job was runnable but not running for this share of its CPU time.
 _STARVED_SHARE = 0.1
+# A job that is still starved after so many times its wall-clock limit is ended.
+_LONGEST_WALLS = 10
 
 
 @dataclass(frozen=True)
@@ -247,11 +249,13 @@ class JobClock:
             # CPU time is used up faster where neighbours share the processor.
             starved = waited > _STARVED_SHARE * limits.seconds
             return LimitExceeded("timeout", f"used more than {limits.seconds:g} s of CPU time", starved, True)
-        if now - self._started <= limits.wall:
-            return None
-        starved = waited > _STARVED_SHARE * limits.wall
-        why = "it was waiting for a processor" if starved else "it was waiting, not computing"
-        return LimitExceeded("timeout", f"took more than {limits.wall:g} s of wall time; {why}", starved)
+        elapsed = now - self._started
+        if elapsed > _LONGEST_WALLS * limits.wall:
+            return LimitExceeded("timeout", f"got no processor for {_LONGEST_WALLS} times its wall time", starved=True)
+        if elapsed - max(waited, 0.0) > limits.wall:
+            why = "it was waiting, not computing"
+            return LimitExceeded("timeout", f"took more than {limits.wall:g} s of wall time; {why}")
+        return None
 
 
 # A memory limit that the kernel enforces: a control group per sandbox, where control groups are writable. Looking at a

@@ -32,6 +32,8 @@ _SHELL = Path("/bin/sh")
 _NOT_STARTED = (126, 127)
 # Programs of the interpreter that a command may name without setting a PATH.
 _PYTHON = ("python", "pytest")
+# What make and `python -m` say of a program or module that is not installed; a traceback says it otherwise.
+_NOT_FOUND = re.compile(r"^make(?:\[\d+\])?: \*\*\* .* Error 127$|^\S*python\S*: No module named \w+$", re.MULTILINE)
 
 # Runs the setup, then the tests, then prints the report files. With report files, everything else goes to standard
 # error. A report that is there before the tests ran is removed: it may have come with the fix.
@@ -98,8 +100,8 @@ class CommandValidator:
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
         """The program, the readable files, what arguments, environment or the problem's commands name, the system."""
-        commands = (problem.setup_command or "", problem.test_command or "")
-        own = {word: self._identity_of(word) for word in sorted(set().union(*map(words, commands)))}
+        named = set().union(*map(words, (problem.setup_command or "", problem.test_command or "", *self._provided)))
+        own = {word: self._identity_of(word) for word in sorted(named)}
         return {"program": str(self._program), "files": self._files, "own": own, "system": self._system}
 
     def _identity_of(self, word: str) -> Mapping[str, str]:
@@ -119,17 +121,22 @@ class CommandValidator:
         folders = [str(self._python.program.parent)] if self._python is not None else []
         return ":".join([self._own_path, *folders])
 
+    @property
+    def _provided(self) -> tuple[str, ...]:
+        """The programs that every command finds, because its scripts may run them."""
+        return _PYTHON if self._python is not None else ()
+
     @functools.cached_property
     def _python(self) -> Interpreter | None:
-        """The interpreter of commands that name one, if neither the configuration nor the system has it."""
+        """The interpreter of commands, if neither the configuration nor the system has one."""
         if "PATH" in self._settings.environment or shutil.which("python", path=common.SYSTEM_PATH):
             return None
         return interpreter(self._configured_python or Path(sys.executable))
 
-    def _readable(self, problem: Problem) -> tuple[Path, ...]:
-        """What the commands of a problem may read besides the system and their own program."""
-        named = set().union(*(words(command or "") for command in (problem.setup_command, problem.test_command)))
-        if named.isdisjoint(_PYTHON) or self._python is None:
+    @functools.cached_property
+    def _readable(self) -> tuple[Path, ...]:
+        """What commands may read besides the system and their own program."""
+        if self._python is None:
             return tuple(self._settings.readable)
         scripts = (self._python.program.parent / name for name in _PYTHON)
         return (*self._settings.readable, *self._python.folders, *(path for path in scripts if path.is_file()))
@@ -191,13 +198,15 @@ class CommandValidator:
         line = [str(plan.program), *plan.arguments]
         if plan.setup or plan.report_file:
             line = [str(_SHELL), "-c", _WRAPPER, "sh", mark, plan.setup, plan.report_file, *line]
-        readable = self._readable(job.problem)
-        search = self._search_path if len(readable) > len(self._settings.readable) else self._own_path
-        environment = {"HOME": TMP, "LANG": "C.UTF-8", **self._settings.environment, "PATH": search}
+        environment = {"HOME": TMP, "LANG": "C.UTF-8", **self._settings.environment, "PATH": self._search_path}
         for name, value in FORMATS[plan.report].environment.items() if plan.report in FORMATS else ():
             environment[name] = f"{environment.get(name, '')} {value}".strip()
         return Command(
-            line, job.tree, job.problem.working_directory, readable=(plan.program, *readable), environment=environment
+            line,
+            job.tree,
+            job.problem.working_directory,
+            readable=(plan.program, *self._readable),
+            environment=environment,
         )
 
     def _validate_one(self, job: Job, plan: _Plan) -> Report:
@@ -232,7 +241,7 @@ def _not_run(result: CommandResult, mark: str) -> str | None:
     """Why the tests did not start; None if they did."""
     if result.stdout.startswith(f"{mark} setup\n".encode()):
         return f"the setup command failed with {_ending(result)}"
-    if result.exit_code in _NOT_STARTED:
+    if result.exit_code in _NOT_STARTED or (result.exit_code and _NOT_FOUND.search(_text(result.stderr))):
         return f"the command cannot be started in the sandbox: {_ending(result)}; set its PATH and readable folders"
     return None
 

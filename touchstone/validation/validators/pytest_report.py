@@ -68,9 +68,9 @@ def _report_of(
     if answer.exit_code != 0:
         return replace(report, status="no_report", consistent=False, note=f"the tests ended with {answer.exit_code}")
     if not report.diagnostics and not report.tests:
-        if report.skipped or any("skipped_file" in line for line in lines):
-            return replace(report, status="validator_unavailable", note="every test was skipped")
-        return replace(report, status="no_report", note="no test was found in the test files")
+        skipped = report.skipped or any("skipped_file" in line for line in lines)
+        note = "every test was skipped" if skipped else "pytest finds no test"
+        return replace(report, status="validator_unavailable", note=note)
     if results.failed_in_pytest != (end["status"] == 1):
         return replace(report, status="no_report", consistent=False, note="pytest's exit and its results disagree")
     return replace(report, status="failed" if report.diagnostics else "passed")

@@ -31,6 +31,7 @@ from touchstone.validation.validators.common import sample, unavailable
 from touchstone.validation.validators.pytest_report import FULL, build_report, control_results
 
 _TEST_FILES = ("test_*.py", "*_test.py")
+_CONFIGURING = {"conftest.py", "setup.py", *PYTEST_SETTINGS}
 _MAX_TREE_BYTES = 16 * 2**20
 _MAX_REPORT_BYTES = 16 * 2**20
 # Workers of two environments, each with and without numpy.
@@ -129,7 +130,9 @@ class PythonValidator:
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Lint all files in one call, then run the tests job by job."""
-        texts = [job.tree.read(job.problem.path) for job in jobs]
+        paths = [job.problem.path for job in jobs]
+        # A fix may rename the file.
+        texts = [job.tree.read(path) if path in job.tree.files else b"" for job, path in zip(jobs, paths, strict=True)]
         counts: list[int | None] = [None] * len(jobs)
         if self._settings.lint:
             counts = lint.count_warnings(self._sandbox, texts)
@@ -150,11 +153,12 @@ class PythonValidator:
             os.path.normpath(name) for name in tests
         }:
             return Report("unsafe_input", FULL, note=f"{job.problem.path} is itself a test")
-        if not tests:
-            return Report("no_report", FULL, note=f"there is no test ({' or '.join(_TEST_FILES)})")
+        if not tests and not _configuration(job.tree.files):
+            note = f"there is no test ({' or '.join(_TEST_FILES)}); name the files in the column tests"
+            return Report("validator_unavailable", FULL, note=note)
         below = PurePosixPath(job.problem.working_directory)
         if missing := [name for name in tests if os.path.normpath(below / name) not in job.tree.files]:
-            return Report("no_report", FULL, note=f"the test {missing[0]} is not there")
+            return Report("validator_unavailable", FULL, note=f"the test {missing[0]} is not there")
         contents = {path: job.tree.read(path) for path in job.tree.files}
         size = sum(map(len, contents.values()))
         if size > _MAX_TREE_BYTES:
@@ -171,8 +175,9 @@ class PythonValidator:
         doctest = ["--doctest-modules", f"./{job.problem.filename}"] if self._settings.doctest else []
         own = {os.path.normpath(PurePosixPath(job.problem.working_directory) / name) for name in tests}
         conftests = {path for path in files if PurePosixPath(path).name == "conftest.py"}
-        names = {"conftest.py", "setup.py", *PYTEST_SETTINGS}
-        configured = [path for path in files if PurePosixPath(path).name in names]
+        configured = _configuration(files)
+        # With a configuration, pytest looks for the tests itself. Without one, naming them is faster.
+        named = tests if job.problem.tests or doctest or not configured else ()
         # All plugins of an environment that the problem chose, as pytest would load them.
         chosen = self._python(job.problem) != interpreter()
         plugins = None if chosen else mentioned_plugins(files[path] for path in {*own, *configured} & files.keys())
@@ -183,7 +188,7 @@ class PythonValidator:
             "is_fix": job.is_fix,
             "fix_names": sorted(_importable_names(job, tests, [job.problem.path])),
             "names": sorted(_importable_names(job, tests, job.tree.files)),
-            "arguments": [*doctest, *(f"./{os.path.normpath(name)}" for name in tests)],
+            "arguments": [*doctest, *(f"./{os.path.normpath(name)}" for name in named)],
             "plugins": plugins,
             "own_session": plugins != [] or bool(doctest or configured or job.problem.working_directory),
             "control": False,
@@ -283,13 +288,18 @@ def _doubtful(reason: str) -> TestControl:
     return TestControl(ended=True, doubts=((reason, ""),))
 
 
+def _configuration(paths: Iterable[str]) -> list[str]:
+    """The files that change what pytest collects besides test files, texts with doctests among them."""
+    return [path for path in paths if (name := path.rpartition("/")[2]) in _CONFIGURING or fnmatch(name, "test*.txt")]
+
+
 def _sample(answer: bytes) -> Job:
     test = b"from one import one\n\n\ndef test_one():\n    assert one() == 1\n"
     return sample({"one.py": b"def one():\n    return %b\n" % answer, "test_one.py": test}, "one.py")
 
 
 def find_tests(job: Job) -> tuple[str, ...]:
-    """The test files, relative to the working directory: those the problem names, else all that match a pattern."""
+    """The test files, relative to the working directory: those the problem names, else all named like a test."""
     if job.problem.tests:
         return tuple(dict.fromkeys(job.problem.tests))
     below = PurePosixPath(job.problem.working_directory)
