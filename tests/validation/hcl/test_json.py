@@ -89,6 +89,7 @@ WRONG: dict[str, tuple[object, str]] = {
     ),
     "check without assertions": ({"check": {"c": {}}}, "Zero assert blocks"),
     "count in what has none": (output("${count.index}"), 'Reference to "count" in non-counted context'),
+    "nested too deep": (output(json.loads("[" * 400 + "]" * 400)), "Nesting too deep"),
     "no object": ({"output": {"z": "x"}}, "Incorrect JSON value type"),
     "declared twice": ({"locals": [{"a": 1}, {"a": 2}]}, "Duplicate local value definition"),
 }

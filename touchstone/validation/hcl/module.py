@@ -18,7 +18,7 @@ from touchstone.validation.hcl.evaluation import LoadedModule
 from touchstone.validation.hcl.expressions import RESOURCE_KINDS, ScopedExpression, scoped_expressions
 from touchstone.validation.hcl.json_syntax import NoBlockError, native_text, read_json
 from touchstone.validation.hcl.loading import ROOT, has_expected_labels, load_errors
-from touchstone.validation.hcl.parsing import Block, SourceText, parse, source, syntax_errors
+from touchstone.validation.hcl.parsing import MAX_NESTING, Block, SourceText, parse, source, syntax_errors
 from touchstone.validation.hcl.schema import body_errors, read_schemas
 from touchstone.validation.hcl.values import is_of_provider
 from touchstone.validation.judging.removed_blocks import CHECKED, SCHEMA, Address
@@ -144,6 +144,8 @@ def _json_file(text: SourceText, merged: bool) -> File:
         native = native_text(text.path, roots)
     except NoBlockError as error:
         return File(refused=(text.error(None, "Incorrect JSON value type", error),), declared=declared)
+    except RecursionError:
+        return File(refused=(text.error(None, "Nesting too deep", MAX_NESTING),), declared=declared)
     templates = syntax_errors(native)
     file = None if templates else parse(native)
     read = _parsed(file, merged) if file is not None else File(unreadable=not templates, refused=tuple(templates))
