@@ -37,14 +37,17 @@ WRONG: dict[str, tuple[object, str]] = {
         "Reference to undeclared input variable",
     ),
     "in a precondition": (
-        {"resource": {"x_y": {"z": {"lifecycle": [{"precondition": {"condition": "${var.nope}"}}]}}}},
+        {
+            "resource": {
+                "x_y": {"z": {"lifecycle": [{"precondition": {"condition": "${var.nope}", "error_message": "x"}}]}}
+            }
+        },
         "Reference to undeclared input variable",
     ),
     "in a precondition of an output": (
         {"output": {"z": {"value": 1, "precondition": {"condition": "${var.nope}", "error_message": "x"}}}},
         "Reference to undeclared input variable",
     ),
-    "in a default": ({"variable": {"a": {"default": ["${var.q}"]}}}, "Variables not allowed"),
     "function": (output("${nosuch(1)}"), "Call to unknown function"),
     "template": (output("${1 +}"), "Invalid expression"),
     "unknown block": ({"nonsense": {"a": {}}}, "Extraneous JSON object property"),
@@ -52,6 +55,42 @@ WRONG: dict[str, tuple[object, str]] = {
     "missing value": ({"output": {"z": {}}}, "Missing required argument"),
     "missing source": ({"module": {"m": {}}}, "Missing required argument"),
     "declared in native syntax too": ({"variable": {"q": {}}}, "Duplicate variable declaration"),
+    "count": ({"resource": {"terraform_data": {"z": {"count": "x"}}}}, "Incorrect value type"),
+    "for_each": ({"resource": {"terraform_data": {"z": {"for_each": ["a"]}}}}, "Invalid for_each argument"),
+    "count and for_each": (
+        {"resource": {"terraform_data": {"z": {"count": 1, "for_each": {}}}}},
+        'Invalid combination of "count" and "for_each"',
+    ),
+    "unknown argument of a resource": (
+        {"resource": {"terraform_data": {"z": {"inputs": 1}}}},
+        "Extraneous JSON object property",
+    ),
+    "provisioner": (
+        {"resource": {"x_y": {"z": {"provisioner": {"local-exec": {"command": "x", "commands": "y"}}}}}},
+        "Extraneous JSON object property",
+    ),
+    "in depends_on": ({"resource": {"x_y": {"z": {"depends_on": ["a_b.c"]}}}}, "Reference to undeclared resource"),
+    "depends_on": ({"resource": {"x_y": {"z": {"depends_on": "x_y.z"}}}}, "Invalid expression"),
+    "lifecycle": (
+        {"resource": {"x_y": {"z": {"lifecycle": {"prevent_destroy": "maybe"}}}}},
+        "Unsuitable value type",
+    ),
+    "type": ({"variable": {"a": {"type": "list(numbr)"}}}, "Invalid type specification"),
+    "default": ({"variable": {"a": {"type": "list(number)", "default": ["a"]}}}, "Invalid default value for variable"),
+    "condition": (
+        {"variable": {"a": {"validation": {"condition": "${var.q}", "error_message": "x"}}}},
+        "Invalid",
+    ),
+    "argument of a function": (output("${upper([])}"), "Invalid function argument"),
+    "operand": (output('${"a" + 1}'), "Invalid operand"),
+    "source of a provider": (
+        {"terraform": {"required_providers": {"a": {"source": "a/b/c/d"}}}},
+        "Invalid provider source string",
+    ),
+    "check without assertions": ({"check": {"c": {}}}, "Zero assert blocks"),
+    "count in what has none": (output("${count.index}"), 'Reference to "count" in non-counted context'),
+    "nested too deep": (output(json.loads("[" * 400 + "]" * 400)), "Nesting too deep"),
+    "no object": ({"output": {"z": "x"}}, "Incorrect JSON value type"),
     "declared twice": ({"locals": [{"a": 1}, {"a": 2}]}, "Duplicate local value definition"),
 }
 
@@ -70,7 +109,7 @@ def test_errors(what: str) -> None:
         output("${var.q} $${var.nope} %%{ if var.nope }"),
         output({"a": [1, None, "x"], "b": '${lookup(var.q, "k")}\nsecond line'}),
         {"locals": {"a": "${local.b}", "b": "${var.q}"}},
-        {"variable": {"a": {"default": "$${var.nope}"}}},
+        {"variable": {"a": {"default": "$${var.nope}"}, "b": {"default": ["${var.nope}"]}}},
         {"//": "${var.nope}", "output": {"z": {"//": "${var.nope}", "value": 1}}},
         {"variable": {"a": {"type": "map(string)", "validation": {"condition": "${var.a}", "error_message": "x"}}}},
         {
@@ -84,9 +123,15 @@ def test_errors(what: str) -> None:
                             "other": [{"for_each": [1], "iterator": "it", "content": {"b": "${it.value}"}}],
                         },
                         "provisioner": [{"local-exec": {"command": "echo ${self.id}"}}],
+                        "rule": [{"dynamic": {"part": {"for_each": [1], "content": {"c": "${part.value}"}}}}],
                         "lifecycle": {"ignore_changes": ["${all}"]},
                     }
                 }
+            }
+        },
+        {
+            "resource": {
+                "terraform_data": {"z": {"input": {"dynamic": {"x": 1}}, "triggers_replace": '"\\ ${var.q}\n"'}}
             }
         },
         {"provider": {"a": [{"alias": "x"}, {"alias": "y"}]}},

@@ -174,8 +174,10 @@ def test_what_a_json_file_declares_is_known() -> None:
         "more.tf.json": b"""{
           "module": {"m": {"source": "./m"}},
           "data": [{"a_b": {"c": {"count": 1}}}],
-          "resource": {"a_b": [{"d": {}}]},
-          "check": {"k": {"data": {"a_b": {"e": {}}}}}
+          "resource": {"a_b": [{"d": {"for_each": {}}}]},
+          "check": {"k": {
+                "data": {"a_b": {"e": {}}}, "assert": {"condition": "${data.a_b.e.x}", "error_message": "x"}
+              }}
         }""",
     }
     assert [error.detail for error in check_module(files, None).diagnostics if "nope" not in error.detail] == []

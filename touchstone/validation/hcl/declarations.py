@@ -59,12 +59,10 @@ class Declarations:
     required_providers: dict[str, str] = field(default_factory=dict)
     chosen_providers: dict[Unit, str] = field(default_factory=dict)
 
-    def add(self, blocks: Iterable[Block], roots: Iterable[Mapping[str, object]]) -> None:
-        """Add the declarations of one file: of its blocks, or of its objects in JSON syntax."""
+    def add(self, blocks: Iterable[Block]) -> None:
+        """Add the declarations of blocks."""
         for block in blocks:
             self._add_block(block)
-        for root in roots:
-            self._add_json(root)
 
     def _add_block(self, block: Block) -> None:
         arguments = block.body.arguments
@@ -90,20 +88,6 @@ class Declarations:
             unit = (RESOURCE_KINDS[block.kind], *block.labels[:2])
             repetition = next((name for name in ("count", "for_each") if name in block.body.arguments), "none")
             self.resources[unit] = repetition if self.resources.get(unit, repetition) == repetition else "unknown"
-
-    def _add_json(self, content: Mapping[str, object]) -> None:
-        """Best effort; reports no errors."""
-        for kind, value in content.items():
-            if kind == "locals":
-                self.names["local"].update(*(entry for entry, _ in labelled(value, 0) if isinstance(entry, dict)))
-            elif kind in _ROOT_WORDS:
-                self.names[_ROOT_WORDS[kind]].update(name for _, (name,) in _named(value, 1))
-            elif kind in RESOURCE_KINDS:
-                self.resources |= {(RESOURCE_KINDS[kind], *names): "unknown" for _, names in _named(value, 2)}
-            elif kind == "check":
-                for entry, _ in labelled(value, 1):
-                    if isinstance(entry, dict):
-                        self._add_json({"data": entry.get("data", {})})
 
     def provider(self, resource: Unit) -> Provider:
         """A resource's provider: from its `provider` argument, else from the first word of its type."""
@@ -271,23 +255,15 @@ def _unread(kinds: Iterable[bytes]) -> Iterator[Address]:
     return ((UNREAD, kind.decode(), str(number)) for number, kind in enumerate(kinds))
 
 
-def duplicate_errors(blocks: Iterable[Block], in_json: Iterable[tuple[str, Address]] = ()) -> Iterator[Diagnostic]:
-    """Errors for everything declared more than once; blocks of override files do not count.
-
-    `in_json` are the declarations in JSON syntax, each after its file; of them no place is known.
-    """
+def duplicate_errors(blocks: Iterable[Block]) -> Iterator[Diagnostic]:
+    """Errors for everything declared more than once; blocks of override files do not count."""
     places: dict[Address, str] = {}
-    files: dict[Address, str] = {}
     for block in blocks:
         for key, span in () if block.override else _declared_by(block):
             if key in places:
                 yield block.text.error(span, f"duplicate {key[0]}", places[key], *key[1:])
             else:
-                places[key], files[key] = block.text.reference(span), block.text.name
-    for path, key in in_json:
-        if key[0] in (*_NAMED_ONCE, "local") and key in files:
-            yield SourceText(path).error(None, f"duplicate {key[0]}", files[key], *key[1:])
-        files.setdefault(key, path.rpartition("/")[2])
+                places[key] = block.text.reference(span)
 
 
 def _declared_by(block: Block) -> Iterator[tuple[Address, Span]]:

@@ -171,9 +171,14 @@ class LoadedModule:
         """The schema of a declared resource; open if it is unknown."""
         return self.schemas.of(resource, self.declared.provider(resource))
 
+    def _body_schema(self, resource: Unit, block: Block) -> BlockSchema:
+        """The schema of a resource's own block; open in JSON syntax, where blocks look like arguments."""
+        builtin = resource[1].startswith("terraform_")
+        return self._schema_of(resource) if builtin or not block.text.is_json else OPEN
+
     def _is_evaluated(self, place: ScopedExpression) -> bool:
         """Whether Terraform evaluates an expression: not if a resource's schema lacks the part that it is in."""
-        schema = self._schema_of(place.scope.unit) if place.part else OPEN
+        schema = self._schema_of(place.scope.unit) if place.part and not place.scope.text.is_json else OPEN
         return schema.open or place.part in schema.attributes or place.part in schema.blocks
 
     def _check_references(self, place: ScopedExpression) -> None:
@@ -201,7 +206,7 @@ class LoadedModule:
         unit, provider = self._units[name], self.declared.provider(name)
         unit.needs.add(("provider", resource.labels[0].partition("_")[0]))
         unit.unknown_type = type_error(resource, provider.address, self.schemas)
-        unit.nonconforming += resource_errors(resource, self._schema_of(name), self.merged)
+        unit.nonconforming += resource_errors(resource, self._body_schema(name, resource), self.merged)
 
     def _check_values(self) -> None:
         """Check the values in all blocks."""
@@ -284,7 +289,7 @@ class LoadedModule:
     def _check_resource(self, block: Block) -> None:
         unit: Unit = (RESOURCE_KINDS[block.kind], *block.labels)
         self._check_repetition(block, unit)
-        schema, found = self._schema_of(unit), self._units[unit].values
+        schema, found = self._body_schema(unit, block), self._units[unit].values
         found += self._body(block, schema, META_BLOCKS)
         for nested in block.body.blocks:
             if nested.kind == "lifecycle" and not schema.open:

@@ -1,8 +1,7 @@
-"""Terraform's JSON syntax: the content of `.tf.json` files, their errors, and the templates in them as native syntax.
+"""Terraform's JSON syntax: the objects of `.tf.json` files and their errors, and the same blocks in native syntax.
 
-Terraform reads a text in JSON as a template, which is what a heredoc contains. All templates of a file are put into one
-block in native syntax, so that the same checks find references and calls. Its positions mean nothing, and are left out.
-Left out too is what may refer to more than that block could: `self`, and names of addresses.
+The same checks find what is wrong with them. Positions in that text mean nothing, and are left out. What a provider
+defines becomes arguments, since only its schema tells arguments from blocks; so it is not checked against the schema.
 """
 
 import json
@@ -10,25 +9,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from touchstone.validation.hcl.declarations import labelled
-from touchstone.validation.hcl.expressions import META_BLOCKS, RESOURCE_KINDS
-from touchstone.validation.hcl.loading import BLOCK_SCHEMAS, LABELS, ROOT
+from touchstone.validation.hcl.loading import BLOCK_SCHEMAS, CONSTANTS, LABELS
 from touchstone.validation.hcl.parsing import SourceText
-from touchstone.validation.hcl.schema import OPEN
+from touchstone.validation.hcl.schema import OPEN, BlockSchema
 from touchstone.validation.protocol import Diagnostic
 
 _COMMENT = "//"
-# The kinds of blocks that have expressions, and what in them is none.
-_NO_EXPRESSIONS: Mapping[str, frozenset[str]] = {
-    "locals": frozenset(),
-    "output": frozenset({"depends_on", "description", "postcondition", _COMMENT}),
-    "check": frozenset({_COMMENT}),
-    "module": frozenset({"depends_on", "source", "version", "providers", _COMMENT}),
-    "provider": frozenset({"alias", "version", _COMMENT}),
-    **dict.fromkeys(RESOURCE_KINDS, META_BLOCKS | {"depends_on", "provider", _COMMENT}),
-}
+# Properties whose text is no template.
+_WORDS = ("type", "iterator", "when", "on_failure")
+_PLAIN = re.compile(r'[^"\\\n]*|\$\{(?:(?!\$\{)[^\n])*\}')
 _TEMPLATE = re.compile(r"[$%]\{")
-_INTERPOLATION = re.compile(r"(?<!\$)\$\{|(?<!%)%\{")
-_NAME = re.compile(r"[A-Za-z_][\w-]*")
+_INTERPOLATIONS = re.compile(r"[$%]+(?=\{)")
+
+
+class NoBlockError(ValueError):
+    """A value that is no object, where Terraform wants blocks of the type that is the message."""
 
 
 def read_json(text: SourceText) -> tuple[list[Mapping[str, object]], Diagnostic | None]:
@@ -47,80 +42,80 @@ def read_json(text: SourceText) -> tuple[list[Mapping[str, object]], Diagnostic 
 
 
 def native_text(path: str, roots: Iterable[Mapping[str, object]]) -> SourceText:
-    """The templates of a file as one block in native syntax, inside the names that its dynamic blocks bind."""
-    templates: list[str] = []
-    bound: set[str] = set()
-    for root in roots:
-        for kind, skipped in _NO_EXPRESSIONS.items():
-            for entry, _ in labelled(root.get(kind, []), len(LABELS[kind])):
-                if isinstance(entry, dict):
-                    kept: dict[str, object] = {name: value for name, value in entry.items() if name not in skipped}
-                    lifecycles = (part for part, _ in labelled(entry.get("lifecycle"), 0) if isinstance(part, dict))
-                    kept["lifecycle"] = [part["precondition"] for part in lifecycles if "precondition" in part]
-                    templates += _templates(kept)
-                    bound |= set(_bound(kept))
-    labels = " ".join(f'"{name}"' for name in sorted(bound) if _NAME.fullmatch(name))
-    opened, closed = (f"dynamic {labels} {{\ncontent {{\n", "}\n}\n") if labels else ("", "")
-    arguments = "".join(f"template{number} = {_heredoc(text)}\n" for number, text in enumerate(templates))
-    native = f'provider "json" {{\n{opened}{arguments}{closed}}}\n' if templates else ""
-    return SourceText(path, native.encode("utf-8", "replace"), placed=False)
+    """The blocks of a file in native syntax."""
+    found = (text for root in roots for kind, value in root.items() for text in _root_blocks(kind, value))
+    return SourceText(path, "".join(found).encode("utf-8", "replace"), placed=False)
 
 
-def _heredoc(text: str) -> str:
+def _root_blocks(kind: str, value: object) -> Iterator[str]:
+    if kind in LABELS:
+        yield from _blocks(kind, value, len(LABELS[kind]), BLOCK_SCHEMAS.get(kind, OPEN))
+    elif re.fullmatch(r"[\w-]+", kind):
+        yield f"{kind} {{\n}}\n"
+
+
+def _blocks(kind: str, value: object, labels: int, schema: BlockSchema) -> Iterator[str]:
+    for entry, names in labelled(value, labels):
+        if entry is not None:
+            if not isinstance(entry, dict):
+                raise NoBlockError(kind)
+            header = " ".join([kind, *(json.dumps(name) for name in names)])
+            yield f"{header} {{\n{''.join(_body(kind, entry, schema))}}}\n"
+
+
+def _body(kind: str, entry: Mapping[str, object], schema: BlockSchema) -> Iterator[str]:
+    for name, value in entry.items():
+        nested = schema.blocks.get(name)
+        if name == _COMMENT:
+            continue
+        if nested is not None and nested.labels is not None:
+            yield from _blocks(name, value, len(nested.labels), nested.block)
+        elif name == "dynamic" and schema.open:
+            yield from _blocks(name, value, 1, OPEN)
+        elif (kind, name) in (("dynamic", "content"), ("provisioner", "connection")) or (
+            schema.open and _has_dynamic(value)
+        ):
+            yield from _blocks(name, value, 0, OPEN)
+        elif kind in CONSTANTS and name in CONSTANTS[kind]:  # where a text is no template
+            yield f"{name} = {_INTERPOLATIONS.sub('$$', _expression(value))}\n"
+        elif isinstance(value, str) and (name in _WORDS or (name, value) == ("ignore_changes", "all")):
+            yield f"{name} = {value}\n"
+        else:
+            yield f"{name} = {_expression(value)}\n"
+
+
+def _has_dynamic(value: object) -> bool:
+    """Whether there are `dynamic` blocks in it, so that it is a block itself."""
+    contents = (one for one, _ in labelled(value, 0) if isinstance(one, dict))
+    return any(
+        any(isinstance(one, dict) and "content" in one for one, _ in labelled(entry.get("dynamic"), 1))
+        or any(map(_has_dynamic, entry.values()))
+        for entry in contents
+    )
+
+
+def _expression(value: object) -> str:
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_expression, value))}]"
+    if isinstance(value, dict):
+        return "{\n" + "".join(f"{_key(name)} = {_expression(one)}\n" for name, one in value.items()) + "}"
+    return json.dumps(value)
+
+
+def _key(name: str) -> str:
+    text = _string(name)
+    return f"({text})" if text.startswith("<<") else text
+
+
+def _string(text: str) -> str:
+    """A text as a template: in quotes if it needs no escapes, else as a heredoc."""
+    if not _TEMPLATE.search(text):
+        return json.dumps(re.sub(r"[\b\f]", " ", text), ensure_ascii=False)
+    if _PLAIN.fullmatch(text):
+        return f'"{text}"'
     mark = "EOT"
     while mark in text:
         mark += "T"
-    return f"<<{mark}\n{text}\n{mark}"
-
-
-def _objects(value: object) -> Iterator[dict[str, object] | str]:
-    """Every object and text in a value, however deep."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            yield value
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
-        elif isinstance(value, str):
-            yield value
-
-
-def _templates(value: object) -> Iterator[str]:
-    """The texts with a template in a value; keys of objects are templates too."""
-    for found in _objects(value):
-        yield from (text for text in ([found] if isinstance(found, str) else found) if _TEMPLATE.search(text))
-
-
-def _bound(value: object) -> Iterator[str]:
-    """The names that dynamic blocks bind: their labels and iterators."""
-    for found in _objects(value):
-        if isinstance(found, dict):
-            if isinstance(found.get("iterator"), str):
-                yield str(found["iterator"])
-            for part, _ in labelled(found.get("dynamic"), 0):
-                yield from part if isinstance(part, dict) else []
-
-
-def structure_errors(text: SourceText, roots: Iterable[Mapping[str, object]], override: bool) -> Iterator[Diagnostic]:
-    """Unknown root properties, and unknown and missing arguments of blocks whose content Terraform defines."""
-    for root in roots:
-        for kind, value in root.items():
-            if kind in LABELS:
-                for entry, _ in labelled(value, len(LABELS[kind])):
-                    if isinstance(entry, dict):
-                        yield from _body_errors(text, kind, entry, override)
-            elif kind != _COMMENT and kind not in ROOT.newer:
-                yield text.error(None, "Extraneous JSON object property", kind)
-
-
-def _body_errors(text: SourceText, kind: str, entry: Mapping[str, object], override: bool) -> Iterator[Diagnostic]:
-    schema = BLOCK_SCHEMAS.get(kind, OPEN)
-    known = entry.keys() if schema.open else {*schema.attributes, *schema.blocks, *schema.newer, _COMMENT}
-    yield from (text.error(None, "Extraneous JSON object property", name) for name in entry if name not in known)
-    if kind == "variable" and any(_INTERPOLATION.search(one) for one in _templates([entry.get("default")])):
-        yield text.error(None, "Variables not allowed")
-    for name, attribute in () if override else schema.attributes.items():
-        if attribute.required and name not in entry:
-            yield text.error(None, "Missing required argument", name)
+    return f"<<{mark}\n{text}\n{mark}\n"

@@ -65,7 +65,7 @@ BLOCK_SCHEMAS = {
     "data": own("", {"lifecycle": NestedSchema(_LIFECYCLE), "_": _ANY}, open=True),
 }
 # Arguments that Terraform reads before evaluation, with the type that it wants; empty if it is not converted.
-_CONSTANTS = {
+CONSTANTS = {
     "variable": {"default": "", "description": "string", "sensitive": "bool", "nullable": "bool", "ephemeral": "bool"},
     "output": {"description": "string", "sensitive": "bool", "ephemeral": "bool"},
     "module": {"source": "string", "version": ""},
@@ -142,7 +142,7 @@ def _name_errors(block: Block) -> Iterator[Diagnostic]:
 def _constant_errors(block: Block) -> Iterator[Diagnostic]:
     """Errors for references and calls in constants, and for literals of another type."""
     text = block.text
-    for name, wanted in _CONSTANTS.get(block.kind, {}).items():
+    for name, wanted in CONSTANTS.get(block.kind, {}).items():
         if name not in block.body.arguments:
             continue
         expression = block.body.arguments[name].expression
@@ -193,7 +193,7 @@ def _requirement_errors(argument: Argument, text: SourceText) -> Iterator[Diagno
     content = literal_collection(argument.expression)
     for element in children_of_type(content, "object_elem") if content is not None else ():
         key, expression = children_of_type(element, "expression")
-        name, value = keyword(key), literal_value(expression)
+        name, value = source(key).strip('()"'), literal_value(expression)
         if name in ("source", "version") and value.kind != "string":
             yield text.error(expression, f"type of {name}")
         elif name == "version" and isinstance(value.known, str) and not _is_version(value.known):

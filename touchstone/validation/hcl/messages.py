@@ -11,6 +11,8 @@ Invalid character encoding :: All input files must be UTF-8 encoded. Ensure that
   editor.
 Root value must be object :: The root value in a JSON-based configuration must be either a JSON object or a JSON array
   of objects.
+Incorrect JSON value type :: Either a JSON object or a JSON array is required, representing the contents of one or more
+  "{}" blocks.
 Extraneous JSON object property :: No argument or block type is named "{}".
 
 Missing required argument :: The argument "{}" is required, but no definition was found.

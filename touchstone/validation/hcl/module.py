@@ -16,12 +16,12 @@ from touchstone.validation.hcl.declarations import (
 )
 from touchstone.validation.hcl.evaluation import LoadedModule
 from touchstone.validation.hcl.expressions import RESOURCE_KINDS, ScopedExpression, scoped_expressions
-from touchstone.validation.hcl.json_syntax import native_text, read_json, structure_errors
+from touchstone.validation.hcl.json_syntax import NoBlockError, native_text, read_json
 from touchstone.validation.hcl.loading import ROOT, has_expected_labels, load_errors
-from touchstone.validation.hcl.parsing import Block, SourceText, parse, source, syntax_errors
+from touchstone.validation.hcl.parsing import MAX_NESTING, Block, SourceText, parse, source, syntax_errors
 from touchstone.validation.hcl.schema import body_errors, read_schemas
 from touchstone.validation.hcl.values import is_of_provider
-from touchstone.validation.judging.removed_blocks import CHECKED, JSON, SCHEMA, Address
+from touchstone.validation.judging.removed_blocks import CHECKED, SCHEMA, Address
 from touchstone.validation.protocol import Diagnostic, Report
 
 _LOCAL = re.compile(r'"(\.\.?(?:/[^"$%\\]*)?)"')
@@ -51,27 +51,22 @@ def check_module(files: Mapping[str, bytes], schema: str | None, folders: Collec
     blocks = [block for file in read.values() for block in file.blocks]
     expressions = {block: places for file in read.values() for block, places in file.expressions.items()}
     refused = [error for file in read.values() for error in file.refused]
-    in_json = [
-        (path, address[1:])
-        for path, file in read.items()
-        for address in file.declared
-        if address[0] == JSON and not is_override(path)
-    ]
     names = Declarations()
-    for file in read.values():
-        names.add(file.blocks, file.content)
+    names.add(blocks)
     loaded = LoadedModule(blocks, expressions, names, schemas, merged)
-    found = broken or [*refused, *duplicate_errors(blocks, in_json)] or loaded.errors()
+    found = broken or [*refused, *duplicate_errors(blocks)] or loaded.errors()
     # Features that could hide errors. A module that does not load may have any calls.
     calls = (call for places in expressions.values() for place in places for call in place.calls)
     unchecked = {
         "overrides": merged,
         "provider functions": bool(broken or refused) or any(map(is_of_provider, calls)),
         "missing modules": bool(broken) or folders is None or _calls_missing_module(blocks, folders),
-        "resources in JSON": schema is not None and any(address[0] in RESOURCE_KINDS for _, address in in_json),
+        "resources in JSON": schema is not None
+        and any(block.kind in RESOURCE_KINDS for block in blocks if block.text.is_json),
         "OpenTofu files": any(path.endswith(".tofu") for path in paths),
     }
-    units = [(RESOURCE_KINDS[block.kind], *block.labels) for block in blocks if block.kind in RESOURCE_KINDS]
+    native = [block for block in blocks if not block.text.is_json]
+    units = [(RESOURCE_KINDS[block.kind], *block.labels) for block in native if block.kind in RESOURCE_KINDS]
     declared = {address for file in read.values() for address in file.declared}
     declared |= {(SCHEMA, unit[1], unit[0]) for unit in units if not schemas.of(unit, names.provider(unit)).open}
     declared |= {(CHECKED, what) for what, there in unchecked.items() if not there}
@@ -113,16 +108,14 @@ class File:
     """A parsed file.
 
     `broken` are its syntax errors. `blocks` are its root blocks with the expected labels; `refused` are their load
-    errors, `expressions` what each evaluates. A file in JSON syntax is in `content`, without blocks. `declared` are the
-    addresses of all root blocks. `unreadable` is True if Go's parser accepts the file and tree-sitter does not, so that
-    nothing is known of it.
+    errors, `expressions` what each evaluates. `declared` are the addresses of all root blocks. `unreadable` is True if
+    Go's parser accepts the file and tree-sitter does not, so that nothing is known of it.
     """
 
     broken: tuple[Diagnostic, ...] = ()
     blocks: tuple[Block, ...] = ()
     refused: tuple[Diagnostic, ...] = ()
     expressions: Mapping[Block, tuple[ScopedExpression, ...]] = field(default_factory=dict)
-    content: tuple[Mapping[str, object], ...] = ()
     declared: tuple[Address, ...] = ()
     unreadable: bool = False
 
@@ -146,13 +139,17 @@ def _json_file(text: SourceText, merged: bool) -> File:
     roots, wrong = read_json(text)
     if wrong:
         return File(broken=(wrong,), declared=tuple(broken_json_addresses(text)))
-    native = native_text(text.path, roots)
+    declared = tuple(address for root in roots for address in json_addresses(root))
+    try:
+        native = native_text(text.path, roots)
+    except NoBlockError as error:
+        return File(refused=(text.error(None, "Incorrect JSON value type", error),), declared=declared)
+    except RecursionError:
+        return File(refused=(text.error(None, "Nesting too deep", MAX_NESTING),), declared=declared)
     templates = syntax_errors(native)
     file = None if templates else parse(native)
-    refused = (*structure_errors(text, roots, is_override(text.path)), *templates)
-    read = _parsed(file, merged) if file is not None else File(unreadable=not templates)
-    declared = tuple(address for root in roots for address in json_addresses(root))
-    return replace(read, blocks=(), refused=refused, content=tuple(roots), declared=declared)
+    read = _parsed(file, merged) if file is not None else File(unreadable=not templates, refused=tuple(templates))
+    return replace(read, declared=declared)
 
 
 def _parsed(file: Block, merged: bool) -> File:

@@ -64,6 +64,11 @@ class SourceText:
         self._ascii = self.data.isascii()
 
     @property
+    def is_json(self) -> bool:
+        """Whether it was made from a file in JSON syntax."""
+        return self.path.endswith(".json")
+
+    @property
     def name(self) -> str:
         """The file name as Terraform prints it when run in the module's directory."""
         return self.path.rpartition("/")[2]
@@ -90,6 +95,8 @@ class SourceText:
 
     def reference(self, span: Span) -> str:
         """A span as Terraform prints it within a message."""
+        if not self._placed:
+            return self.name
         end = f"{span.end_column}" if span.end_line == span.line else f"{span.end_line},{span.end_column}"
         return f"{self.name}:{span.line},{span.column}-{end}"
 

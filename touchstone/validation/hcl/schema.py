@@ -339,6 +339,8 @@ def body_errors(
 
 
 def _unsupported_argument(block: Block, argument: Argument, schema: BlockSchema) -> Diagnostic:
+    if block.text.is_json:
+        return block.text.error(None, "Extraneous JSON object property", argument.name)
     hint = did_you_mean(argument.name, (name for name in schema.attributes if name not in block.body.arguments))
     if not hint and argument.name in schema.blocks:
         hint = f' Did you mean to define a block of type "{argument.name}"?'
@@ -353,7 +355,8 @@ def _nested_errors(block: Block, schema: BlockSchema, same: list[Block], merged:
             hint = did_you_mean(kind, schema.blocks)
             if not hint and kind in schema.attributes:
                 hint = f' Did you mean to define argument "{kind}"? If so, use the equals sign to assign it a value.'
-            yield text.error(block.kind_node, "Unsupported block type", kind, hint)
+            message = "Extraneous JSON object property" if text.is_json else "Unsupported block type"
+            yield text.error(block.kind_node, message, kind, hint)
         return
     if nested.labels is not None:
         yield from _label_errors(block, nested.labels)
