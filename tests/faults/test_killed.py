@@ -16,6 +16,7 @@ def assert_survives(changed: Changed, fault: Fault) -> None:
     changed.assert_repaired_by_the_next_run(folder)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("before", [".store/current", pytest.param("manifest.json", marks=pytest.mark.nightly)])
 def test_killed_while_publishing(changed: Changed, before: str) -> None:
     assert_survives(changed, Fault("kill", path=before))

@@ -58,6 +58,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.services
 def test_verdicts_are_those_of_human_eval(tmp_path: Path, touchstone: Command) -> None:
     folder = tmp_path / "evaluation"
     shown = touchstone("import", "human-eval", "--problems", PROBLEMS, "--samples", SAMPLES, "--model", "gpt-4", folder)
