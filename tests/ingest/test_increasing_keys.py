@@ -17,6 +17,7 @@ from touchstone.ingest.attempts import (
     sort_read,
 )
 from touchstone.ingest.checks import unique_keys
+from touchstone.ingest.csv_rows import SCRATCH_FORMAT
 
 KEY = ["model", *ATTEMPT_KEY]
 word = st.sampled_from(["a", "b", ""])
@@ -76,3 +77,12 @@ def test_parts_are_sorted_as_the_whole(rows: list[tuple[str, str, str, str]], at
         assert parts.select("oid").collect(engine="streaming").equals(whole.select("oid").collect())
         several = pl.col("iteration_id") > "1"
         assert parts.filter(several).select("oid").collect().equals(whole.filter(several).select("oid").collect())
+
+
+def test_rows_that_compress_well_are_sorted_in_parts(tmp_path: Path) -> None:
+    rows = pl.LazyFrame({"tier": "T0", "oid": [f"{place:05}" for place in range(10_000)], "iteration_id": "1"})
+    rows = rows.with_columns(fixed_code=pl.format("{}{}", pl.lit("x" * 500), "oid"))
+    rows.sink_parquet(tmp_path / "rows.parquet", **SCRATCH_FORMAT)
+    assert (tmp_path / "rows.parquet").stat().st_size < 1_000_000
+    ordered, at_once = sort_read(rows, tmp_path, 1_000_000)
+    assert at_once is not None and ordered.select("oid").collect().equals(rows.select("oid").collect())

@@ -4,7 +4,7 @@ Validating a fix that has no outcome belongs in `validation`.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,8 +48,8 @@ ITERATION = "iteration_id"
 TRANSCRIPT_FLAGS = "transcript_flags"
 PROBLEM_SUITE = "__problem_suite"
 _BATCH_ROWS = 500_000
-# Bytes of a file of typed rows: several times that in memory. Larger ones are sorted in parts.
-_SORTED_AT_ONCE = 32_000_000
+# Bytes of typed rows: several times that in memory. More are sorted in parts.
+_SORTED_AT_ONCE = 64_000_000
 
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha", DATE_COLUMN, TRANSCRIPT_FLAGS)
@@ -279,8 +279,9 @@ def sort_read(attempts: pl.LazyFrame, scratch: Path, at_once: int = _SORTED_AT_O
     The second value is the number of rows that can be written together, None for all: to write them takes several
     times their size.
     """
-    size = sum(file.stat().st_size for file in scratch.glob("*.parquet"))
-    if size <= at_once:
+    files = list(scratch.glob("*.parquet"))
+    # Programs compress to a tenth.
+    if 10 * sum(file.stat().st_size for file in files) <= at_once or (size := _unpacked_bytes(files)) <= at_once:
         return sort_attempts(attempts), None
     counts = attempts.group_by("tier", "oid").len().sort("tier", "oid").collect(engine="streaming")
     rows_at_once = max(1, int(counts["len"].sum()) * at_once // size)
@@ -297,6 +298,13 @@ def sort_read(attempts: pl.LazyFrame, scratch: Path, at_once: int = _SORTED_AT_O
         rows.sink_parquet(ordered, **SCRATCH_FORMAT)
         parts.append(ordered)
     return (pl.scan_parquet(parts, glob=False) if parts else sort_attempts(attempts)), max(1, rows_at_once // 8)
+
+
+def _unpacked_bytes(files: Iterable[Path]) -> int:
+    from pyarrow.parquet import read_metadata  # Here, because few files are so large.
+
+    every = map(read_metadata, files)
+    return sum(each.row_group(place).total_byte_size for each in every for place in range(each.num_row_groups))
 
 
 def keys_increase(attempts: pl.LazyFrame, model: str = "model") -> bool:
