@@ -422,6 +422,20 @@ def text():
     libc.fread(buffer, 1, 9998, ctypes.c_void_p(libc.fopen(b"test_solution.py", b"r")))
     return buffer.value.decode()
 """, ADDS),
+    # What passes for a library, or for something of the tests.
+    "frames by code that seems a library's": ("""
+exec(compile("import sys\\nlook = lambda: sys._getframe(2)", functools.__file__, "exec"), globals())
+def add(a, b): return getattr(look(), "f_lo%s" % "cals")["expected"]
+""", "expected = 5; assert add(2, 3) == expected"),
+    "a class that seems a library's": (
+        "exec('class Liar:\\n    def __eq__(self, other): return type(other) is int', vars(math))\n"
+        "def add(a, b): return math.Liar()", ADDS),
+    "a mock of another kind": ("def add(a, b):\n    made = unittest.mock.MagicMock()\n"
+        "    made.__contains__.return_value = True\n    return made", "assert 5 in add(2, 3)"),
+    "a helper by a star": ("def close(a, b): return True",
+        f"{TESTS}from solution import *\ndef test_it(): assert close(add(2, 3), 5)"),
+    "an assertion that is never reached": ("def add(a, b): pass",
+        "\n    def check(got): assert got == 5\n    add(2, check)", "def add(a, b): b(0)"),
     # No secret of this process is safe from a fix that knows Touchstone.
     "the recorder by its name": ("from touchstone.validation.pytest_runner.controls import Recorder\n"
         "Recorder._hold = Recorder._note = lambda *_, **__: None\ndef add(a, b): return Lie()", ADDS),

@@ -130,7 +130,7 @@ _NAMES_OF_FUNCTIONS = {
 
 
 # What only a look into other functions and frames needs.
-_INSIDES = {"__globals__", "__closure__", "f_locals", "f_globals", "f_back"}
+_INSIDES = {"__globals__", "__closure__", "cell_contents", "getclosurevars", "f_locals", "f_globals", "f_back"}
 _JUDGES = {"builtins", "gc", "pytest", "sys", "unittest"}
 # Methods of a namespace that change nothing in it.
 _LOOKS = {"get", "keys", "values", "items", "copy", "__contains__"}

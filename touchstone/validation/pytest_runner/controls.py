@@ -242,7 +242,10 @@ class _Change(ast.NodeTransformer):
             return [node]
         for alias in node.names:
             self._bring(node.module, alias.asname or alias.name)
-        return [node, self._imported(node, node.level, node.module or "", [alias.name for alias in node.names])]
+        names = [alias.name for alias in node.names]
+        before = self._call("before_star", ast.Call(ast.Name("globals", ast.Load()), [], []), at=node)
+        kept = [ast.copy_location(ast.Expr(before), node)] if names == ["*"] else []
+        return [*kept, node, self._imported(node, node.level, node.module or "", names)]
 
     def _imported(self, node: ast.stmt, level: int, module: str, names: list[str]) -> ast.stmt:
         listed = ast.List([ast.Constant(name) for name in names], ast.Load())
@@ -257,6 +260,7 @@ class _Change(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: _Function) -> ast.stmt:
+        asserts = any(_is_assertion(one) for one in ast.walk(node))
         generator = any(isinstance(one, ast.Yield | ast.YieldFrom) for part in node.body for one in _own_nodes(part))
         names = {node.name, ".".join([*self._around, node.name])}
         self._around += [node.name, "<locals>"]
@@ -268,7 +272,7 @@ class _Change(ast.NodeTransformer):
             self.uncontrolled |= names
         else:
             self.controlled |= names
-            node.body = [self._within("test", node.body)]
+            node.body = [self._within("test", node.body, self._place(node), asserts)]
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
@@ -294,8 +298,10 @@ def _last_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _is_assertion(node: ast.stmt) -> bool:
-    """Whether a statement is the call of an assertion, such as `self.assertEqual(...)`."""
+def _is_assertion(node: ast.AST) -> bool:
+    """Whether a node is an assertion that can hold, or the call of one, such as `self.assertEqual(...)`."""
+    if isinstance(node, ast.Assert):
+        return not isinstance(node.test, ast.Constant)
     value = node.value if isinstance(node, ast.Expr) else None
     value = value.value if isinstance(value, ast.Await) else value
     return isinstance(value, ast.Call) and _last_name(value.func).startswith("assert")

@@ -49,6 +49,8 @@ _MOST_CONSTANTS = 500
 # How many calls of a test are followed by a look at what it relies on.
 _MOST_CALLS = 500
 _MOCKS = frozenset({"ANY", "mock", "mocker", "call", "sentinel", "patch", "Mock", "MagicMock", "AsyncMock"})
+# With these, mocks of all kinds come from the tests.
+_MAKES_MOCKS = ("mock", "mocker", "patch", "create_autospec", "MagicMock", "AsyncMock")
 _SILENT = ("hypothesis", "unittest.case", "asyncio.exceptions")
 _SWALLOWING = (contextlib.suppress, contextlib.ExitStack, contextlib.AsyncExitStack)
 # A class of the problem that is one of these has everything, or every error, as its instance.
@@ -75,6 +77,8 @@ OPERATORS: dict[type[ast.AST], str] = {
     ast.BitAnd: "and",
     ast.BitOr: "or",
     ast.BitXor: "xor",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
 }
 # Nothing that is in them decides what they equal.
 _OPAQUE = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
@@ -129,6 +133,8 @@ class Recorder:
         # Whether they read or run their own files.
         self.reads_files = False
         self._calls = 0
+        # Whether the test has come to the end of an assertion.
+        self.asserted = False
         # The code of the test that runs.
         self._test: types.CodeType | None = None
         # Names of attributes that the tests replace themselves.
@@ -136,7 +142,7 @@ class Recorder:
         self._builtins = dict(vars(builtins))
         self._exceptions = frozenset(all_exceptions())
         self._libraries: dict[str, types.ModuleType | None] = {}
-        self._imports: dict[str, tuple[str, str]] = {}
+        self._before_star: Mapping[str, Any] = {}
         self._library_names: dict[str, list[tuple[str, Any, str, Any]]] = {}
         self._namespaces: list[dict[str, Any]] = []
         self._codes: set[types.CodeType] = set()
@@ -181,10 +187,9 @@ class Recorder:
                 case ast.Global():
                     self._patched.update(node.names)
                 case ast.Import() | ast.ImportFrom():
-                    self._imports |= _imports(node)
                     self._names.update(alias.asname or alias.name for alias in node.names)
                     self._reached.update(alias.name for alias in node.names)
-                    self._libraries |= dict.fromkeys(name for name, _ in _imports(node).values())
+                    self._libraries |= dict.fromkeys(_absolute_imports(node))
                 case ast.Call(func=ast.Attribute(attr="multiple")):
                     self._patched.update(one.arg for one in node.keywords if one.arg)
                 case ast.Constant(str() | int() | float() | bytes()) if len(self._constants) < _MOST_CONSTANTS:
@@ -278,6 +283,7 @@ class Recorder:
         self._result = Found()
         self._managers.clear()
         self._calls = 0
+        self.asserted = False
         self._test = None
 
     def finish(self) -> Found:
@@ -323,14 +329,16 @@ class Recorder:
     # The tests call these.
 
     @contextlib.contextmanager
-    def test(self) -> Iterator[None]:
-        """Around the body of a test: it fails at its end, however that is reached."""
+    def test(self, place: int, asserts: bool) -> Iterator[None]:
+        """Around the body of a test: it fails at its end, however that is reached, and its assertions are reached."""
         # The ids of parametrised tests hold what they expect.
         os.environ["PYTEST_CURRENT_TEST"] = os.environ.get("PYTEST_CURRENT_TEST", "").partition("[")[0]
         self._test = sys._getframe(2).f_code
         yield
         self._result.ended = True
         self._doubt_failed()
+        if asserts and not self.asserted:
+            self._result.doubts[f"no assertion of the test in {self._places[place]} was reached", ""] = None
         raise AssertionError("the end of a control")
 
     def _doubt_failed(self) -> None:
@@ -353,7 +361,7 @@ class Recorder:
         elsewhere = self._test is not None and self._test not in called
         # Hypothesis goes on with another example, and may not come to the end of the test again. A subtest that
         # should stop is silent, and so is a task that was cancelled.
-        is_rejected = error.__module__.startswith(_SILENT)
+        is_rejected = any(one.__module__.startswith(_SILENT) for one in error.__mro__)
         if any(self._managers) or elsewhere or is_rejected or any(self.is_fix(one.co_filename) for one in called):
             self._result.failed.add(place)
         if is_rejected:
@@ -364,6 +372,8 @@ class Recorder:
         """A context manager whose block begins."""
         made_by = getattr(getattr(value, "gen", None), "gi_code", None)
         known = self._is_trusted(type(value)) or self._is_judges(type(value), "__exit__", "__aexit__")
+        # One of pytest or unittest expects an error.
+        self.asserted |= type(value).__module__.startswith(("_pytest", "unittest"))
         known = known and (type(value) not in _SWALLOWING or type(value).__name__ in self._names)
         self._managers.append(not known or (made_by is not None and self.is_fix(made_by.co_filename)))
         return value
@@ -480,7 +490,7 @@ class Recorder:
         libraries = [vars(module) for module in self._libraries.values() if module is not None]
         bound = [space[name] for space in (*self._namespaces, *libraries) if name in space]
         named = any(one is kind for one in bound) if bound else name in self._reached
-        return not (named and name[:1].isupper())
+        return not (named and name[:1].isupper() and (name in self._names or name in self._reached))
 
     def _is_doubted(self, kind: type) -> bool:
         found = self._doubted.get(kind)
@@ -491,8 +501,10 @@ class Recorder:
 
     def _is_trusted(self, kind: type) -> bool:
         """Whether a class is of the judge's side or of a library, and not one of mocks that only the fix uses."""
-        if kind.__module__ == "unittest.mock" and not self._names & _MOCKS:
-            return False
+        if kind.__module__ == "unittest.mock":
+            makers = {kind.__name__, *_MAKES_MOCKS} if issubclass(kind, unittest.mock.NonCallableMock) else _MOCKS
+            if not self._names & makers:
+                return False
         module = sys.modules.get(kind.__module__)
         found: Any = module
         for name in kind.__qualname__.split("."):
@@ -506,7 +518,7 @@ class Recorder:
             str(getattr(module, "__file__", None) or ""),
             *(code.co_filename for code in codes if code is not None),
         ]
-        return not any(map(self.is_fix, files))
+        return not any(self.is_fix(one) or re.match("<(?!frozen)", one) for one in files)
 
     def _is_judges(self, kind: type, *methods: str) -> bool:
         """Whether a class has one of the methods from the judge's side, also if it is defined in a function."""
@@ -586,10 +598,14 @@ class Recorder:
                 if _OF_RUNNER.fullmatch(name) or isinstance(value, FIXTURE):
                     text = f"{name} =" if _OF_RUNNER.fullmatch(name) and not callable(value) else f"def {name}("
                     self.doubt(f"{base} gives {name} to pytest", text)
-            meant = self._builtins | {name: _found(*where) for name, where in self._imports.items()}
-            for name in self._names & meant.keys() & brought.keys():
-                if brought[name] is not meant[name] and not name.startswith("__"):
+            known = {**self._builtins, **self._before_star}
+            for name in self._names & known.keys() & brought.keys():
+                if brought[name] is not known[name] and not name.startswith("__"):
                     self._foreign[f"{name} was replaced"] = None
+
+    def before_star(self, namespace: Mapping[str, Any]) -> None:
+        """Before a star import on the judge's side, which must replace no name."""
+        self._before_star = dict(namespace)
 
     def _hold(self, place: int) -> None:
         self._result.held[self._places[place]] = None
@@ -637,19 +653,14 @@ class _Assertion:
         pass
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> bool:
+        self._recorder.asserted |= error is None or issubclass(error, AssertionError)
         return error is not None and self._recorder.fails(self._place, error)
 
 
-def _imports(node: ast.Import | ast.ImportFrom) -> dict[str, tuple[str, str]]:
-    """The names that an absolute import binds, each with its module and, if it is not that, the name in it."""
+def _absolute_imports(node: ast.Import | ast.ImportFrom) -> list[str]:
     if isinstance(node, ast.Import):
-        return {one.asname or one.name: (one.name, "") for one in node.names}
-    return {one.asname or one.name: (node.module, one.name) for one in node.names if node.module and not node.level}
-
-
-def _found(module: str, name: str) -> Any:
-    loaded = sys.modules.get(module)
-    return getattr(loaded, name, None) if name else loaded
+        return [one.name for one in node.names]
+    return [node.module] if node.module and not node.level else []
 
 
 def _is_of_package(value: Any) -> bool:

@@ -14,13 +14,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-_FRAMES = {"sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile", "sys.monitoring.register_callback"}
+_CODE = {"compile", "code.__new__"}
+_FRAMES = {
+    "sys.addaudithook",
+    "sys._getframe",
+    "sys._current_frames",
+    "sys.settrace",
+    "sys.setprofile",
+    "sys.monitoring.register_callback",
+}
 _OTHERS = {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "ctypes.cdata", "ctypes.PyObj_FromPtr"}
 _FILES = {"open", "os.remove", "os.rename", "os.truncate"}
-_EVENTS = {*_FILES, "object.__getattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS}
+_EVENTS = {*_FILES, *_CODE, "object.__getattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS}
 _FRAMES_OF_OBJECTS = {"tb_frame", "gi_frame", "cr_frame", "ag_frame", "__code__"}
+# `logging.currentframe` is one of these.
+_RETURNS = ("currentframe", "<lambda>")
 # Modules that look on behalf of their callers.
-_IN_BETWEEN = {"inspect", "traceback", "linecache", "ctypes", "gc", "threading", "pkgutil", "pydoc"}
+_IN_BETWEEN = {"_pytest", "inspect", "traceback", "linecache", "ctypes", "gc", "threading", "pkgutil", "pydoc"}
 _LIBRARY = (*{f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen")
 _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_CREAT
 # Bound here, because a fix may replace them.
@@ -61,7 +71,9 @@ class Watch:
 
     def start(self) -> None:
         """Watch from now on, until the process ends."""
-        self._process, self._same = os.getpid(), frozenset(filter(None, map(_file_of, self.judge_files)))
+        folders = map(os.path.dirname, self.judge_files)
+        self._same = frozenset(filter(None, map(_file_of, {*self.judge_files, *folders})))
+        self._process = os.getpid()
         with suppress(RuntimeError):
             sys.addaudithook(self._audit)
 
@@ -100,6 +112,9 @@ class Watch:
             self._busy = False
 
     def _concerns_judges(self, event: str, arguments: tuple[Any, ...]) -> bool:
+        if event in _CODE:
+            # Code in the name of a library would pass for that.
+            return str(arguments[1]).startswith(_LIBRARY)
         if event in _FILES:
             return any(self._is_judges(one, arguments) for one in arguments[:2] if isinstance(one, str | bytes))
         if event == "object.__getattr__":
@@ -120,13 +135,14 @@ class Watch:
         """Doubt the fix if it is the one who looks."""
         while caller is not None and self._is_library(caller):
             name = str(caller.f_globals.get("__name__", "")).partition(".")[0]
-            if event not in _FILES and name not in _IN_BETWEEN:
+            returned = caller.f_code.co_name in _RETURNS
+            if event not in _FILES and name not in _IN_BETWEEN and not returned:
                 return
             if name == "traceback" and event not in _FRAMES:
                 return
             caller = caller.f_back
-        # Code that is made at run time has no file; it is the fix's.
-        made = caller is not None and caller.f_code.co_filename.startswith("<")
+        # Code that is made at run time has no file; it is the fix's, unless it started this process.
+        made = caller is not None and caller.f_back is not None and caller.f_code.co_filename.startswith("<")
         if caller is not None and (made or self.is_fix(caller.f_code.co_filename)):
             file, line = caller.f_code.co_filename, caller.f_lineno
             lines = self.texts.get(file, b"").decode("utf-8", "replace").splitlines()
@@ -138,4 +154,4 @@ class Watch:
 
     def _is_library(self, frame: types.FrameType) -> bool:
         file = frame.f_code.co_filename
-        return id(frame.f_globals) in self.known or file.startswith(_LIBRARY)
+        return file.startswith(_LIBRARY) or (id(frame.f_globals) in self.known and not file.startswith("<"))
