@@ -254,6 +254,15 @@ def test_the_configuration_says_where_tests_are(validator: PythonValidator, file
         assert found & files.keys()
 
 
+def test_a_fix_may_bring_doctests_that_pass(validator: PythonValidator) -> None:
+    tests = {"pytest.ini": "[pytest]\naddopts = --doctest-modules\n", "test_it.py": "def test_it(): pass\n"}
+    baseline = run_pytest(validator, {"solution.py": ADD, **tests}, is_fix=False)
+    for said, status in (("3", "passed"), ("4", "failed")):
+        fix = ADD.replace("\n", f"\n    '>>> add(1, 2)\\n{said}'\n", 1)
+        report = run_pytest(validator, {"solution.py": fix, **tests})
+        assert hold_to_known_tests(report, baseline, None, {"solution.py": fix.encode()}).status == status
+
+
 @pytest.mark.parametrize(
     ("tests", "note"),
     [

@@ -36,7 +36,7 @@ def hold_to_known_tests(
     controls = report.control or {}
     evidence = {name: _evidence(name, control, known) for name, control in controls.items() if report.tests.get(name)}
     forged = {name: why for name, why in evidence.items() if why}
-    differences = [*_differences(report, known)] if known else []
+    differences = [*_differences(report, known, changes or ())] if known else []
     if (name := _other_parameters(report, known, differences)) and not forged:
         note = f"the parameters of {name} depend on the fix, so its tests are not those of the problem"
         return replace(report, status="validator_unavailable", note=note)
@@ -60,7 +60,7 @@ def hold_to_known_tests(
     return replace(report, status="failed", diagnostics=(*report.diagnostics, *added)) if added else report
 
 
-def _differences(report: Report, known: Sequence[Report]) -> Iterator[Diagnostic]:
+def _differences(report: Report, known: Sequence[Report], changed: Collection[str]) -> Iterator[Diagnostic]:
     ids = {name for one in known for name in (*one.tests, *one.skipped)}
     may_skip = {name for one in known for name in one.skipped}
     for name in known[-1].tests:
@@ -70,8 +70,19 @@ def _differences(report: Report, known: Sequence[Report]) -> Iterator[Diagnostic
         if name in ids and name not in may_skip:
             yield Diagnostic("error", f"test skipped: {name}", "it is not skipped without the fix", test=name)
     for name in (*report.tests, *report.skipped):
-        if name not in ids:
+        if name not in ids and not _is_doctest_of(name, changed):
             yield Diagnostic("error", f"unknown test: {name}", "the problem has no such test", test=name)
+
+
+def _is_doctest_of(name: str, changed: Collection[str]) -> bool:
+    """Whether a test is a doctest of a source file that the fix changes.
+
+    >>> _is_doctest_of("cart.py::cart.add", ["shop/cart.py"]), _is_doctest_of("cart.py::test_add", ["shop/cart.py"])
+    (True, False)
+    """
+    file, _, rest = name.partition("::")
+    is_doctest = PurePosixPath(file).stem in rest.split(".")[:-1]
+    return is_doctest and any(f"/{path}".endswith(f"/{file}") for path in changed)
 
 
 def _other_parameters(report: Report, known: Sequence[Report], found: Sequence[Diagnostic]) -> str | None:
