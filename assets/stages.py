@@ -4,8 +4,8 @@
 events for an asset that a step declares (planned, output, materialization) and looks up the versions of what it reads;
 for one that is logged, a single event. On the sample that is 28% of the processor time of a run.
 
-Tables and checks are declared in `touchstone.tables` and `touchstone.checks`; the files of the last stage, and what
-publishing says, are in `assets.publish`.
+Tables and checks are declared in `touchstone.tables`; the files of the last stage, and what publishing says, are in
+`assets.publish`.
 """
 
 from collections.abc import Iterator, Set
@@ -16,10 +16,10 @@ from assets.metadata import DATA_VERSION, rounded, table_metadata, table_result
 from assets.models import register_models
 from assets.publish import FILES, PUBLISH, PUBLISHED_IN_ORDER, Context, failed_checks
 from assets.retries import retry_if_lost
-from touchstone.checks import CHECKS, Check, CheckResult, GateResult
 from touchstone.evaluation import Evaluation, checks_due_after
 from touchstone.progress import report_step
 from touchstone.tables import TABLES, Table
+from touchstone.tables.checks import CHECKS, Check, CheckResult, GateResult
 from touchstone.text import markdown_paragraph, visible
 
 # A tag of a run: what the comparison with the pinned baseline said.

@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits, IntervalSettings
 from touchstone.config.scoring import Price, Scoring
 from touchstone.ingest import checks as ingest_checks
 from touchstone.metrics import checks as metric_checks
 from touchstone.metrics.attempts import cost_at, price_name
+from touchstone.tables.checks import CheckResult
 from touchstone.validation import checks as validation_checks
 from touchstone.validation.protocol import RETRIED
 from touchstone.vocabulary import STATUSES, WARNING_NOT_SHOWN

@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from tests.conftest import Folder
-from touchstone.checks import CHECKS
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation, run
 from touchstone.ingest.adapters import adapters
@@ -16,6 +15,7 @@ from touchstone.storage import code_version
 from touchstone.storage.code_version import modules_behind, table_code_version
 from touchstone.storage.store import Store
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CHECKS
 
 
 def test_tables_come_after_what_they_read() -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel
 
-from touchstone.checks import CHECKS, Check, CheckOutcome, CheckResult
 from touchstone.config import EvaluationConfig, load_config
 from touchstone.errors import TouchstoneError
 from touchstone.locations import is_working_copy, output_location
@@ -29,6 +28,7 @@ from touchstone.storage.output_folders import open_store
 from touchstone.storage.run_log import RunLog
 from touchstone.storage.store import Part, Store, check_if_stale, digest, keep_result
 from touchstone.tables import TABLES, Table
+from touchstone.tables.checks import CHECKS, Check, CheckOutcome, CheckResult
 from touchstone.text import near
 
 if TYPE_CHECKING:
@@ -471,7 +471,7 @@ class Results(Mapping[str, "pl.DataFrame"]):
 
     def __repr__(self) -> str:
         from touchstone.publish.result_tables import leaderboard_of
-        from touchstone.result_table import plain_text
+        from touchstone.tables.presentation import plain_text
 
         return f"{plain_text(leaderboard_of(self['pass_at_k']))}\nin {self.folder}: {len(self)} tables"
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from touchstone.cli.terminal_tables import UNLIMITED, FittedTable, names, numbers, prose
-from touchstone.result_table import name
+from touchstone.tables.presentation import name
 from touchstone.text import significant
 
 LONG_NAME = "provider-" + "x" * 80 + "-20250929"

@@ -14,7 +14,7 @@ from touchstone.config import EvaluationConfig
 from touchstone.ingest.discovery import discover
 from touchstone.ingest.quarantine import SCHEMA
 from touchstone.ingest.recognized import recognized_sources
-from touchstone.result_table import ResultTable
+from touchstone.tables.presentation import ResultTable
 
 
 def drawn(table: ResultTable, width: int = 160) -> str:

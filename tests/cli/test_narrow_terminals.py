@@ -18,7 +18,7 @@ from touchstone.cli.results import summary_text
 from touchstone.cli.terminal_tables import UNLIMITED, SafeConsole, print_line, show_table
 from touchstone.publish.result_tables import leaderboard_of, pairs, suites, tiers
 from touchstone.publish.short_names import cell_width, shortened
-from touchstone.result_table import ResultTable
+from touchstone.tables.presentation import ResultTable
 
 WIDTHS = (40, 60, 80, 120, 200)
 FIGURE = re.compile(r"^(?:-|[+-]?\d\.\d{3})(?: \[[+-]?(?:\d\.\d{3}|…|∞), [+-]?(?:\d\.\d{3}|…|∞)\])?$")

@@ -10,11 +10,11 @@ import pytest
 
 from tests.conftest import Command, Folder, nightly_but
 from tests.publish.report.results import Row, figure, pair, reported
-from touchstone.checks import CheckOutcome
 from touchstone.cli.run_tables import conclusion, validators_line
 from touchstone.comparison.pairs import ComparisonSettings, compare_counts
 from touchstone.publish import result_tables
 from touchstone.publish.result_tables import tiers
+from touchstone.tables.checks import CheckOutcome
 from touchstone.vocabulary import STATIC_AGREEMENT
 
 MODELS = ["claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929", "m" * 100]

@@ -11,11 +11,11 @@ from pipelines.definitions import build_defs
 from pipelines.resources import EvaluationResource
 from tests.conftest import Command, Folder, copy_of, made_once
 from tests.pipelines.test_run import evaluate, failed
-from touchstone.checks import CHECKS
 from touchstone.comparison.gate import counts_by_model, judge_changes
 from touchstone.config import ComparisonConfig, load_config
 from touchstone.evaluation import Evaluation, RunOutcome
 from touchstone.storage.snapshots import list_snapshots, pin
+from touchstone.tables.checks import CHECKS
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 PROBLEMS = 30

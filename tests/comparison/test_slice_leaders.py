@@ -3,12 +3,12 @@
 import polars as pl
 
 from tests.metrics.test_slices import problems
-from touchstone.checks import CheckResult
 from touchstone.comparison.slice_leaders import best_in_slices
 from touchstone.config import EvaluationConfig, SliceSettings
 from touchstone.ingest.slice_values import problem_slices
 from touchstone.metrics.pass_at_k import problem_pass_at_k
 from touchstone.tables import PAIR_SETTINGS
+from touchstone.tables.checks import CheckResult
 
 DEFAULTS = EvaluationConfig.model_validate({"fixes_dir": ".", "output_dir": "."})
 KIND = SliceSettings(column="kind")

@@ -17,10 +17,10 @@ from pipelines.definitions import defs as load_definitions
 from pipelines.launch import run_evaluation
 from pipelines.resources import EvaluationResource
 from tests.conftest import Folder, copy_of, small_folder
-from touchstone.checks import CHECKS, GateResult
 from touchstone.config import PublishSettings
 from touchstone.evaluation import Evaluation
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CHECKS, GateResult
 
 DATA = "dagster/data_version"
 HEADER = "oid,iteration_id,plausible_fix\n"

@@ -17,10 +17,10 @@ from pipelines.definitions import build_defs
 from pipelines.resources import EvaluationResource
 from tests.conftest import Command, Folder
 from tests.pipelines.test_run import evaluate
-from touchstone.checks import CheckOutcome
 from touchstone.config import AlertSettings, load_config
 from touchstone.errors import TouchstoneError
 from touchstone.publish import alerts
+from touchstone.tables.checks import CheckOutcome
 
 GATES = ["pass_at_k.problems(k=1) >= 3", "pass@1 >= 0.1"]
 

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Command
 from touchstone.errors import TouchstoneError
 from touchstone.publish.export import export_text, save_export, scan_table
-from touchstone.result_table import escaped, latex_cell
+from touchstone.tables.presentation import escaped, latex_cell
 
 ROWS = {
     "model": ["a_b", "=cmd()"],

@@ -15,8 +15,8 @@ from touchstone.publish import result_tables
 from touchstone.publish.report import report_html, report_latex, report_markdown
 from touchstone.publish.report.sections import SECTIONS
 from touchstone.publish.result_tables import leaderboard_of
-from touchstone.result_table import Cell, Column, ResultTable, plain_text
 from touchstone.tables import TABLES
+from touchstone.tables.presentation import Cell, Column, ResultTable, plain_text
 
 
 def figures(*rows: tuple[str, str, int, float | None, float | None, float | None]) -> pl.DataFrame:

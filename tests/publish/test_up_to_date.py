@@ -16,12 +16,12 @@ import pytest
 from tests.conftest import WITH_WAREHOUSE, Command, Folder, copy_of, nightly_but, small_folder
 from tests.pipelines.test_run import HEADER, evaluate
 from tests.pipelines.test_validation import make_repairs
-from touchstone.checks import CHECKS
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation, run
 from touchstone.publish.up_to_date import PublishedRun, up_to_date
 from touchstone.storage.code_version import package_code_version
 from touchstone.storage.snapshots import list_snapshots, pin
+from touchstone.tables.checks import CHECKS
 from touchstone.validation.cache import ReportCache
 from touchstone.validation.files.file_identity import content_identity
 

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from tests.conftest import Folder, copy_of, small_folder
-from touchstone.checks import CHECKS, CheckResult
 from touchstone.config import load_config
 from touchstone.evaluation import Evaluation
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CHECKS, CheckResult
 
 pytestmark = pytest.mark.services
 

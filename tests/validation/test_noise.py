@@ -16,11 +16,11 @@ from tests.conftest import Command, Folder
 from tests.pipelines.test_retrying import table as csv_text
 from tests.pipelines.test_run import evaluate
 from tests.validation.test_session import Project
-from touchstone.checks import CheckResult
 from touchstone.config import IntervalSettings, load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation, RunOutcome
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CheckResult
 from touchstone.validation.checks import no_flaky_tests
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.judging.verdicts import compute_verdict

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from touchstone.audit.fixes import ChangedFile, ProblemTexts, changed_file, file_flags, fix_flags
-from touchstone.checks import CheckResult
 from touchstone.config import EvaluationConfig
 from touchstone.config.audit import AuditRule
 from touchstone.ingest.attempts import TRANSCRIPT_FLAGS, sort_attempts
@@ -22,6 +21,7 @@ from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.progress import track
 from touchstone.storage.store import Store
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CheckResult
 from touchstone.text import counted, counted_of, visible
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.checks import CheckResult
 from touchstone.config import IntervalSettings
 from touchstone.inference.uncertainty import wilson
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.store import Part, digest
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CheckResult
 from touchstone.text import counted, counted_of, some_of, visible
 from touchstone.validation.protocol import SETTLED
 from touchstone.validation.stage import ValidationStage, content_digest

@@ -153,7 +153,7 @@ def show_result(result: Any) -> None:
     """Print the result of a query, figures rounded to significant digits."""
     from touchstone.cli.terminal_tables import print_table, terminal
     from touchstone.publish.result_formats import terminal_cells
-    from touchstone.result_table import name
+    from touchstone.tables.presentation import name
 
     columns, rows, count = terminal_cells(result, _MOST_ROWS)
     screen = terminal()

@@ -32,11 +32,11 @@ from touchstone.vocabulary import VERSION
 if TYPE_CHECKING:
     import polars as pl
 
-    from touchstone.checks import CheckOutcome
     from touchstone.config import EvaluationConfig
     from touchstone.config.gates import OnInconclusive
     from touchstone.evaluation import Evaluation, RunOutcome
     from touchstone.publish.up_to_date import PublishedRun
+    from touchstone.tables.checks import CheckOutcome
 
 _UI_HOST = "127.0.0.1"
 # A run makes many small objects that last: modules, definitions, events. Python looks for garbage every 700 of them.

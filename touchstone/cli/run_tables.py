@@ -19,17 +19,17 @@ from touchstone.locations import address_of
 from touchstone.publish import result_tables as tables
 from touchstone.publish.report.summary import best, rulings
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.result_table import Cell, Column, ResultTable, Row, count, figure, name, prose, text
 from touchstone.storage.store import REPORT_PAGE, Store
+from touchstone.tables.presentation import Cell, Column, ResultTable, Row, count, figure, name, prose, text
 from touchstone.text import counted, counted_of, files_by_note, some_of
 from touchstone.vocabulary import STATIC_AGREEMENT, STATIC_FIDELITIES
 
 if TYPE_CHECKING:
-    from touchstone.checks import CheckOutcome
     from touchstone.evaluation import RunOutcome
     from touchstone.ingest.discovery import Discovery
     from touchstone.ingest.recognized import RecognizedSource
     from touchstone.publish.up_to_date import PublishedRun
+    from touchstone.tables.checks import CheckOutcome
 
 _MAX_ROWS = 30
 _MAX_PAIRS = 10

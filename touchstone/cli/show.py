@@ -11,7 +11,7 @@ import typer
 from touchstone.cli.console import print_data
 from touchstone.cli.options import DATA_OPTION, output_folder
 from touchstone.errors import TouchstoneError
-from touchstone.result_table import dollars, number
+from touchstone.tables.presentation import dollars, number
 from touchstone.text import counted, visible, visible_lines
 from touchstone.vocabulary import RULINGS
 

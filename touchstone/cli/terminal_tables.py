@@ -27,7 +27,7 @@ from rich.text import Text
 
 from touchstone.cli.safe_streams import safe
 from touchstone.publish.short_names import shortened
-from touchstone.result_table import BAR_WIDTH, EIGHTHS, Column, Kind, ResultTable, name
+from touchstone.tables.presentation import BAR_WIDTH, EIGHTHS, Column, Kind, ResultTable, name
 from touchstone.text import counted, visible, visible_lines
 
 Line = str | Text

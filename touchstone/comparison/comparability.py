@@ -18,8 +18,8 @@ from functools import reduce
 
 import polars as pl
 
-from touchstone.checks import CheckResult
 from touchstone.comparison.inputs import STATED, ComparisonInput
+from touchstone.tables.checks import CheckResult
 from touchstone.text import counted, some_of
 from touchstone.vocabulary import AGREEMENTS, ASKED, ASKED_DIFFERENTLY, DIMENSIONS, JUDGED_BY
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.checks import CheckResult, GateResult
 from touchstone.comparison.comparability import (
     Agreement,
     agreements_in,
@@ -48,6 +47,7 @@ from touchstone.storage.files import replacing
 from touchstone.storage.snapshots import Snapshot, explain_unreadable, find_if_known
 from touchstone.storage.store import REPORT, Store
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CheckResult, GateResult
 from touchstone.text import counted, some_of
 from touchstone.validation.validators_used import validators_used
 

@@ -21,7 +21,6 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.checks import CheckResult
 from touchstone.comparison.planning import paired_data, single_data
 from touchstone.config import IntervalSettings
 from touchstone.config.gates import GateExpression, GateSettings, interval_columns, parse_gate
@@ -31,6 +30,7 @@ from touchstone.inference.quantiles import t_critical
 from touchstone.metrics.keys import MODEL_TIER
 from touchstone.metrics.pass_at_k import decided_counts, pass_at_k_of, pass_hat_k_of, problem_counts
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CheckResult
 from touchstone.text import counted, estimate, near, significant
 from touchstone.vocabulary import GATE_ANSWERS
 

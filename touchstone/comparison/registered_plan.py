@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from touchstone.checks import CheckResult
 from touchstone.config import ComparisonConfig, RegisteredPlan
 from touchstone.metrics.keys import PROBLEM_KEY
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CheckResult
 
 if TYPE_CHECKING:
     from touchstone.comparison.families import ComparisonSettings

@@ -18,7 +18,7 @@ import polars as pl
 from touchstone.comparison.comparability import Agreement, exploratory_reasons
 from touchstone.comparison.regressions import CATEGORIES, KINDS, is_unequal
 from touchstone.errors import TouchstoneError
-from touchstone.result_table import (
+from touchstone.tables.presentation import (
     Cell,
     Column,
     ResultTable,

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from touchstone.checks import CheckResult
 from touchstone.comparison.families import ComparisonSettings, PairList, compare_family, pair_results
 from touchstone.comparison.pairs import count_matrices
 from touchstone.comparison.verdicts import PairResult, sentence
 from touchstone.config import SliceSettings
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.metrics.slices import in_slices
+from touchstone.tables.checks import CheckResult
 from touchstone.text import counted, counted_of
 
 _MOST_SHOWN = 3

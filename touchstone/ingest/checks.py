@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits
 from touchstone.ingest.attempts import keys_increase_streamed
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CheckResult
 from touchstone.text import counted, counted_of
 from touchstone.vocabulary import FILE_STATUSES
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits, IntervalSettings
 from touchstone.config.scoring import Scoring
 from touchstone.inference.grouping import intraclass_correlation
@@ -18,6 +17,7 @@ from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.metrics.suites import empty_suites
 from touchstone.storage.batches import batches
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CheckResult
 from touchstone.text import counted, counted_of, some_of
 from touchstone.vocabulary import CLASSES, MAX_AMOUNT, PASS_CLASS
 

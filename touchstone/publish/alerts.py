@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 import polars as pl
 
-from touchstone.checks import CheckOutcome
 from touchstone.config import WEB_ADDRESS, AlertSettings
+from touchstone.tables.checks import CheckOutcome
 from touchstone.text import json_number, visible
 
 # The checks that alerts are about.

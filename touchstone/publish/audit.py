@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.result_table import ResultTable, name, number, prose
+from touchstone.tables.presentation import ResultTable, name, number, prose
 from touchstone.text import counted, counted_of, some_of, visible
 
 _MOST_NAMED = 3

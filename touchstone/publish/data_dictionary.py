@@ -24,7 +24,7 @@ from touchstone.tables import TABLES, Table
 
 _HEAD = """# Tables
 
-Made from the declarations in `touchstone/tables.py` by `make docs`; do not edit. Each table is a Parquet
+Made from the declarations in `touchstone/tables` by `make docs`; do not edit. Each table is a Parquet
 dataset under `tables/` in the output folder and a table of the same name in `warehouse.duckdb`. On the pages, key
 columns are **bold**.
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from touchstone.checks import CheckOutcome
 from touchstone.errors import TouchstoneError
 from touchstone.storage.store import Store
+from touchstone.tables.checks import CheckOutcome
 
 if TYPE_CHECKING:
     import polars as pl

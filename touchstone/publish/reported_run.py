@@ -9,15 +9,15 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.checks import CheckOutcome
 from touchstone.errors import TouchstoneError
 from touchstone.locations import address_of
 from touchstone.metrics.keys import without_excluded
-from touchstone.result_table import percent
 from touchstone.storage.files import file_key, parquet_files, refuse_links_out
 from touchstone.storage.snapshots import Snapshot, list_snapshots
 from touchstone.storage.store import kept_outcomes
 from touchstone.tables import TABLES
+from touchstone.tables.checks import CheckOutcome
+from touchstone.tables.presentation import percent
 
 Row = dict[str, Any]
 

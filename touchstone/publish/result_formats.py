@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from touchstone.errors import TouchstoneError
 from touchstone.publish.formats import saving
 from touchstone.publish.views import one_line
-from touchstone.result_table import latex_table
 from touchstone.storage.files import spreadsheet_safe
+from touchstone.tables.presentation import latex_table
 from touchstone.text import json_number, markdown_text, significant
 
 ColumnKind = Literal["name", "number", "text"]

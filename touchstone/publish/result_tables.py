@@ -1,7 +1,7 @@
 """Every table of results that people read, declared once: its columns, in their order, under which header and format.
 
 The terminal, the report, the comment of a pull request and the Dagster UI show these declarations: a column added here
-appears in all of them. How a medium draws a table belongs in `touchstone.result_table` and
+appears in all of them. How a medium draws a table belongs in `touchstone.tables.presentation` and
 `touchstone.cli.terminal_tables`.
 """
 
@@ -16,7 +16,8 @@ from touchstone.metrics.attempts import PRICE_COLUMNS
 from touchstone.metrics.keys import ATTEMPT_KEY
 from touchstone.publish.audit import problem_sentences
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.result_table import (
+from touchstone.tables import TABLES
+from touchstone.tables.presentation import (
     MAX_ROWS,
     REDUNDANT,
     Cell,
@@ -42,7 +43,6 @@ from touchstone.result_table import (
     verdict,
     with_interval,
 )
-from touchstone.tables import TABLES
 from touchstone.text import counted, significant, visible
 from touchstone.trends.figures import figure_name
 from touchstone.vocabulary import GATE_ANSWERS, OUTCOME_WORDS, PROBLEM_VERDICTS, RESOURCES, VERSION

@@ -38,7 +38,10 @@ from touchstone.publish.report.page import (
 from touchstone.publish.report.summary import headline
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.regular_files import read_bytes, read_json_object
-from touchstone.result_table import (
+from touchstone.storage.files import file_mark, refuse_links_out
+from touchstone.storage.output_folders import results_folder
+from touchstone.storage.store import REPORT_PAGE
+from touchstone.tables.presentation import (
     MAX_ROWS,
     REDUNDANT,
     Cell,
@@ -50,9 +53,6 @@ from touchstone.result_table import (
     prose,
     with_interval,
 )
-from touchstone.storage.files import file_mark, refuse_links_out
-from touchstone.storage.output_folders import results_folder
-from touchstone.storage.store import REPORT_PAGE
 from touchstone.text import counted, some_of, visible
 from touchstone.vocabulary import DEFAULT_SUITE, VERSION
 

@@ -21,7 +21,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from touchstone.checks import CheckOutcome
 from touchstone.config import EvaluationConfig, first_problems_csv
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.input_paths import input_files, input_paths, label_of
@@ -32,6 +31,7 @@ from touchstone.storage.files import replacing
 from touchstone.storage.output_folders import is_latest
 from touchstone.storage.snapshots import FOLDER, MANIFEST, PINS, find_if_known
 from touchstone.storage.store import PUBLISHED_NAMES, REPORT, Store, digest
+from touchstone.tables.checks import CheckOutcome
 from touchstone.validation.files.file_identity import files_in, stat_of
 
 # Never part of a problem's files, and changed by looking at them: a `git status` rewrites the index.

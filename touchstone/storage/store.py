@@ -29,7 +29,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from touchstone.checks import CHECKS, Check, CheckOutcome, CheckResult
 from touchstone.errors import TouchstoneError
 from touchstone.regular_files import read_json
 from touchstone.storage.batches import blocks
@@ -48,6 +47,7 @@ from touchstone.storage.files import (
     replacing,
 )
 from touchstone.tables import TABLES, conform, violations
+from touchstone.tables.checks import CHECKS, Check, CheckOutcome, CheckResult
 from touchstone.text import counted
 
 if TYPE_CHECKING:

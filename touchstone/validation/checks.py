@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from touchstone.checks import CheckResult
 from touchstone.config import CheckLimits, IntervalSettings
 from touchstone.inference.units import mean_intervals, unit_sums
+from touchstone.tables.checks import CheckResult
 from touchstone.text import counted, counted_of, visible
 from touchstone.vocabulary import WARNING_NOT_SHOWN
 

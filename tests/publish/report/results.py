@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from touchstone.checks import CHECKS
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.storage.files import file_key
 from touchstone.tables import TABLES, Table
+from touchstone.tables.checks import CHECKS
 
 Row = dict[str, Any]
 _REQUIRED = {pl.String: "x", pl.Int64: 0, pl.Float64: 0.0, pl.Boolean: False}

@@ -201,7 +201,7 @@ def test_no_folder_of_results_is_one_line(tmp_path: Path) -> None:
 
 
 def test_rows_that_do_not_fit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("touchstone.result_table.MAX_ROWS", 2)
+    monkeypatch.setattr("touchstone.tables.presentation.MAX_ROWS", 2)
     pairs = [pair("a", name, "better") for name in "bcd"]
     made = page(tmp_path, pass_at_k=[figure("a", 0.5)], model_comparison=pairs)
     assert "The first 2 of 3 rows; 1 more row is in the table model_comparison." in made.text

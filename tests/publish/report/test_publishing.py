@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import Command, Folder, call_here, copy_of
 from tests.pipelines.test_run import evaluate
 from tests.publish.report.pages import Page
-from touchstone.checks import CHECKS
+from touchstone.tables.checks import CHECKS
 
 SENTENCE = "m is the only model: pass@1 0.250 (95% CI "
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from touchstone.publish.charts import NothingToDraw, vega
 from touchstone.publish.short_names import shortened
-from touchstone.result_table import percent
+from touchstone.tables.presentation import percent
 from touchstone.text import counted, some_of, visible
 
 LABEL_LENGTH = 36

@@ -47,8 +47,8 @@ from touchstone.publish.result_formats import format_result, terminal_cells
 from touchstone.publish.result_tables import effect_words
 from touchstone.publish.ruling import is_writable, read_comments, rule_on_attempts, rulings_file, write_comment
 from touchstone.publish.views import table_files
-from touchstone.result_table import interval, p_value, signed
 from touchstone.tables import TABLES
+from touchstone.tables.presentation import interval, p_value, signed
 from touchstone.text import counted, counted_of, visible, visible_lines
 from touchstone.vocabulary import RULINGS
 

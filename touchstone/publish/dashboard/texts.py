@@ -11,7 +11,7 @@ import polars as pl
 from touchstone.publish.attempt_detail import AttemptDetail, outcome_words
 from touchstone.publish.dashboard.lists import descriptions, in_words
 from touchstone.publish.dashboard.selection import Address
-from touchstone.result_table import decimals, in_column
+from touchstone.tables.presentation import decimals, in_column
 from touchstone.text import counted, significant, visible
 
 UNDEFINED = "—"

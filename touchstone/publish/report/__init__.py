@@ -30,6 +30,6 @@ def report_latex(results_folder: Path) -> str:
     """The tables of the report as LaTeX for a paper."""
     from touchstone.publish.report.sections import sections
     from touchstone.publish.reported_run import ReportedRun
-    from touchstone.result_table import latex
+    from touchstone.tables.presentation import latex
 
     return "\n".join(latex(table) for _, tables in sections(ReportedRun(results_folder)) for table in tables)

@@ -14,7 +14,7 @@ import polars as pl
 from touchstone.metrics.keys import ATTEMPT_KEY, PROBLEM_KEY
 from touchstone.publish.attempt_detail import TEXTS, AttemptDetail, attempt_detail, flag_words, outcome_words
 from touchstone.publish.reported_run import ReportedRun, Row
-from touchstone.result_table import dollars, number
+from touchstone.tables.presentation import dollars, number
 from touchstone.text import counted, visible, visible_lines
 
 _MAX_REGRESSED = 40

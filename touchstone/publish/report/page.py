@@ -28,7 +28,7 @@ from touchstone.publish.report.sections import sections
 from touchstone.publish.report.summary import headline, summary, why_they_fail
 from touchstone.publish.reported_run import ReportedRun
 from touchstone.publish.result_tables import method
-from touchstone.result_table import ResultTable
+from touchstone.tables.presentation import ResultTable
 from touchstone.text import counted, visible
 from touchstone.vocabulary import VERSION
 

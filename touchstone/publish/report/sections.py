@@ -11,7 +11,7 @@ from touchstone.publish import result_tables as tables
 from touchstone.publish.audit import audit_table
 from touchstone.publish.report.summary import exploratory, headline, summary, why_they_fail
 from touchstone.publish.reported_run import ReportedRun
-from touchstone.result_table import ResultTable, markdown_table
+from touchstone.tables.presentation import ResultTable, markdown_table
 from touchstone.text import markdown_paragraph, markdown_text
 
 

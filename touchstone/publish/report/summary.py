@@ -16,7 +16,7 @@ from touchstone.comparison.registered_plan import PlanItem, plan_sentence
 from touchstone.comparison.verdicts import describe_shortage
 from touchstone.publish.reported_run import ReportedRun, Row
 from touchstone.publish.result_tables import HALF_A_POINT, READING_WORDS
-from touchstone.result_table import number, percent
+from touchstone.tables.presentation import number, percent
 from touchstone.text import counted, counted_of, some_of, visible
 from touchstone.vocabulary import OPEN_VERDICTS, OPPOSITE_VERDICTS, STATIC_AGREEMENT, STATIC_FIDELITIES
 

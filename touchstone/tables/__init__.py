@@ -2,7 +2,8 @@
 
 The Dagster assets and their dependencies, the fingerprints that say whether a table is current, the check on every
 write, the data dictionary and the warehouse follow from these declarations. The functions that make the tables are
-imported when they are called: this module stays at the bottom of the package and loads fast.
+imported when they are called: this package stays at the bottom and loads fast. Each field is declared once in `fields`,
+each check in `checks`; how tables look to people is in `presentation`.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from touchstone.fields import (
+from touchstone.tables.fields import (
     FIELDS,
     Field,
     amount,
