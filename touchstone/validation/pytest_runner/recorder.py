@@ -592,9 +592,9 @@ class Recorder:
                 if _OF_RUNNER.fullmatch(name) or isinstance(value, FIXTURE):
                     text = f"{name} =" if _OF_RUNNER.fullmatch(name) and not callable(value) else f"def {name}("
                     self.doubt(f"{base} gives {name} to pytest", text)
-            known = {**self._builtins, **self._before_star}
-            for name in self._names & known.keys() & brought.keys():
-                if brought[name] is not known[name] and not name.startswith("__"):
+            before = {**self._builtins, **self._before_star}
+            for name in self._names & before.keys() & brought.keys():
+                if brought[name] is not before[name] and not name.startswith("__"):
                     self._foreign[f"{name} was replaced"] = None
 
     def before_star(self, namespace: Mapping[str, Any]) -> None:
