@@ -2,7 +2,7 @@
 
 `touchstone run`, which makes everything, runs the same stages as ops that log what they made. Dagster stores three
 events for an asset that a step declares (planned, output, materialization) and looks up the versions of what it reads;
-for one that is logged, a single event. On the sample that is 28% of the processor time of a run.
+for one that is logged, a single event. That is a quarter of the processor time of a small run.
 
 Tables and checks are declared in `touchstone.tables`; the files of the last stage, and what publishing says, are in
 `assets.publish`.

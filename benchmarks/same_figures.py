@@ -4,7 +4,8 @@
 
 Each checkout runs with its own `.venv`. Parquet files and CSV files must be equal byte for byte, or with `--within` the
 numbers up to this relative difference, in any order of rows. Tables that hold the time of the run (`history`,
-`problem_history`) and how long validation took are compared by the other columns; the run log is left out.
+`problem_history`, `failure_modes`) and how long validation took are compared by the other columns; the run log is left
+out.
 """
 
 import argparse
@@ -21,7 +22,7 @@ CONFIGS = (
     "data/sample/python/evaluation_config.json",
 )
 # Columns that differ from run to run.
-VARYING = ("snapshot", "made_at", "duration_seconds", "seconds", "validated_at")
+VARYING = ("snapshot", "first_snapshot", "last_snapshot", "made_at", "duration_seconds", "seconds", "validated_at")
 # How long every step took, and nothing else.
 LEFT_OUT = "run_log"
 
