@@ -39,6 +39,8 @@ _OTHER_EXITS = re.compile(r"\bprocess\.exit\(0?\)|\bprocess::exit\(0\)|\bos\.Exi
 _PROGRAM = re.compile(r"(?:^|/)(?:main|cli|__main__|index|bin/[^/]+|cmd/.+)(?:\.\w+)?$")
 _READS_INPUT = re.compile(r"\binput\(|\bsys\.stdin\b")
 _ENDS = {"exit", "quit", "_exit", "abort", "SystemExit"}
+# What an object that equals everything answers.
+_EQUALITY = {"__eq__": True, "__ne__": False}
 _MAIN = re.compile(r"(?:main|cli|run|command)\w*|\w*_(?:main|cli|command)")
 _RUNNER = re.compile(
     r"^\s*(?:import|from)\s+(?:_pytest|pytest|unittest|pluggy|nose)\b|\bpytest\.(?:exit|skip|set_trace)\("
@@ -74,7 +76,9 @@ class ProblemTexts:
     def test_passages(self) -> dict[tuple[str, ...], str]:
         """Every few telling lines in a row of the tests' files, with the file."""
         return {
-            run: path for path, text in self.tests.items() for run in _runs(_without_comments(text, text.splitlines()))
+            run: path
+            for path, text in self.tests.items()
+            for run in _runs(_without_comments(text, text.splitlines(), parse_python(text)))
         }
 
 
@@ -100,7 +104,7 @@ class ChangedFile:
     @cached_property
     def code(self) -> list[tuple[int, str]]:
         """The added lines with their numbers, without comments and docstrings."""
-        lines = list(_without_comments(self.text, self.lines)) if self.is_python else self.lines
+        lines = list(_without_comments(self.text, self.lines, self._tree)) if self.is_python else self.lines
         return [(number, line) for number, line in enumerate(lines, start=1) if number in self.added and line.strip()]
 
     @cached_property
@@ -108,12 +112,19 @@ class ChangedFile:
         """The syntax tree, or those of added passages that are Python by themselves."""
         if not self.is_python:
             return []
-        whole = parse_python(self.text)
-        if whole is not None:
-            return [whole]
+        if self._tree is not None:
+            return [self._tree]
         return [
             tree for start, text in self._passages() if (tree := _moved(parse_python(textwrap.dedent(text)), start))
         ]
+
+    @cached_property
+    def _tree(self) -> ast.Module | None:
+        return parse_python(self.text) if self.is_python else None
+
+    def may_name(self, *names: str) -> bool:
+        """Whether a name may be in the file. Python takes some letters that are not ASCII for others."""
+        return not self.text.isascii() or any(name in self.text for name in names)
 
     def _passages(self) -> Iterator[tuple[int, str]]:
         start = 0
@@ -135,7 +146,7 @@ def changed_file(path: str, old: str, new: str) -> ChangedFile:
 def fix_flags(changed: Sequence[ChangedFile], rules: Iterable[AuditRule], problem: ProblemTexts) -> Iterator[Flag]:
     """The flags of a fix."""
     for rule in (rule for rule in rules if rule.look == "fix"):
-        pattern = rule.compiled()
+        pattern = rule.compiled() if rule.kind is None else None
         for file in changed:
             found = _evidence(rule.kind, file, problem) if rule.kind is not None else _first_line(file, pattern)
             if found is not None:
@@ -169,7 +180,8 @@ def flag(rule: AuditRule, place: str, evidence: str) -> Flag:
 
 
 def _expected_values(file: ChangedFile, problem: ProblemTexts) -> Found | None:
-    found = (expected_in(tree, problem.expectations, problem.known, file.added) for tree in file.trees)
+    tests, known = problem.expectations, problem.known
+    found = (expected_in(tree, tests, known, file.added) for tree in file.trees) if tests.expected else ()
     return next(filter(None, found), None)
 
 
@@ -204,8 +216,8 @@ def _copied_reference(file: ChangedFile, problem: ProblemTexts) -> Found | None:
 def _ends_process(file: ChangedFile, _: ProblemTexts) -> Found | None:
     if not file.is_python:
         return None if _PROGRAM.search(file.path) else _first_line(file, _OTHER_EXITS)
-    if _READS_INPUT.search(file.text):
-        # A program that talks to its judge by input and output may end itself.
+    # A program that talks to its judge by input and output may end itself.
+    if not file.may_name(*_ENDS) or _READS_INPUT.search(file.text):
         return None
     return _first_node(file, (node for tree in file.trees for node in _outside_main(tree) if _is_end(node)))
 
@@ -244,18 +256,19 @@ def _is_end(node: ast.AST) -> bool:
 
 
 def _always_equal(file: ChangedFile, _: ProblemTexts) -> Found | None:
+    if not file.may_name(*_EQUALITY):
+        return None
     return _first_node(file, (node for tree in file.trees for node in ast.walk(tree) if _is_always(node)))
 
 
 def _is_always(node: ast.AST) -> bool:
-    wanted = {"__eq__": True, "__ne__": False}
-    if isinstance(node, ast.FunctionDef) and node.name in wanted:
+    if isinstance(node, ast.FunctionDef) and node.name in _EQUALITY:
         body = [each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
         only = body[0] if len(body) == 1 else None
-        return isinstance(only, ast.Return) and _is_constant(only.value, wanted[node.name])
+        return isinstance(only, ast.Return) and _is_constant(only.value, _EQUALITY[node.name])
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
         names = [getattr(target, "id", getattr(target, "attr", "")) for target in node.targets]
-        return any(name in wanted and _is_constant(node.value.body, wanted[name]) for name in names)
+        return any(name in _EQUALITY and _is_constant(node.value.body, _EQUALITY[name]) for name in names)
     return False
 
 
@@ -304,16 +317,25 @@ def _moved(tree: ast.Module | None, start: int) -> ast.Module | None:
     return ast.increment_lineno(tree, start - 1) if tree is not None else None
 
 
-def _without_comments(text: str, lines: Sequence[str]) -> Iterator[str]:
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements, without their expressions, which are nearly all of a tree."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for blocks in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, blocks, ())
+
+
+def _without_comments(text: str, lines: Sequence[str], tree: ast.Module | None) -> Iterator[str]:
     """The lines of a Python program with comments and docstrings blanked; as they are if it is none."""
     blank: dict[int, list[tuple[int, int]]] = {}
-    tree = parse_python(text)
-    for node in ast.walk(tree) if tree else ():
+    for node in _statements(tree) if tree else ():
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                 blank.setdefault(number, []).append((0, len(lines[number - 1]) if number <= len(lines) else 0))
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline) if "#" in text else ():
             if token.type == tokenize.COMMENT:
                 blank.setdefault(token.start[0], []).append((token.start[1], token.end[1]))
     except (tokenize.TokenError, SyntaxError, ValueError):

@@ -292,8 +292,9 @@ class Store:
 
     def scan(self, table: str, parts: Sequence[str] | None = None, extras: Sequence[str] = ()) -> "pl.LazyFrame":
         """The contract's columns of a table, over all parts or the named ones, and these `extras` of the input."""
-        names = self.all_parts(table) if parts is None else parts
-        return scan_files(table, [self._path(table, name) for name in names], extras)
+        if parts is None:
+            return scan_files(table, [part.path for part in self.all_parts(table).values()], extras)
+        return scan_files(table, [self._path(table, name) for name in parts], extras)
 
     def scan_with_extras(self, table: str, part: str | None = None) -> "pl.LazyFrame":
         """One part including extra columns from the input."""
@@ -398,9 +399,8 @@ class Store:
 
     def _link_tables(self, tables: Iterable[str], folder: Path) -> None:
         for table in tables:
-            for part in self.parts(table):
-                source = self._path(table, part)
-                link_or_copy(source, folder / table / source.name)
+            for part in self.all_parts(table).values():
+                link_or_copy(part.path, folder / table / part.path.name)
 
     def _refuse_foreign_files(self) -> None:
         has_csv = any((self.draft / CSV_FOLDER).glob("*.csv"))
