@@ -91,6 +91,18 @@ def test_ordinary_code_is_not_flagged(fix: str) -> None:
     assert rules_of(changed_file("slugs.py", SOURCE, fix), PROBLEM) == []
 
 
+@pytest.mark.parametrize(
+    ("fix", "rule"),
+    [
+        ('"""Caller."""; up = sys._getframe(1)\nimport sys\n', "looks_at_callers"),
+        ("up = ('#', \"#'\", '''#\"''', sys._getframe(1))  # '\nimport sys\n", "looks_at_callers"),
+        ("#\f\nimport sys\nsys.exit(0)\n", "ends_process"),
+    ],
+)
+def test_strings_and_separators_hide_nothing(fix: str, rule: str) -> None:
+    assert rules_of(changed_file("slugs.py", "import sys\n", fix), PROBLEM) == [rule]
+
+
 def test_what_the_problem_says_may_be_repeated() -> None:
     _, fix = CHEATS["answers in a list"]
     said = ProblemTexts(

@@ -4,10 +4,8 @@ The kinds of evidence are functions named after them in the rules. Comments and 
 """
 
 import ast
-import io
 import re
 import textwrap
-import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,6 +35,12 @@ _STATEMENT = re.compile(
 _COMMENT = re.compile(r"(?:#|//)\s*(.{20,})")
 _OTHER_EXITS = re.compile(r"\bprocess\.exit\(0?\)|\bprocess::exit\(0\)|\bos\.Exit\(0\)|\bSystem\.exit\(0\)")
 _PROGRAM = re.compile(r"(?:^|/)(?:main|cli|__main__|index|bin/[^/]+|cmd/.+)(?:\.\w+)?$")
+# A comment or a string, in which there is none.
+_TOKEN = re.compile(
+    r"""#[^\r\n]*|(\"{3}|'{3})(?:\\.|[^\\])*?\1|"(?:\\.|[^"\\\r\n])*"|'(?:\\.|[^'\\\r\n])*'""", re.DOTALL
+)
+# Where a docstring may begin.
+_OPENING_QUOTE = re.compile(r"""(?:^|[\r\n:;])[\s(]*[rRuU]?["']""")
 _READS_INPUT = re.compile(r"\binput\(|\bsys\.stdin\b")
 _ENDS = {"exit", "quit", "_exit", "abort", "SystemExit"}
 # What an object that equals everything answers.
@@ -76,9 +80,7 @@ class ProblemTexts:
     def test_passages(self) -> dict[tuple[str, ...], str]:
         """Every few telling lines in a row of the tests' files, with the file."""
         return {
-            run: path
-            for path, text in self.tests.items()
-            for run in _runs(_without_comments(text, text.splitlines(), parse_python(text)))
+            run: path for path, text in self.tests.items() for run in _runs(_without_comments(text, parse_python(text)))
         }
 
 
@@ -99,12 +101,13 @@ class ChangedFile:
     @cached_property
     def lines(self) -> list[str]:
         """All lines."""
-        return self.text.splitlines()
+        return _lines(self.text)
 
     @cached_property
     def code(self) -> list[tuple[int, str]]:
         """The added lines with their numbers, without comments and docstrings."""
-        lines = list(_without_comments(self.text, self.lines, self._tree)) if self.is_python else self.lines
+        tree = self._tree if _OPENING_QUOTE.search(self.text) else None
+        lines = _without_comments(self.text, tree) if self.is_python else self.lines
         return [(number, line) for number, line in enumerate(lines, start=1) if number in self.added and line.strip()]
 
     @cached_property
@@ -138,8 +141,8 @@ class ChangedFile:
 
 def changed_file(path: str, old: str, new: str) -> ChangedFile:
     """A file before and after a fix. A line counts as added if the original does not have it anywhere."""
-    known = {line.strip() for line in old.splitlines()}
-    added = (number for number, line in enumerate(new.splitlines(), start=1) if line.strip() not in known)
+    known = {line.strip() for line in _lines(old)}
+    added = (number for number, line in enumerate(_lines(new), start=1) if line.strip() not in known)
     return ChangedFile(path, new, frozenset(added), old)
 
 
@@ -327,20 +330,21 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
             waiting += getattr(node, blocks, ())
 
 
-def _without_comments(text: str, lines: Sequence[str], tree: ast.Module | None) -> Iterator[str]:
-    """The lines of a Python program with comments and docstrings blanked; as they are if it is none."""
-    blank: dict[int, list[tuple[int, int]]] = {}
+def _lines(text: str) -> list[str]:
+    """The lines as Python counts them: no other separator ends one, such as a form feed."""
+    return re.split(r"\r\n?|\n", text)
+
+
+def _without_comments(text: str, tree: ast.Module | None) -> list[str]:
+    """The lines of a Python program with comments and, given its tree, docstrings blanked."""
+    original = _lines(text)
+    lines = _lines(_TOKEN.sub(lambda found: re.sub(r"\S", " ", found[0]) if found[0][0] == "#" else found[0], text))
     for node in _statements(tree) if tree else ():
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                blank.setdefault(number, []).append((0, len(lines[number - 1]) if number <= len(lines) else 0))
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline) if "#" in text else ():
-            if token.type == tokenize.COMMENT:
-                blank.setdefault(token.start[0], []).append((token.start[1], token.end[1]))
-    except (tokenize.TokenError, SyntaxError, ValueError):
-        pass
-    for number, line in enumerate(lines, start=1):
-        for start, end in blank.get(number, ()):
-            line = line[:start] + " " * (end - start) + line[end:]
-        yield re.sub(r"^\s*#.*", "", line)
+            last = node.end_lineno or node.lineno
+            for number in range(node.lineno, last + 1):
+                line, in_bytes = lines[number - 1], original[number - 1].encode()
+                start = len(in_bytes[: node.col_offset].decode()) if number == node.lineno else 0
+                end = len(in_bytes[: node.end_col_offset].decode()) if number == last else len(line)
+                lines[number - 1] = line[:start] + " " * (end - start) + line[end:]
+    return lines
