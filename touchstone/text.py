@@ -8,6 +8,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.util import decode_source
 
 _SIGNIFICANT_DIGITS = 5
 _NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -189,3 +190,17 @@ def markdown_paragraph(line: str) -> str:
     ('1\\. a\\|b', '\\- c', '\\::error::d')
     """
     return _LINE_MARKER.sub(r"\1\\\2", markdown_text(line).strip())
+
+
+def python_lines(source: str | bytes) -> list[str]:
+    """The lines of Python code as its syntax tree counts them; none if it cannot be decoded.
+
+    >>> python_lines("only\\f these\\r\\nend\\na line")
+    ['only\\x0c these', 'end', 'a line']
+    """
+    if isinstance(source, bytes):
+        try:
+            source = decode_source(source)
+        except (SyntaxError, UnicodeDecodeError):
+            return []
+    return re.split(r"\r\n?|\n", source)

@@ -22,6 +22,7 @@ from touchstone.audit.expected_values import (
 )
 from touchstone.config.audit import AuditRule
 from touchstone.ingest.transcripts import MAX_EVIDENCE, Flag
+from touchstone.text import python_lines
 from touchstone.validation.reach import parse_python
 
 # Copied lines in a row that are hardly chance, and comments.
@@ -101,7 +102,7 @@ class ChangedFile:
     @cached_property
     def lines(self) -> list[str]:
         """All lines."""
-        return _lines(self.text)
+        return python_lines(self.text)
 
     @cached_property
     def code(self) -> list[tuple[int, str]]:
@@ -141,8 +142,8 @@ class ChangedFile:
 
 def changed_file(path: str, old: str, new: str) -> ChangedFile:
     """A file before and after a fix. A line counts as added if the original does not have it anywhere."""
-    known = {line.strip() for line in _lines(old)}
-    added = (number for number, line in enumerate(_lines(new), start=1) if line.strip() not in known)
+    known = {line.strip() for line in python_lines(old)}
+    added = (number for number, line in enumerate(python_lines(new), start=1) if line.strip() not in known)
     return ChangedFile(path, new, frozenset(added), old)
 
 
@@ -330,15 +331,12 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
             waiting += getattr(node, blocks, ())
 
 
-def _lines(text: str) -> list[str]:
-    """The lines as Python counts them: no other separator ends one, such as a form feed."""
-    return re.split(r"\r\n?|\n", text)
-
-
 def _without_comments(text: str, tree: ast.Module | None) -> list[str]:
     """The lines of a Python program with comments and, given its tree, docstrings blanked."""
-    original = _lines(text)
-    lines = _lines(_TOKEN.sub(lambda found: re.sub(r"\S", " ", found[0]) if found[0][0] == "#" else found[0], text))
+    original = python_lines(text)
+    lines = python_lines(
+        _TOKEN.sub(lambda found: re.sub(r"\S", " ", found[0]) if found[0][0] == "#" else found[0], text)
+    )
     for node in _statements(tree) if tree else ():
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             last = node.end_lineno or node.lineno

@@ -21,6 +21,12 @@ def test_it_is_found(line: str) -> None:
     assert [found for _, found in patched_names(f"{HEAD}{line}\n".encode(), {"own"})] == [line]
 
 
+@pytest.mark.parametrize("start", [b"#\x0c\x0b\n", b"# coding: utf-7\n+AAo-+AAo-\n", b"# coding: latin-1\n# \xff\r"])
+def test_no_separator_or_encoding_shows_another_line(start: bytes) -> None:
+    code = start + b"import math\nmath.isclose = max\nimport math\nimport math\n"
+    assert list(patched_names(code)) == [("math.isclose", "math.isclose = max")]
+
+
 def test_ordinary_code_changes_nothing() -> None:
     code = f"""{HEAD}
 class Node:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from touchstone.text import python_lines
 from touchstone.validation.protocol import Diagnostic, Report, TestControl
 from touchstone.validation.reach import parse_python
 
@@ -155,16 +156,20 @@ def patched_names(source: bytes, own: Collection[str] = ()) -> Iterator[tuple[st
     >>> list(patched_names(b"import math, own\\nmath.isclose = max\\nown.x = 1\\nsetattr(math, 'e', 3)", {"own"}))
     [('math.isclose', 'math.isclose = max'), ('math', "setattr(math, 'e', 3)")]
     """
-    nodes = list(ast.walk(parse_python(source) or ast.Module([], [])))
+    tree = parse_python(source)
+    if tree is None:
+        return
+    nodes = list(ast.walk(tree))
     # A parameter that has the name of a module is meant where both are; a control sees what tests rely on.
     parameters = {node.arg for node in nodes if isinstance(node, ast.arg)} - _JUDGES
     foreign = {name: module for node in nodes for name, module in _imported(node, own) if name not in parameters}
     known = {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)}
-    lines = source.decode("utf-8", "replace").splitlines()
+    lines = python_lines(source)
     for node in nodes:
         found = _replaced(node, foreign, known | {"self", "cls"})
         if found is not None and found not in _HARMLESS:
-            yield found, lines[getattr(node, "lineno", 1) - 1].strip()
+            line = getattr(node, "lineno", 1)
+            yield found, lines[line - 1].strip() if line <= len(lines) else ""
 
 
 def _imported(node: ast.AST, own: Collection[str]) -> Iterator[tuple[str, str]]:
