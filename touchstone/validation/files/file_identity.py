@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -219,10 +219,10 @@ _PYTHON = re.compile(r"python[0-9.]*|pypy[0-9.]*")
 _MAX_LINE = 512
 
 
-def program_identity(word: str, search: str) -> dict[str, str]:
+def program_identity(word: str, search: str, packages: Callable[[Path], str] = packages_identity) -> dict[str, str]:
     """The contents of a program or file by path, and of what runs it; empty if the machine has none of that name.
 
-    `search` is the PATH of the command.
+    `search` is the PATH of the command, `packages` identifies the folders of a Python.
     """
     found: dict[str, str] = {}
     waiting = [word]
@@ -232,7 +232,7 @@ def program_identity(word: str, search: str) -> dict[str, str]:
         if str(path) in found or not path.is_absolute() or not path.is_file():
             continue
         found[str(path)] = content_identity(path)
-        found |= {str(folder): packages_identity(folder) for folder in _packages(path)}
+        found |= {str(folder): packages(folder) for folder in _packages(path)}
         waiting += _interpreter(path)
     return found
 
