@@ -6,7 +6,8 @@ is refused, and with it every entity. What else all reports share is in `test_re
 JUnit: a problem is named `classname.name`. Node's test runner gives every test the class "test", so there the names of
 the suites around it stand in front. A failure or an error is a failure, also one of the setup or teardown: a fix can
 provoke each of them. A file that cannot be collected, or a suite that reports an error, is a failed problem of its own,
-because its tests are not listed; so is a suite without any test case that counts nothing but failures and errors.
+because its tests are not listed; so is a suite without any test case that counts nothing but failures and errors, and
+a file that does.
 Tests that were skipped, disabled, expected to fail or still to do were not judged and are undecided. Several results of
 one test in one suite are reruns. They are different tests, such as those of TestNG with parameters, if the suite states
 as many tests as it has elements. Surefire's flaky tests passed in the end, and are flagged. Elements are counted, never
@@ -165,6 +166,7 @@ class _JUnit(_XmlReport):
         # The sums over the outermost suites of the counts that each of them states, and what is stated around them.
         self._sums: dict[str, int | None] = {}
         self._around: dict[str, int] = {}
+        self._bad_around: Counter[Outcome] = Counter()
         self._suites: list[_Suite] = []
         self._opened = 0
         self._case: Case | None = None
@@ -174,20 +176,15 @@ class _JUnit(_XmlReport):
         if tag == "testsuite":
             self._opened += 1
             names = (*(self._suites[-1].names if self._suites else ()), attributes.get("name", ""))
-            bad = Counter(
-                {
-                    outcome: int(count[0])
-                    for name, outcome in _NAMES.items()
-                    if (count := _COUNT.fullmatch(attributes.get(name, "")))
-                }
-            )
-            self._suites.append(_Suite(self._opened, names, _file_of(attributes), attributes.get("tests"), bad))
+            suite = _Suite(self._opened, names, _file_of(attributes), attributes.get("tests"), _bad(attributes))
+            self._suites.append(suite)
             if len(self._suites) == 1:
                 self._add_counts(attributes)
         elif tag == "testsuites":
             # mocha-junit-reporter counts the tests that it does not list only here.
             counts = {name: _COUNT.fullmatch(attributes.get(name, "")) for name in _NOT_JUDGED}
             self._around = {name: int(count[0]) for name, count in counts.items() if count}
+            self._bad_around = _bad(attributes)
         elif tag == "testcase":
             self._start_case(attributes)
         elif tag in ("failure", "error"):
@@ -212,21 +209,23 @@ class _JUnit(_XmlReport):
             suite = self._suites[-1]
             if suite.tests == str(suite.cases):
                 self.apart.add(suite.number)
-            bad = suite.bad.total()
-            if not suite.cases and not suite.results and bad and suite.tests in (None, "0", str(bad)):
-                message = f"{counted(bad, 'failure or error', 'failures or errors')}, not listed"
-                self._result("error" if suite.bad["error"] else "failed", {"message": message})
+            if not suite.cases and not suite.results and suite.tests in (None, "0", str(suite.bad.total())):
+                self._not_listed(suite.bad)
             self._suites.pop()
             if self._suites:
                 self._suites[-1].cases += suite.cases
                 self._suites[-1].results += suite.results
         elif tag == "testsuites":
             self._sums |= {name: count for name, count in self._around.items() if self._sums.get(name) is None}
+            if not self._count:
+                self._not_listed(self._bad_around)
 
     def _start_case(self, attributes: dict[str, str]) -> None:
         if self._case is not None:  # one result would hide the other
             raise InputFileError(f"{self.path}: a <testcase> stands inside another one")
-        classname, name = attributes.get("classname", ""), attributes.get("name", "")
+        # Older versions of PHPUnit call it `class`.
+        classname = attributes.get("classname") or attributes.get("class", "").replace("\\", ".")
+        name = attributes.get("name", "")
         suite = self._suites[-1] if self._suites else _Suite(0, (), "", None, Counter())
         suite.cases += 1
         # Node: the class is the same for all tests, the suites tell them apart.
@@ -266,6 +265,12 @@ class _JUnit(_XmlReport):
             self._case.outcome = outcome
         self._case.message = self._case.message or message
 
+    def _not_listed(self, bad: Counter[Outcome]) -> None:
+        """A failure for those that are counted, if there are any, because nothing else tells of them."""
+        if bad:
+            message = f"{counted(bad.total(), 'failure or error', 'failures or errors')}, not listed"
+            self._result("error" if bad["error"] else "failed", {"message": message})
+
     def _skip(self, case: Case, attributes: dict[str, str]) -> None:
         """A failure beside it counts, unless the test is still to do, which node expects to fail."""
         self._todo = attributes.get("type") == "todo"
@@ -290,8 +295,9 @@ class _JUnit(_XmlReport):
         # jest-junit lists a file that cannot be run as a case that `errors` counts, and `tests` does not.
         ways = (listed, listed - (stated.get("disabled") or 0), counts.total(), listed - counts["error"])
         own = {name: counts[outcome] + suites[name] for name, outcome in _NAMES.items()}
-        if stated.get("errors") == own["failures"]:  # mocha's own reporter writes its failures under both names
-            own["errors"] = own["errors"] or own["failures"]
+        # The reporter of mocha calls all of them errors.
+        if stated.get("errors") == own["failures"] and not own["errors"]:
+            own = {"failures": own["failures"] if stated.get("failures") else 0, "errors": own["failures"]}
         skipped, disabled = (stated.get(name) for name in _NOT_JUDGED)
         both = " and ".join(_NOT_JUDGED) if disabled else _NOT_JUDGED[0]
         rows = {
@@ -316,6 +322,12 @@ class _JUnit(_XmlReport):
         missing = (self._sums.get("tests") or 0) - listed
         not_judged = sum(self._sums.get(name) or 0 for name in _NOT_JUDGED) - counts["skipped"]
         return missing if 0 < missing <= not_judged else 0
+
+
+def _bad(attributes: dict[str, str]) -> Counter[Outcome]:
+    """How many failures and errors a suite counts."""
+    counts = ((outcome, _COUNT.fullmatch(attributes.get(name, ""))) for name, outcome in _NAMES.items())
+    return +Counter({outcome: int(count[0]) for outcome, count in counts if count})
 
 
 def _file_of(attributes: dict[str, str]) -> str:
