@@ -266,6 +266,7 @@ def test_equal_rows_without_numbers_are_attempts_unless_the_whole_file_is_repeat
             "a,few,1\na,zero,0\nb,few,1\n",
             "'Prompt Type' differs between the rows of a problem",
         ),
+        ("oid,harness,passed", "a,x,1\na,y,0\n", "'harness' differs between the rows of a problem"),
         ("oid,method,passed", "a,x,1\nb,y,0\n", None),
         ("oid,method,passed", "a,x,1\na,x,0\na,,0\n", None),
         ("oid,tier,method,passed", "a,1,x,1\na,2,y,0\n", None),

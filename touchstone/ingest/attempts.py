@@ -55,8 +55,10 @@ _SORTED_AT_ONCE = 64_000_000
 _RESERVED = ("model", "fix_sha", DATE_COLUMN, TRANSCRIPT_FLAGS)
 _NAME = "llm_name"
 # The names of columns that may tell models apart, or runs of one model in different ways.
-_CONDITIONS = {"agent", "approach", "condition", "config", "family", "llm", "method", "prompttype", "strategy"}
-_CONDITIONS |= {"system", "variant"}
+_CONDITIONS = {"agent", "approach", "arm", "cond", "condition", "config", "configuration", "effort", "family"}
+_CONDITIONS |= {"framework", "harness", "language", "llm", "method", "mode", "modelalias", "modeltier", "prompttype"}
+_CONDITIONS |= {"reasoningeffort", "scaffold", "setting", "setup", "strategy", "system", "technique", "temperature"}
+_CONDITIONS |= {"treatment", "variant", "workflow"}
 _NUMBERED = "no iteration_id, so the rows of each problem are its attempts, in their order"
 
 

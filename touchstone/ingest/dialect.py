@@ -35,6 +35,8 @@ _VERDICT_NAMES = ("resolved", "is_resolved", "solved", "is_solved", "is_correct"
 # Beside a fix, or one of those, this may mean that the model answered.
 _SUCCESS_NAMES = ("success",)
 OUTCOME_NAMES = (*_VERDICT_NAMES, *_SUCCESS_NAMES)
+# A table of attempts names the model of each under one of these.
+MODEL_COLUMNS = ("llm_name", "model", "model_name", "model_name_or_path", "model_id")
 
 _CHUNK = 1 << 20
 _NAMED_COLUMNS = 30
@@ -111,9 +113,13 @@ def usual_names(columns: Sequence[str], known: Collection[str]) -> dict[str, str
     ({'resolved': 'passed'}, {})
     >>> usual_names(["success", "Is Resolved", "model_patch"], ["passed"])
     {'Is Resolved': 'passed'}
+    >>> usual_names(["modelName", "passed"], ["model"]), usual_names(["model_name", "modelId"], ["model"])
+    ({'modelName': 'model'}, {})
     """
     others = [name for name in columns if name not in known]
     names = _matches(others, {letters(name): name for name in known if name not in columns})
+    if "model" in known and not {*columns, *names.values()}.intersection(MODEL_COLUMNS):
+        names |= _matches(others, {letters(name): "model" for name in MODEL_COLUMNS})
     if "oid" in known and "oid" not in (*columns, *names.values()):
         names |= _matches(others, dict.fromkeys(map(letters, ID_NAMES), "oid"))
         tasks = dict.fromkeys(_TASK_NAMES, "oid") | dict.fromkeys(_ATTEMPT_NAMES, "iteration_id")

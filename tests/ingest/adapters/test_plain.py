@@ -202,6 +202,8 @@ def test_texts_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
         ("results_fixes.csv", "Model", "y", True),
         ("results_fixes.csv", "llm_name", "y", False),
         ("results_fixes.csv", "model_name", "y", True),
+        ("results.csv", "model_id", "y", True),
+        ("results.csv", "modelName", "y", True),
         ("results.csv", "model", "x", False),
         ("results.csv", "vendor", "y", False),
     ],
@@ -393,6 +395,26 @@ def test_records_by_their_problem(tmp_path: Path) -> None:
         ("gpt", "b", "false", None),
     ]
     assert table.raw({2}) == {2: '{"oid": "b", "resolved": false, "log": ["x"]}'}
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+@pytest.mark.parametrize(
+    ("name", "more", "model"),
+    [
+        ("acme__tool-1_result.json", {}, "fixer"),
+        ("acme-tool-1.json", {"model": "gpt"}, "gpt"),
+        ("gpt-4.json", {}, "gpt-4"),
+    ],
+)
+def test_a_file_with_one_record(tmp_path: Path, indent: int | None, name: str, more: dict[str, str], model: str) -> None:
+    """As SWE-PolyBench writes a file for each instance: they are all of one model."""
+    path = tmp_path / "fixer" / name
+    path.parent.mkdir()
+    record = {"instance_id": "acme__tool-1", "generation": True, "resolved": False, "passed_tests": ["t"]} | more
+    path.write_text(json.dumps(record, indent=indent))
+    table = read_adapted(path)
+    assert table.frame.select("llm_name", "oid", "passed").rows() == [(model, "acme__tool-1", "false")]
+    assert json.loads(table.raw({1})[1]) == record
 
 
 @pytest.mark.parametrize("keys", [1, 9])
