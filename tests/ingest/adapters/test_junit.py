@@ -192,7 +192,9 @@ def test_skipped_tests_that_only_the_outermost_element_counts(tmp_path: Path) ->
 
 @pytest.mark.parametrize("suites", ["", '<testsuite name="s"/>'])
 def test_a_file_that_only_counts_errors_is_a_failed_problem(tmp_path: Path, suites: str) -> None:
-    assert verdicts(document(tmp_path, f'<testsuites tests="1" errors="1">{suites}</testsuites>')) == {"report": "false"}
+    assert verdicts(document(tmp_path, f'<testsuites tests="1" errors="1">{suites}</testsuites>')) == {
+        "report": "false"
+    }
 
 
 def test_an_error_of_a_suite_is_a_failed_problem(tmp_path: Path) -> None:

@@ -406,7 +406,9 @@ def test_records_by_their_problem(tmp_path: Path) -> None:
         ("gpt-4.json", {}, "gpt-4"),
     ],
 )
-def test_a_file_with_one_record(tmp_path: Path, indent: int | None, name: str, more: dict[str, str], model: str) -> None:
+def test_a_file_with_one_record(
+    tmp_path: Path, indent: int | None, name: str, more: dict[str, str], model: str
+) -> None:
     """As SWE-PolyBench writes a file for each instance: they are all of one model."""
     path = tmp_path / "fixer" / name
     path.parent.mkdir()
