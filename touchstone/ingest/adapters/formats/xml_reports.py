@@ -282,7 +282,9 @@ class _JUnit(_XmlReport):
     def _add_counts(self, attributes: dict[str, str]) -> None:
         """Add the counts of a suite; None where one lacks it."""
         for name in ("tests", *_NAMES, *_NOT_JUDGED):
-            text, sum_before = attributes.get(name, ""), self._sums.get(name, 0)
+            # nose says skip.
+            text = attributes.get(name) or (attributes.get("skip", "") if name == "skipped" else "")
+            sum_before = self._sums.get(name, 0)
             known = sum_before is not None and _COUNT.fullmatch(text)
             self._sums[name] = (sum_before or 0) + int(text) if known else None
 
