@@ -115,7 +115,8 @@ def read_json(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     by_line = not (lists or by_id or alone or head.text.startswith("["))
     make = partial(line_records, path, "record") if by_line else partial(object_records, elements(path), "record")
     kept, raw = _json_rows(path, renames, make), raw_lines if by_line else raw_values(elements)
-    model, columns = _model_in(around), kept.columns[len(_OWN) :]
+    columns = kept.columns[len(_OWN) :]
+    model = next((name for key in MODEL_COLUMNS if (name := scalar_of(around.get(key)))), None)
     if (named := _folder_of(head, alone)) and not set(MODEL_COLUMNS).intersection(columns):
         model, notes = named.name, (*notes, named.note)
     table = _table(path, "jsonl", kept.rows(), columns, raw, model)
@@ -277,10 +278,6 @@ def _keys_in_list(head: Head) -> list[str]:
     """The keys of the records in a list, or in the only list of an object."""
     lists = list(_lists(head).values())
     return lists[0] if len(lists) == 1 else _keys_of_records(head)
-
-
-def _model_in(record: Mapping[str, object]) -> str | None:
-    return next((name for key in MODEL_COLUMNS if (name := scalar_of(record.get(key)))), None)
 
 
 def _lone_record(head: Head) -> dict[str, object]:
