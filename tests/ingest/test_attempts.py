@@ -284,6 +284,11 @@ def test_rows_without_numbers_that_may_be_of_several_models_are_refused(
         read(tmp_path, f"{header}\n{rows}")
 
 
+def test_rows_of_one_attempt_that_may_be_of_several_models_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="'effort' differs between rows of one attempt; call it model or tier"):
+        read(tmp_path, "task,trial,effort,passed\na,1,low,1\na,1,high,0\nb,1,low,1\n")
+
+
 def test_the_same_iteration_in_two_tiers_is_no_duplicate(tmp_path: Path) -> None:
     result = read(tmp_path, "oid,iteration_id,plausible_fix,tier\na,1,true,T0\na,1,true,T1\n")
     assert result.attempts.collect()["tier"].to_list() == ["T0", "T1"]

@@ -29,7 +29,8 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "'|'"}
 # Names that other tools give to the problem; read as its id if a file has just one of them and no id.
 ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id", "question_id")
 # These may also name a benchmark, so they are the problem only beside a number of the attempt.
-_TASK_NAMES, _ATTEMPT_NAMES = ("task", "problem"), ("trial", "attempt", "rep", "repeat", "repetition", "iteration")
+_TASK_NAMES = ("task", "problem")
+_ATTEMPT_NAMES = ("trial", "attempt", "rep", "repeat", "repetition", "iteration", "run", "seed")
 # Names that other tools give to the outcome; read as such if a file has just one of them and no outcome.
 _VERDICT_NAMES = ("resolved", "is_resolved", "solved", "is_solved", "is_correct")
 # Beside a fix, or one of those, this may mean that the model answered.

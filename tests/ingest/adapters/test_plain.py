@@ -262,9 +262,10 @@ def test_an_outcome_or_a_fix_of_ours_comes_first(tmp_path: Path, row: dict[str, 
     assert "success" not in " ".join(table.notes)
 
 
-def test_a_task_is_the_problem_beside_the_number_of_a_trial(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trial", ["trial", "run", "seed"])
+def test_a_task_is_the_problem_beside_the_number_of_a_trial(tmp_path: Path, trial: str) -> None:
     row = {"task": "lru", "model": "a", "solved": True, "category": "x"}
-    table = read_adapted(write(tmp_path, [row | {"trial": 3}, row | {"trial": 4, "model": "b"}], "jsonl"))
+    table = read_adapted(write(tmp_path, [row | {trial: 3}, row | {trial: 4, "model": "b"}], "jsonl"))
     assert cells(table, "oid", "iteration_id", "llm_name") == [("lru", "3", "a"), ("lru", "4", "b")]
     # Without one it may be a benchmark.
     assert detect_format(write(tmp_path, [row], "jsonl")) is None
