@@ -12,7 +12,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
-from touchstone.ingest.adapters.table import repeated_rows
+from touchstone.ingest.adapters.table import repeated_rows, words
 from touchstone.ingest.cells import InputTable, drop_refused, find_duplicates, read_typed_rows
 from touchstone.ingest.compressed import STILL_WRITTEN
 from touchstone.ingest.csv_rows import (
@@ -55,10 +55,11 @@ _SORTED_AT_ONCE = 64_000_000
 _RESERVED = ("model", "fix_sha", DATE_COLUMN, TRANSCRIPT_FLAGS)
 _NAME = "llm_name"
 # The names of columns that may tell models apart, or runs of one model in different ways.
-_CONDITIONS = {"agent", "approach", "arm", "cond", "condition", "config", "configuration", "effort", "family"}
-_CONDITIONS |= {"framework", "harness", "language", "llm", "method", "mode", "modelalias", "modeltier", "prompttype"}
-_CONDITIONS |= {"reasoningeffort", "scaffold", "setting", "setup", "strategy", "system", "technique", "temperature"}
-_CONDITIONS |= {"treatment", "variant", "workflow"}
+_CONDITIONS = words(
+    "agent approach arm cond condition config configuration effort family framework harness language llm method mode "
+    "modelalias modeltier prompttype reasoningeffort scaffold setting setup strategy system technique temperature "
+    "treatment variant workflow"
+)
 _NUMBERED = "no iteration_id, so the rows of each problem are its attempts, in their order"
 
 

@@ -398,26 +398,20 @@ def test_records_by_their_problem(tmp_path: Path) -> None:
     assert table.raw({2}) == {2: '{"oid": "b", "resolved": false, "log": ["x"]}'}
 
 
-@pytest.mark.parametrize("indent", [None, 4])
 @pytest.mark.parametrize(
     ("name", "more", "model"),
-    [
-        ("acme__tool-1_result.json", {}, "fixer"),
-        ("acme-tool-1.json", {"model": "gpt"}, "gpt"),
-        ("gpt-4.json", {}, "gpt-4"),
-    ],
+    [("acme__tool-1_result", {}, "fixer"), ("acme-tool-1", {"model": "gpt"}, "gpt"), ("gpt-4", {}, "gpt-4")],
 )
-def test_a_file_with_one_record(
-    tmp_path: Path, indent: int | None, name: str, more: dict[str, str], model: str
-) -> None:
+def test_a_file_with_one_record(tmp_path: Path, name: str, more: dict[str, str], model: str) -> None:
     """As SWE-PolyBench writes a file for each instance: they are all of one model."""
-    path = tmp_path / "fixer" / name
+    path = tmp_path / "fixer" / f"{name}.json"
     path.parent.mkdir()
-    record = {"instance_id": "acme__tool-1", "generation": True, "resolved": False, "passed_tests": ["t"]} | more
-    path.write_text(json.dumps(record, indent=indent))
-    table = read_adapted(path)
-    assert table.frame.select("llm_name", "oid", "passed").rows() == [(model, "acme__tool-1", "false")]
-    assert json.loads(table.raw({1})[1]) == record
+    record = {"instance_id": "acme__tool-1", "resolved": False, "passed_tests": ["t"]} | more
+    for indent in (None, 4):
+        path.write_text(json.dumps(record, indent=indent))
+        table = read_adapted(path)
+        assert table.frame.select("llm_name", "oid", "passed").rows() == [(model, "acme__tool-1", "false")]
+        assert json.loads(table.raw({1})[1]) == record
 
 
 @pytest.mark.parametrize("keys", [1, 9])

@@ -219,17 +219,16 @@ def _read_several(path: Path, reports: Mapping[str, object]) -> AdapterTable:
     stem = Path(uncompressed_name(path)).stem
     named = model_of_name(path, "" if "report" in stem else stem)
 
-    def fill(cells: Cells, entry: tuple[str, object]) -> None:
-        oid, report = entry
+    def entries(_: Path) -> Iterator[tuple[int, dict[str, object]]]:
+        return enumerate(({oid: report} for oid, report in reports.items()), start=1)
+
+    def fill(cells: Cells, entry: Mapping[str, object]) -> None:
+        ((oid, report),) = entry.items()
         status, error, details = _stated(object_of(report, "report"), oid)
         cells |= attempt_cells(oid, named.name, None, status, error) | details
 
-    def entries(_: Path) -> Iterator[tuple[int, tuple[str, object]]]:
-        return enumerate(reports.items(), start=1)
-
     records = list(fill_records(entries(path), fill, {"llm_name": named.name}))
-    figures = _figures(records)
-    raw = raw_values(lambda path: ((line, {oid: report}) for line, (oid, report) in entries(path)))
+    figures, raw = _figures(records), raw_values(entries)
     return table_from_records(path, FORMAT, _COLUMNS, records, raw, figures=figures, notes=[named.note])
 
 
