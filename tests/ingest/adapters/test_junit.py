@@ -57,6 +57,7 @@ def test_a_file_that_cannot_be_collected_is_a_failed_problem() -> None:
         ("<disabled/>", {}, None, "skipped"),
         ("<ignored message='later'/>", {}, None, "skipped"),
         ("<rerunFailure/><failure/>", {}, "false", "failed"),
+        ("<skipped message='TEST_CASE tagged with !mayfail'/><failure/>", {}, None, "skipped"),
         ("<flakyFailure/><system-out>failure</system-out>", {}, "true", "passed"),
     ],
 )
@@ -181,6 +182,22 @@ def test_mocha_counts_its_failures_as_errors_too(tmp_path: Path, failures: int) 
     """As errors only, since version 6."""
     text = f'<testsuite tests="2" failures="{failures}" errors="1">{case("<failure/>")}{case(name="u")}</testsuite>'
     assert counts(document(tmp_path, text)) == {"tests": (2, 2), "failures": (failures,) * 2, "errors": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("root", "suite", "tests"),
+    [
+        ("", 'tests="9" failures="3" errors="1"', 9),  # doctest and Catch2 count assertions
+        ('tests="2" failures="1" errors="1"', "", 2),
+        ('tests="3" failures="3" errors="1"', "", 3),
+    ],
+)
+def test_tools_count_tests_or_each_of_their_failures(tmp_path: Path, root: str, suite: str, tests: int) -> None:
+    cases = case("<failure/><failure/><failure/>") + case("<error/>", name="u")
+    table = document(tmp_path, f"<testsuites {root}><testsuite name='s' {suite}>{cases}</testsuite></testsuites>")
+    assert counts(table) == {"tests": (tests, 2), "failures": (1 if tests == 2 else 3,) * 2, "errors": (1, 1)}
+    note = f"the file counts {tests} tests and lists 2: others are missing, or it counts assertions"
+    assert (note in table.notes) == (tests > 2)
 
 
 def test_skipped_tests_that_only_the_outermost_element_counts(tmp_path: Path) -> None:
