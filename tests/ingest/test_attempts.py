@@ -266,6 +266,7 @@ def test_equal_rows_without_numbers_are_attempts_unless_the_whole_file_is_repeat
             "a,few,1\na,zero,0\nb,few,1\n",
             "'Prompt Type' differs between the rows of a problem",
         ),
+        ("oid,harness,passed", "a,x,1\na,y,0\n", "'harness' differs between the rows of a problem"),
         ("oid,method,passed", "a,x,1\nb,y,0\n", None),
         ("oid,method,passed", "a,x,1\na,x,0\na,,0\n", None),
         ("oid,tier,method,passed", "a,1,x,1\na,2,y,0\n", None),
@@ -281,6 +282,11 @@ def test_rows_without_numbers_that_may_be_of_several_models_are_refused(
         return
     with pytest.raises(InputFileError, match=f"no iteration_id, and {reason}, which may be of several models"):
         read(tmp_path, f"{header}\n{rows}")
+
+
+def test_rows_of_one_attempt_that_may_be_of_several_models_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="'effort' differs between rows of one attempt; call it model or tier"):
+        read(tmp_path, "task,trial,effort,passed\na,1,low,1\na,1,high,0\nb,1,low,1\n")
 
 
 def test_the_same_iteration_in_two_tiers_is_no_duplicate(tmp_path: Path) -> None:

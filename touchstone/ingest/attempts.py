@@ -4,7 +4,7 @@ Validating a fix that has no outcome belongs in `validation`.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from touchstone.errors import InputFileError
 from touchstone.ingest import cells
-from touchstone.ingest.adapters.table import repeated_rows
+from touchstone.ingest.adapters.table import repeated_rows, words
 from touchstone.ingest.cells import InputTable, drop_refused, find_duplicates, read_typed_rows
 from touchstone.ingest.compressed import STILL_WRITTEN
 from touchstone.ingest.csv_rows import (
@@ -55,8 +55,11 @@ _SORTED_AT_ONCE = 64_000_000
 _RESERVED = ("model", "fix_sha", DATE_COLUMN, TRANSCRIPT_FLAGS)
 _NAME = "llm_name"
 # The names of columns that may tell models apart, or runs of one model in different ways.
-_CONDITIONS = {"agent", "approach", "condition", "config", "family", "llm", "method", "prompttype", "strategy"}
-_CONDITIONS |= {"system", "variant"}
+_CONDITIONS = words(
+    "agent approach arm cond condition config configuration effort family framework harness language llm method mode "
+    "modelalias modeltier prompttype reasoningeffort scaffold setting setup strategy system technique temperature "
+    "treatment variant workflow"
+)
 _NUMBERED = "no iteration_id, so the rows of each problem are its attempts, in their order"
 
 
@@ -153,6 +156,10 @@ def read_attempts(
     unknown = _unknown_problems(rows, known)
     rows = drop_refused(rows, unknown)
     duplicates = find_duplicates(rows, ATTEMPT_KEY)
+    for name in _differing(table, rows, ATTEMPT_KEY) if duplicates else ():
+        raise InputFileError(
+            f"{table.path}: '{name}' differs between rows of one attempt; call it model or tier if it tells them apart"
+        )
     rows = drop_refused(rows, duplicates)
     if flags:
         by_line = {LINE: list(flags), TRANSCRIPT_FLAGS: list(flags.values())}
@@ -182,15 +189,21 @@ def _number_rows(table: InputTable, rows: pl.LazyFrame) -> pl.LazyFrame:
             f"{table.path}: several models in the column '{_NAME}' and no iteration_id; rename the file so that its "
             "name does not end in _fixes, and each is read as a model"
         )
-    for name in (name for name in table.columns if letters(name) in _CONDITIONS):
-        values = rows.group_by("tier", "oid").agg(pl.col(name).drop_nulls().n_unique())
-        if values.filter(pl.col(name) > 1).collect().height:
-            raise InputFileError(
-                f"{table.path}: no iteration_id, and '{name}' differs between the rows of a problem, which may be of "
-                f"several models; call '{name}' model or tier if it tells them apart, else add iteration_id"
-            )
+    for name in _differing(table, rows, ["tier", "oid"]):
+        raise InputFileError(
+            f"{table.path}: no iteration_id, and '{name}' differs between the rows of a problem, which may be of "
+            f"several models; call '{name}' model or tier if it tells them apart, else add iteration_id"
+        )
     number = pl.int_range(1, pl.len() + 1).over("tier", "oid", order_by=LINE)
     return rows.with_columns(number.cast(pl.String).alias(ITERATION))
+
+
+def _differing(table: InputTable, rows: pl.LazyFrame, key: list[str]) -> Iterator[str]:
+    """The columns that may tell models apart, of which the rows of a key have several values."""
+    for name in (name for name in table.columns if letters(name) in _CONDITIONS):
+        values = rows.group_by(key).agg(pl.col(name).drop_nulls().n_unique())
+        if values.filter(pl.col(name) > 1).collect().height:
+            yield name
 
 
 def _unknown_problems(rows: pl.LazyFrame, known: pl.LazyFrame) -> list[Refusal]:

@@ -29,12 +29,15 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "'|'"}
 # Names that other tools give to the problem; read as its id if a file has just one of them and no id.
 ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id", "question_id")
 # These may also name a benchmark, so they are the problem only beside a number of the attempt.
-_TASK_NAMES, _ATTEMPT_NAMES = ("task", "problem"), ("trial", "attempt", "rep", "repeat", "repetition", "iteration")
+_TASK_NAMES = ("task", "problem")
+_ATTEMPT_NAMES = ("trial", "attempt", "rep", "repeat", "repetition", "iteration", "run", "seed")
 # Names that other tools give to the outcome; read as such if a file has just one of them and no outcome.
 _VERDICT_NAMES = ("resolved", "is_resolved", "solved", "is_solved", "is_correct")
 # Beside a fix, or one of those, this may mean that the model answered.
 _SUCCESS_NAMES = ("success",)
 OUTCOME_NAMES = (*_VERDICT_NAMES, *_SUCCESS_NAMES)
+# A table of attempts names the model of each under one of these.
+MODEL_COLUMNS = ("llm_name", "model", "model_name", "model_name_or_path", "model_id")
 
 _CHUNK = 1 << 20
 _NAMED_COLUMNS = 30
@@ -111,9 +114,13 @@ def usual_names(columns: Sequence[str], known: Collection[str]) -> dict[str, str
     ({'resolved': 'passed'}, {})
     >>> usual_names(["success", "Is Resolved", "model_patch"], ["passed"])
     {'Is Resolved': 'passed'}
+    >>> usual_names(["modelName", "passed"], ["model"]), usual_names(["model_name", "modelId"], ["model"])
+    ({'modelName': 'model'}, {})
     """
     others = [name for name in columns if name not in known]
     names = _matches(others, {letters(name): name for name in known if name not in columns})
+    if "model" in known and not {*columns, *names.values()}.intersection(MODEL_COLUMNS):
+        names |= _matches(others, {letters(name): "model" for name in MODEL_COLUMNS})
     if "oid" in known and "oid" not in (*columns, *names.values()):
         names |= _matches(others, dict.fromkeys(map(letters, ID_NAMES), "oid"))
         tasks = dict.fromkeys(_TASK_NAMES, "oid") | dict.fromkeys(_ATTEMPT_NAMES, "iteration_id")

@@ -208,6 +208,9 @@ def test_the_judge_of_nemo_skills(tmp_path: Path) -> None:
         ("aime/4", "false"),
     ]
     assert [kind for _, kind, _ in refused(table)] == ["bad_boolean"]
+    doubled = written(tmp_path / "twice" / "output.jsonl", [*outputs, *outputs])
+    assert [oid for (oid,) in rows(doubled, "oid")] == [*(f"twice/{place}" for place in range(1, 5)), *[None] * 4]
+    assert refused(doubled)[0] == (5, "duplicate", "repeats line 1: the file was appended to itself")
     judged = read_adapted(NEMO, ReadOptions("judge_correct"))
     assert [passed for (passed,) in rows(judged, "passed")] == ["true", "false", "true", "true", "true", "false"]
 

@@ -57,6 +57,7 @@ def test_a_file_that_cannot_be_collected_is_a_failed_problem() -> None:
         ("<disabled/>", {}, None, "skipped"),
         ("<ignored message='later'/>", {}, None, "skipped"),
         ("<rerunFailure/><failure/>", {}, "false", "failed"),
+        ("<skipped message='TEST_CASE tagged with !mayfail'/><failure/>", {}, None, "skipped"),
         ("<flakyFailure/><system-out>failure</system-out>", {}, "true", "passed"),
     ],
 )
@@ -127,6 +128,7 @@ def test_tests_of_one_name_in_different_files_are_different_tests(tmp_path: Path
         ({"classname": "tests.test_cart.TestCart", "file": "tests/test_cart.py"}, "tests.test_cart.TestCart.adds"),
         ({"classname": "spec.cart_spec", "file": "./spec/cart_spec.rb"}, "spec.cart_spec.adds"),
         ({"classname": "Cart", "file": "/home/me/cart.test.js"}, "Cart.adds"),
+        ({"classname": "", "class": "Tests\\CartTest", "file": "/home/me/CartTest.php"}, "Tests.CartTest.adds"),
     ],
 )
 def test_the_file_is_part_of_the_name_unless_the_class_is_named_after_it(
@@ -175,9 +177,27 @@ def test_disabled_tests_that_are_not_listed_are_named(tmp_path: Path) -> None:
     assert counts(table)["tests"] == (31, None)
 
 
-def test_mocha_counts_its_failures_as_errors_too(tmp_path: Path) -> None:
-    text = f'<testsuite tests="2" failures="1" errors="1">{case("<failure/>")}{case(name="u")}</testsuite>'
-    assert counts(document(tmp_path, text)) == {"tests": (2, 2), "failures": (1, 1), "errors": (1, 1)}
+@pytest.mark.parametrize("failures", [0, 1])
+def test_mocha_counts_its_failures_as_errors_too(tmp_path: Path, failures: int) -> None:
+    """As errors only, since version 6."""
+    text = f'<testsuite tests="2" failures="{failures}" errors="1">{case("<failure/>")}{case(name="u")}</testsuite>'
+    assert counts(document(tmp_path, text)) == {"tests": (2, 2), "failures": (failures,) * 2, "errors": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("root", "suite", "tests"),
+    [
+        ("", 'tests="9" failures="3" errors="1"', 9),  # doctest and Catch2 count assertions
+        ('tests="2" failures="1" errors="1"', "", 2),
+        ('tests="3" failures="3" errors="1"', "", 3),
+    ],
+)
+def test_tools_count_tests_or_each_of_their_failures(tmp_path: Path, root: str, suite: str, tests: int) -> None:
+    cases = case("<failure/><failure/><failure/>") + case("<error/>", name="u")
+    table = document(tmp_path, f"<testsuites {root}><testsuite name='s' {suite}>{cases}</testsuite></testsuites>")
+    assert counts(table) == {"tests": (tests, 2), "failures": (1 if tests == 2 else 3,) * 2, "errors": (1, 1)}
+    note = f"the file counts {tests} tests and lists 2: others are missing, or it counts assertions"
+    assert (note in table.notes) == (tests > 2)
 
 
 def test_skipped_tests_that_only_the_outermost_element_counts(tmp_path: Path) -> None:
@@ -185,6 +205,13 @@ def test_skipped_tests_that_only_the_outermost_element_counts(tmp_path: Path) ->
     suite = f'<testsuite name="s" tests="5" failures="0">{case()}</testsuite>'
     table = document(tmp_path, f'<testsuites tests="5" failures="-3" skipped="4">{suite}</testsuites>')
     assert counts(table) == {"tests": (5, None), "failures": (0, 0), "skipped": (4, None)}
+
+
+@pytest.mark.parametrize("suites", ["", '<testsuite name="s"/>'])
+def test_a_file_that_only_counts_errors_is_a_failed_problem(tmp_path: Path, suites: str) -> None:
+    assert verdicts(document(tmp_path, f'<testsuites tests="1" errors="1">{suites}</testsuites>')) == {
+        "report": "false"
+    }
 
 
 def test_an_error_of_a_suite_is_a_failed_problem(tmp_path: Path) -> None:

@@ -202,6 +202,8 @@ def test_texts_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
         ("results_fixes.csv", "Model", "y", True),
         ("results_fixes.csv", "llm_name", "y", False),
         ("results_fixes.csv", "model_name", "y", True),
+        ("results.csv", "model_id", "y", True),
+        ("results.csv", "modelName", "y", True),
         ("results.csv", "model", "x", False),
         ("results.csv", "vendor", "y", False),
     ],
@@ -260,9 +262,10 @@ def test_an_outcome_or_a_fix_of_ours_comes_first(tmp_path: Path, row: dict[str, 
     assert "success" not in " ".join(table.notes)
 
 
-def test_a_task_is_the_problem_beside_the_number_of_a_trial(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trial", ["trial", "run", "seed"])
+def test_a_task_is_the_problem_beside_the_number_of_a_trial(tmp_path: Path, trial: str) -> None:
     row = {"task": "lru", "model": "a", "solved": True, "category": "x"}
-    table = read_adapted(write(tmp_path, [row | {"trial": 3}, row | {"trial": 4, "model": "b"}], "jsonl"))
+    table = read_adapted(write(tmp_path, [row | {trial: 3}, row | {trial: 4, "model": "b"}], "jsonl"))
     assert cells(table, "oid", "iteration_id", "llm_name") == [("lru", "3", "a"), ("lru", "4", "b")]
     # Without one it may be a benchmark.
     assert detect_format(write(tmp_path, [row], "jsonl")) is None
@@ -393,6 +396,22 @@ def test_records_by_their_problem(tmp_path: Path) -> None:
         ("gpt", "b", "false", None),
     ]
     assert table.raw({2}) == {2: '{"oid": "b", "resolved": false, "log": ["x"]}'}
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "model"),
+    [("acme__tool-1_result", {}, "fixer"), ("acme-tool-1", {"model": "gpt"}, "gpt"), ("gpt-4", {}, "gpt-4")],
+)
+def test_a_file_with_one_record(tmp_path: Path, name: str, more: dict[str, str], model: str) -> None:
+    """As SWE-PolyBench writes a file for each instance: they are all of one model."""
+    path = tmp_path / "fixer" / f"{name}.json"
+    path.parent.mkdir()
+    record = {"instance_id": "acme__tool-1", "resolved": False, "passed_tests": ["t"]} | more
+    for indent in (None, 4):
+        path.write_text(json.dumps(record, indent=indent))
+        table = read_adapted(path)
+        assert table.frame.select("llm_name", "oid", "passed").rows() == [(model, "acme__tool-1", "false")]
+        assert json.loads(table.raw({1})[1]) == record
 
 
 @pytest.mark.parametrize("keys", [1, 9])

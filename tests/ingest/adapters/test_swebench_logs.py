@@ -236,6 +236,22 @@ def test_such_a_report_alone_says_nothing_about_its_instance(tmp_path: Path) -> 
         read(path)
 
 
+def test_reports_of_several_instances_in_one_file(tmp_path: Path) -> None:
+    """As people put them together; the verdicts are those of the logs."""
+    reports = [json.loads(file.read_text()) for file in sorted((FILES / MODEL).glob("*/report.json"))]
+    path = tmp_path / "fixer" / "evaluation_report.json"
+    path.parent.mkdir()
+    path.write_text(
+        json.dumps({oid: report for each in reports for oid, report in each.items()} | {"x": {"resolved": 1}})
+    )
+    table = read(path)
+    logs = read(FILES / MODEL)
+    columns = ["oid", "passed", "swebench_status", "tests_passed"]
+    assert table.frame.select(columns).rows()[:4] == logs.frame.select(columns).rows()[:4]
+    assert set(table.frame["llm_name"]) == {"fixer"}
+    assert table.frame["__broken"].to_list() == [None] * 4 + ["x: resolved is not true or false"]
+
+
 MULTI = FILES.parents[1] / "made" / "multi-swe-bench-logs" / "20260501_fixer-multi"
 
 

@@ -236,10 +236,19 @@ def skim_document(path: Path, shape: Shape, members: Collection[str] = ()) -> It
         raise InputFileError(f"{path}: {why}") from None
 
 
-def list_elements(path: Path, shape: Shape | None = None) -> Iterator[tuple[int, object]]:
-    """The elements of the list that a JSON file is, or that the shape leads to, each with its place from 1."""
-    parts = skim_document(path, Each(Keep()) if shape is None else shape)
-    return enumerate((part for name, part in parts if name is not None), start=1)
+def list_elements(
+    path: Path, shape: Shape | None = None, around: dict[str, object] | None = None
+) -> Iterator[tuple[int, object]]:
+    """The elements of the list that a JSON file is, or that the shape leads to, each with its place from 1.
+
+    Last, `around` gets what else the object has, without other lists and objects.
+    """
+    places = count(1)
+    for name, part in skim_document(path, Each(Keep()) if shape is None else shape):
+        if name is not None:
+            yield next(places), part
+        elif around is not None:
+            around |= inside(part)
 
 
 def members_by_id(path: Path, name: str) -> Iterator[tuple[int, object]]:

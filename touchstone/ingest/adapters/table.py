@@ -28,12 +28,10 @@ from touchstone.vocabulary import Dimension
 MODEL = "__model"
 OWN_COLUMNS = (LINE, ROW_ERROR_KIND, ROW_ERROR, MODEL)
 NAME_COLUMN = "llm_name"
-# A table of attempts names the model of each under one of these.
-MODEL_COLUMNS = (NAME_COLUMN, "model", "model_name", "model_name_or_path")
 # Columns with a digest of what the model was asked.
 ASKED_COLUMNS = ("asked_sha", "doc_hash")
 
-REPEATS = "__repeats"
+REPEATS, APPENDED = "__repeats", "repeats line {}: the file was appended to itself"
 _BATCH_ROWS, _WEIGHED_ROWS = 20_000, 20
 # Of rows that wait in memory, some 40,000. Many such files are read at the same time.
 MAX_BYTES = 4 << 20
@@ -230,14 +228,24 @@ def repeated_rows(rows: pl.LazyFrame, answers: Sequence[str], *ignored: str) -> 
 
 def _repeated(rows: pl.LazyFrame, content: pl.Expr) -> pl.DataFrame:
     known = rows.select(LINE, content.hash().alias(REPEATS)).collect(engine="streaming").sort(LINE)
-    contents, lines, size = known[REPEATS].to_numpy(), known[LINE], known.height
-    blocks = (each for each in range(2, size // 2 + 1) if size % each == 0)
-    block = next((each for each in blocks if (contents[each:] == contents[:-each]).all()), None)
-    if block is None:
+    lines, size = known[LINE], known.height
+    block = repeated_block(known[REPEATS])
+    if block == size:
         return known.clear()
     firsts = lines.gather(pl.int_range(block, size, eager=True) % block)
-    reason = pl.format("repeats line {}: the file was appended to itself", REPEATS).alias(REPEATS)
+    reason = pl.format(APPENDED, REPEATS).alias(REPEATS)
     return pl.DataFrame({LINE: lines[block:], REPEATS: firsts}).with_columns(reason)
+
+
+def repeated_block(digests: pl.Series) -> int:
+    """How many of these come before they are repeated to the end; all of them if they are not.
+
+    >>> repeated_block(pl.Series([5, 7, 5, 7])), repeated_block(pl.Series([5, 7, 5]))
+    (2, 3)
+    """
+    contents, size = digests.to_numpy(), len(digests)
+    blocks = (each for each in range(2, size // 2 + 1) if size % each == 0)
+    return next((each for each in blocks if (contents[each:] == contents[:-each]).all()), size)
 
 
 def records_of(table: AdapterTable, columns: Sequence[str]) -> Iterator[Record]:

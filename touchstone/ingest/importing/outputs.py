@@ -17,6 +17,7 @@ from touchstone.ingest.adapters.json_files import text_of
 from touchstone.ingest.cells import read_any_rows
 from touchstone.ingest.compressed import data_suffix
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, open_table, read_rows
+from touchstone.ingest.dialect import MODEL_COLUMNS
 from touchstone.ingest.fix_columns import FIX_COLUMNS, NATIVE_COLUMNS
 from touchstone.ingest.importing.evaluation_folder import (
     ImportedEvaluation,
@@ -30,7 +31,6 @@ from touchstone.ingest.sources import model_of
 from touchstone.text import counted
 
 TEXT_COLUMNS = ("output", "response", "completion", "answer", "text", "raw_response", "generated_code")
-_MODEL_COLUMNS = ("llm_name", "model")
 _FENCES = ("```", "~~~")
 _SUFFIXES = ("_outputs", "_responses")
 # Outcomes are measured here, so they are not kept; a fix in another column would be taken instead of the text.
@@ -93,7 +93,7 @@ def read_outputs(
                 raise record.error(
                     f"the {key} {oid[:100]!r} is not among the problems" if oid else f"the {key} is missing"
                 )
-            model = given or next((values[name] for name in _MODEL_COLUMNS if values.get(name)), None) or _model(path)
+            model = given or next((values[name] for name in MODEL_COLUMNS if values.get(name)), None) or _model(path)
             attempts[model, oid] += 1
             number = values.get("iteration_id")
             unnumbered += number is None

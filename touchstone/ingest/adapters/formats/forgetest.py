@@ -13,10 +13,10 @@ from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
 from touchstone.ingest.adapters.json_files import (
     identifier_of,
     inside,
+    list_elements,
     object_records,
     raw_values,
     section_of,
-    skim_document,
     text_of,
     unmapped_cells,
     whole_number,
@@ -58,15 +58,12 @@ ADAPTER = Adapter(FORMAT, "a forgetest report", _recognizes, lambda path, _: rea
 
 def _results(path: Path, shared: Cells | None = None) -> Iterator[tuple[int, object]]:
     """The elements of the results list; then the id of the eval set, which is their suite, is in `shared`."""
-    place = 0
-    for name, part in skim_document(path, _SHAPE):
-        if name is not None:
-            place += 1
-            yield place, part
-        elif not isinstance(inside(part).get("results"), list):
-            raise InputFileError(f"{path}: no results list; a forgetest report is an object with a list 'results'")
-        elif shared is not None:
-            shared["suite"] = text_of(inside(part, "eval_set").get("id"))
+    around: dict[str, object] = {}
+    yield from list_elements(path, _SHAPE, around)
+    if not isinstance(around.get("results"), list):
+        raise InputFileError(f"{path}: no results list; a forgetest report is an object with a list 'results'")
+    if shared is not None:
+        shared["suite"] = text_of(inside(around, "eval_set").get("id"))
 
 
 def _fill(cells: Cells, result: Mapping[str, object]) -> None:

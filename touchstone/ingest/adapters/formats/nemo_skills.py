@@ -1,16 +1,18 @@
 """Adapter for NeMo-Skills: a folder `eval-results/<benchmark>` with `output-rs<seed>.jsonl` files, or one such file.
 
 Each seed is an attempt at every problem. A problem is called by its id, else by its place, which is the same for all
-seeds. The scores are those of the tool: `symbolic_correct` (once `is_correct`), `judge_correct` by the last
-`Judgement:` of the judge, where anything but yes is wrong, and the base and plus tests of code. The files do not name
-the model: the folder above `eval-results` does. `metrics.json` states the figures, in percent: beside the outputs, or
-those of all benchmarks in a folder above.
+seeds. A file that was appended to itself counts once. The scores are those of the tool: `symbolic_correct` (once
+`is_correct`), `judge_correct` by the last `Judgement:` of the judge, where anything but yes is wrong, and the base and
+plus tests of code. The files do not name the model: the folder above `eval-results` does. `metrics.json` states the
+figures, in percent: beside the outputs, or those of all benchmarks in a folder above.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import polars as pl
 
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.folders import files_in, object_beside
@@ -22,7 +24,7 @@ from touchstone.ingest.adapters.json_files import (
     scalar_of,
     text_of,
 )
-from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError
+from touchstone.ingest.adapters.table import APPENDED, AdapterTable, Record, RefusedRecordError, repeated_block
 from touchstone.ingest.adapters.tool_figures import Sample, scored_table
 from touchstone.ingest.compressed import ENDINGS, uncompressed_name
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH
@@ -46,18 +48,20 @@ def read_nemo_skills(path: Path, options: ReadOptions) -> AdapterTable:
     files = _outputs(folder) if path.is_dir() else [path]
     model = folder.parents[1].name if folder.parent.name == "eval-results" else folder.parent.name
     metrics, figures = _metrics(folder) if path.is_dir() else ([], {})
+    # How many outputs each file has before they are repeated to its end.
+    sizes = {file: repeated_block(pl.Series([hash(text) for _, text in numbered_lines(file)])) for file in files}
     seeds = len(files)
     modes = (f"pass@1[avg-of-{seeds}]", f"pass@1[{seeds}]", *(("pass@1", "greedy") if seeds == 1 else ()))
     mode = next((each for each in modes if each in figures), "")
     numbers = {name: number_of(value) for name, value in inside(figures, mode).items()}
 
     def raw(_: Path, numbers: set[int]) -> dict[int, str]:
-        return {number: text[:MAX_RAW_LENGTH] for number, (_, _, text) in _numbered(files) if number in numbers}
+        return {number: text[:MAX_RAW_LENGTH] for number, (*_, text) in _numbered(sizes) if number in numbers}
 
     return scored_table(
         path,
         FORMAT,
-        _Samples(files, model or "unnamed", folder.name),
+        _Samples(sizes, model or "unnamed", folder.name),
         raw,
         options.score,
         stated={(folder.name, name): value / 100 for name, value in numbers.items() if value is not None},
@@ -94,12 +98,16 @@ def _recognizes(head: Head) -> bool:
 ADAPTER = Adapter(FORMAT, "NeMo-Skills outputs", _recognizes, read_nemo_skills)
 
 
-def _numbered(files: list[Path]) -> Iterator[tuple[int, tuple[str, int, str]]]:
-    """The outputs of all files, numbered from 1: the seed, the place in the file and the line of each."""
-    named = ((file, _FILE.fullmatch(uncompressed_name(file))) for file in files)
-    seeds = [(file, f"rs{name['seed']}" if name and name["seed"] else "1") for file, name in named]
+def _numbered(sizes: Mapping[Path, int]) -> Iterator[tuple[int, tuple[str, int, int, str]]]:
+    """The outputs of all files, numbered from 1: seed, place in the file, place of the output it repeats, and line."""
+    named = ((file, _FILE.fullmatch(uncompressed_name(file)), size) for file, size in sizes.items())
+    seeds = [(file, f"rs{name['seed']}" if name and name["seed"] else "1", size) for file, name, size in named]
     return enumerate(
-        ((seed, place, text) for file, seed in seeds for place, (_, text) in enumerate(numbered_lines(file), start=1)),
+        (
+            (seed, place, (place - 1) % size + 1, text)
+            for file, seed, size in seeds
+            for place, (_, text) in enumerate(numbered_lines(file), start=1)
+        ),
         start=1,
     )
 
@@ -108,15 +116,17 @@ def _numbered(files: list[Path]) -> Iterator[tuple[int, tuple[str, int, str]]]:
 class _Samples:
     """The samples of all files, read again by each iteration."""
 
-    files: list[Path]
+    sizes: Mapping[Path, int]
     model: str
     suite: str
 
     def __iter__(self) -> Iterator[Sample]:
-        for number, (seed, place, text) in _numbered(self.files):
+        for number, (seed, place, first, text) in _numbered(self.sizes):
             record = Record(number, {"llm_name": self.model, "suite": self.suite, "iteration_id": seed})
             values: dict[str, float | None] = {}
             try:
+                if place > first:
+                    raise RefusedRecordError("duplicate", APPENDED.format(first))
                 output = parse_line(text, "output")
                 own = next((found for name in _IDS if (found := scalar_of(output.get(name)))), str(place))
                 record.cells |= {"oid": f"{self.suite}/{own}", "answer": text_of(output.get("predicted_answer"))}

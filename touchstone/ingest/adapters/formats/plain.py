@@ -1,7 +1,8 @@
 """Plain tables with the columns of the native fixes CSV: JSON (lines or a list), Parquet, CSVs of several models.
 
 The list may be in an object, under any key, if it is the only such list there; the object may name the model. An
-object of such records may have their problems as keys.
+object of such records may have their problems as keys. A file may be a single record; if it is called after its
+problem, its folder is the model.
 
 Values become the text cells that a CSV would have: numbers of JSON as they were written and those of Parquet in their
 shortest form, booleans as words, nested values as JSON; empty texts and NaN are null. The model is the file's name, as
@@ -33,29 +34,29 @@ from touchstone.errors import InputFileError, reason_of
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, NotEvaluatedError, ReadOptions
 from touchstone.ingest.adapters.json_files import (
     LINES_SUFFIXES,
-    inside,
     line_records,
     list_elements,
     members_by_id,
     object_records,
     raw_lines,
     raw_values,
+    read_document,
     scalar_of,
-    skim_document,
     text_of,
 )
 from touchstone.ingest.adapters.json_stream import Each, Keep
 from touchstone.ingest.adapters.parquet_files import MAGIC, raw_parquet, scan_parquet_text, schema_names
 from touchstone.ingest.adapters.table import (
-    MODEL_COLUMNS,
     NAME_COLUMN,
     AdapterTable,
     Cells,
+    NamedModel,
     RawReader,
     Record,
     RefusedRecordError,
     SpilledRows,
     adapter_table,
+    model_of_name,
     spill_records,
 )
 from touchstone.ingest.compressed import CSV_SUFFIXES, data_suffix, uncompressed_name
@@ -71,7 +72,14 @@ from touchstone.ingest.csv_rows import (
     read_rows,
     rename_columns,
 )
-from touchstone.ingest.dialect import letters, require_fixes_columns, separator_of, usual_names, usual_notes
+from touchstone.ingest.dialect import (
+    MODEL_COLUMNS,
+    letters,
+    require_fixes_columns,
+    separator_of,
+    usual_names,
+    usual_notes,
+)
 from touchstone.ingest.fix_columns import NATIVE_COLUMNS, has_attempts, has_outcomes
 from touchstone.ingest.limits import MAX_KEYS, TOO_LARGE, limits, too_long
 from touchstone.ingest.sources import is_named_fixes, mark_of, model_of
@@ -80,6 +88,7 @@ _OID = "oid"
 _POINTER = "version https://git-lfs.github.com/spec/"
 # Records with the same keys in the same order share their column names.
 _MAX_SHAPES, _MANY_PATHS = 10_000, 5_000
+_SHORT_ID = 3
 _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
 # The names of columns with an outcome or the state of a run, and the words that can only be an outcome.
 _STATES = ("status", "result", "outcome", "verdict")
@@ -93,14 +102,24 @@ def read_json(path: Path, options: ReadOptions | None = None) -> AdapterTable:
     """Read a record per line, or a list or an object of them, into rows of text cells."""
     head, state = _with_state(Head(path, options))
     lists, by_id = _lists_of_attempts(head), _keys_by_id(head)
+    alone = {} if lists or by_id else _lone_record(head)
     renames, notes = _named(head.options, by_id or next(iter(lists.values()), []) or _keys(head))
-    in_list = partial(list_elements, shape={key: Each(Keep()) for key in lists} or None)
-    elements = partial(members_by_id, name=head.options.problem_key) if by_id else in_list
-    by_line = not lists and not by_id and not head.text.startswith("[")
+    around: dict[str, object] = {}
+    elements: Callable[[Path], Iterable[tuple[int, object]]] = partial(
+        list_elements, shape={key: Each(Keep()) for key in lists} or None, around=around
+    )
+    if by_id:
+        elements = partial(members_by_id, name=head.options.problem_key)
+    elif alone:
+        elements = _only_element
+    by_line = not (lists or by_id or alone or head.text.startswith("["))
     make = partial(line_records, path, "record") if by_line else partial(object_records, elements(path), "record")
     kept, raw = _json_rows(path, renames, make), raw_lines if by_line else raw_values(elements)
-    model = _model_around(path, lists) if lists else None
-    table = _table(path, "jsonl", kept.rows(), kept.columns[len(_OWN) :], raw, model)
+    columns = kept.columns[len(_OWN) :]
+    model = next((name for key in MODEL_COLUMNS if (name := scalar_of(around.get(key)))), None)
+    if (named := _folder_of(head, alone)) and not set(MODEL_COLUMNS).intersection(columns):
+        model, notes = named.name, (*notes, named.note)
+    table = _table(path, "jsonl", kept.rows(), columns, raw, model)
     return _require_outcomes(replace(table, kept=kept, notes=(*notes, *table.notes)), state)
 
 
@@ -261,15 +280,32 @@ def _keys_in_list(head: Head) -> list[str]:
     return lists[0] if len(lists) == 1 else _keys_of_records(head)
 
 
-def _model_around(path: Path, lists: Collection[str]) -> str | None:
-    """The model that an object around a list names."""
-    *_, (_, document) = skim_document(path, {key: Each({}) for key in lists})
-    return next((name for key in MODEL_COLUMNS if (name := scalar_of(inside(document).get(key)))), None)
+def _lone_record(head: Head) -> dict[str, object]:
+    """The record that a whole .json file is; empty if it is something else."""
+    if head.text[:1] != "{" or not head.name.endswith(".json"):
+        return {}
+    try:
+        record = json.loads(head.text)
+    except (ValueError, RecursionError):
+        return {}
+    return record if has_outcomes(_renamed(head, record)) else {}
+
+
+def _only_element(path: Path) -> list[tuple[int, object]]:
+    return [(1, read_document(path))]
+
+
+def _folder_of(head: Head, record: Mapping[str, object]) -> NamedModel | None:
+    """The folder of a file that is called after its only problem, as one of several results of a model."""
+    oid = dict(zip(_renamed(head, record), record.values(), strict=True)).get(_OID)
+    # A short one may also be the number of a model.
+    is_named = isinstance(oid, str) and len(letters(oid)) > _SHORT_ID and letters(oid) in letters(head.name)
+    return model_of_name(head.path, "") if is_named else None
 
 
 def _keys(head: Head) -> list[str]:
-    """The keys of the record on the first line, or of the records in a list."""
-    return list(head.first_record) or _keys_of_records(head)
+    """The keys of the record on the first line or in the whole file, or of the records in a list."""
+    return list(head.first_record) or _keys_of_records(head) or list(_lone_record(head))
 
 
 def _keys_of_records(head: Head) -> list[str]:
@@ -323,7 +359,7 @@ def _first_record(text: str, start: int) -> dict[str, str]:
     return {name: text_of(value) or "" for name, value in first.items()}
 
 
-def _renamed(head: Head, row: Mapping[str, str]) -> tuple[str, ...]:
+def _renamed(head: Head, row: Mapping[str, object]) -> tuple[str, ...]:
     return rename_columns(list(row), _named(head.options, list(row))[0])
 
 

@@ -33,6 +33,7 @@ from touchstone.ingest.adapters.json_files import (
     encode,
     inside,
     line_records,
+    list_elements,
     list_of,
     number_of,
     numbered_lines,
@@ -42,7 +43,6 @@ from touchstone.ingest.adapters.json_files import (
     raw_values,
     scalar_of,
     section_of,
-    skim_document,
     stated_settings,
     text_of,
     whole_number,
@@ -343,20 +343,14 @@ def _is_lines(path: Path) -> bool:
 
 def _elements(path: Path, document: dict[str, object] | None = None) -> Iterator[tuple[int, object]]:
     """The rows of a document; then the rest of it is in `document`."""
-    place = 0
-    for name, part in skim_document(path, _SHAPE):
-        if name is not None:
-            place += 1
-            yield place, part
-            continue
-        results = inside(part, "results")
-        if not isinstance(results.get("results"), list):
-            raise InputFileError(f"{path}: there is no list results.results")
-        version = text_of(results.get("version"))
-        if version not in _VERSIONS:
-            raise InputFileError(f"{path}: results.version is {version}; versions {', '.join(_VERSIONS)} are read")
-        if document is not None:
-            document |= inside(part)
+    around: dict[str, object] = {} if document is None else document
+    yield from list_elements(path, _SHAPE, around)
+    results = inside(around, "results")
+    if not isinstance(results.get("results"), list):
+        raise InputFileError(f"{path}: there is no list results.results")
+    version = text_of(results.get("version"))
+    if version not in _VERSIONS:
+        raise InputFileError(f"{path}: results.version is {version}; versions {', '.join(_VERSIONS)} are read")
 
 
 def _fill(cells: Cells, result: Mapping[str, object]) -> tuple[str, str, str, int]:

@@ -3,7 +3,8 @@
 Any folder from `logs` (or the one that holds it) down to one instance is read as one source, and so is a single
 `report.json` in its place: model and run are only in the names of the folders. Several runs of a model are several
 attempts, `<run>:1` each. In a submission the instances are directly in `<submission>/logs`, which is then the model.
-Run reports beside `logs`, or in `results` there, add the attempts that left no logs, such as empty patches.
+Run reports beside `logs`, or in `results` there, add the attempts that left no logs, such as empty patches. One file
+may also have the reports of several instances; its name or folder is the model.
 mini-swe-agent and SWE-bench-Live write reports without the instance around them; the folder's name has to be an
 instance, or the `instance_id`.
 
@@ -53,7 +54,7 @@ from touchstone.ingest.adapters.formats.swebench import (
     repository_of,
     status_of_failure,
 )
-from touchstone.ingest.adapters.json_files import list_of, object_of, section_of, text_of
+from touchstone.ingest.adapters.json_files import inside, list_of, object_of, raw_values, section_of, text_of
 from touchstone.ingest.adapters.table import (
     AdapterTable,
     Cells,
@@ -61,8 +62,10 @@ from touchstone.ingest.adapters.table import (
     RefusedRecordError,
     ReportedFigure,
     fill_records,
+    model_of_name,
     table_from_records,
 )
+from touchstone.ingest.compressed import uncompressed_name
 
 FORMAT = "swebench-logs"
 _REPORT, _PATCH = "report.json", "patch.diff"
@@ -102,7 +105,10 @@ def read_instances(path: Path) -> AdapterTable:
         logs = _find_logs(folder)
     else:
         logs = _Logs(folder.parent, 0)
-        _require_place(path)
+        document = _report_in(path)
+        if len(document) > 1 and all("resolved" in inside(report) for report in document.values()):
+            return _read_several(path, document)
+        _require_place(path, document)
     if logs is None:
         raise InputFileError(f"{path}: there are no logs of SWE-bench instances in this folder")
     instances = [_instance(each) for each in _folders_at(logs) if _is_instance(each) or _has_no_verdict(each)]
@@ -201,13 +207,34 @@ def _as_listed(instances: list[_Instance], reports: Iterable[RunReport]) -> list
     return [replace(each, oid=oid) for each, oid in zip(instances, others, strict=True)]
 
 
-def _require_place(path: Path) -> None:
-    """A single report must be where the harness put it."""
+def _report_in(path: Path) -> dict[str, object]:
     try:
-        known = _is_about(object_in(path, "report"), _instance(path.absolute().parent))
+        return object_in(path, "report")
     except RefusedRecordError as refusal:
         raise InputFileError(f"{path}: {refusal.reason}") from None
-    if not known:
+
+
+def _read_several(path: Path, reports: Mapping[str, object]) -> AdapterTable:
+    """Read the reports of several instances, which somebody has put into one file."""
+    stem = Path(uncompressed_name(path)).stem
+    named = model_of_name(path, "" if "report" in stem else stem)
+
+    def entries(_: Path) -> Iterator[tuple[int, dict[str, object]]]:
+        return enumerate(({oid: report} for oid, report in reports.items()), start=1)
+
+    def fill(cells: Cells, entry: Mapping[str, object]) -> None:
+        ((oid, report),) = entry.items()
+        status, error, details = _stated(object_of(report, "report"), oid)
+        cells |= attempt_cells(oid, named.name, None, status, error) | details
+
+    records = list(fill_records(entries(path), fill, {"llm_name": named.name}))
+    figures, raw = _figures(records), raw_values(entries)
+    return table_from_records(path, FORMAT, _COLUMNS, records, raw, figures=figures, notes=[named.note])
+
+
+def _require_place(path: Path, document: Mapping[str, object]) -> None:
+    """A single report must be where the harness put it."""
+    if not _is_about(document, _instance(path.absolute().parent)):
         reason = "the model is only in the names of the harness's folders; keep the file in <model>/<instance>/"
         raise NotEvaluatedError(f"{path}: {reason}", "unknown")
 
@@ -262,10 +289,13 @@ def _verdict(instance: _Instance) -> tuple[str, str | None, Cells]:
     if not _is_about(document, instance):
         raise RefusedRecordError("bad_id", f"{instance.oid}/{_REPORT}: it is about another instance")
     report = object_of(document.get(instance.oid, document), "report")
-    key = "valid" if _submission(instance.folder) else "resolved"
+    return _stated(report, f"{instance.oid}/{_REPORT}", "valid" if _submission(instance.folder) else "resolved")
+
+
+def _stated(report: Mapping[str, object], place: str, key: str = "resolved") -> tuple[str, str | None, Cells]:
     resolved = report.get(key)
     if not isinstance(resolved, bool):
-        raise RefusedRecordError("bad_boolean", f"{instance.oid}/{_REPORT}: {key} is not true or false")
+        raise RefusedRecordError("bad_boolean", f"{place}: {key} is not true or false")
     if key == "valid":
         return (ERROR, _ONLY_VALID, {}) if resolved else (UNRESOLVED, text_of(report.get("error_msg")), {})
     details = _test_counts(section_of(report, "tests_status") or report)

@@ -43,7 +43,6 @@ from touchstone.ingest.adapters.json_files import (
     raw_values,
     scalar_of,
     section_of,
-    skim_document,
     stated_settings,
     text_of,
 )
@@ -308,15 +307,13 @@ def _read_metadata(run: _Run) -> None:
 def _read_results(run: _Run, file: Path) -> dict[str | None, object]:
     """Read what stands around the rows of a run; returns the outcome of each of its trials by name."""
     outcomes: dict[str | None, object] = {}
-    for name, part in skim_document(file, {"results": Each({}), "pass_at_k": Keep()}):
-        if name is not None:
-            if isinstance(part, dict):
-                run.runs.add(_run_of_trial(part))
-                outcomes[scalar_of(part.get("trial_name"))] = part.get("is_resolved")
-        elif isinstance(part, dict) and isinstance(part.get("results"), list):
-            run.results = part
-        else:
-            raise InputFileError(f"{file}: the results of a run are an object with a list 'results'")
+    run.results = around = dict[str, object]()
+    for _, part in list_elements(file, {"results": Each({}), "pass_at_k": Keep()}, around):
+        if isinstance(part, dict):
+            run.runs.add(_run_of_trial(part))
+            outcomes[scalar_of(part.get("trial_name"))] = part.get("is_resolved")
+    if not isinstance(around.get("results"), list):
+        raise InputFileError(f"{file}: the results of a run are an object with a list 'results'")
     run.source = file
     run.files.append(file)
     return outcomes

@@ -6,7 +6,8 @@ is refused, and with it every entity. What else all reports share is in `test_re
 JUnit: a problem is named `classname.name`. Node's test runner gives every test the class "test", so there the names of
 the suites around it stand in front. A failure or an error is a failure, also one of the setup or teardown: a fix can
 provoke each of them. A file that cannot be collected, or a suite that reports an error, is a failed problem of its own,
-because its tests are not listed; so is a suite without any test case that counts nothing but failures and errors.
+because its tests are not listed; so is a suite without any test case that counts nothing but failures and errors, and
+a file that does.
 Tests that were skipped, disabled, expected to fail or still to do were not judged and are undecided. Several results of
 one test in one suite are reruns. They are different tests, such as those of TestNG with parameters, if the suite states
 as many tests as it has elements. Surefire's flaky tests passed in the end, and are flagged. Elements are counted, never
@@ -131,6 +132,7 @@ class _XmlReport(Report):
 
 _NAMES: dict[str, Outcome] = {"failures": "failed", "errors": "error"}
 _NOT_JUDGED = ("skipped", "disabled")
+_STATED = ("tests", *_NAMES, *_NOT_JUDGED)
 _COUNT = re.compile(r"[0-9]{1,9}")
 _JUNIT_NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pending"}
 _SKIPPED_TAGS = ("skipped", "disabled", "ignored")
@@ -165,6 +167,9 @@ class _JUnit(_XmlReport):
         # The sums over the outermost suites of the counts that each of them states, and what is stated around them.
         self._sums: dict[str, int | None] = {}
         self._around: dict[str, int] = {}
+        self._bad_around: Counter[Outcome] = Counter()
+        # How often a test case failed: some tools count that.
+        self._bad: Counter[Outcome] = Counter()
         self._suites: list[_Suite] = []
         self._opened = 0
         self._case: Case | None = None
@@ -174,20 +179,15 @@ class _JUnit(_XmlReport):
         if tag == "testsuite":
             self._opened += 1
             names = (*(self._suites[-1].names if self._suites else ()), attributes.get("name", ""))
-            bad = Counter(
-                {
-                    outcome: int(count[0])
-                    for name, outcome in _NAMES.items()
-                    if (count := _COUNT.fullmatch(attributes.get(name, "")))
-                }
-            )
-            self._suites.append(_Suite(self._opened, names, _file_of(attributes), attributes.get("tests"), bad))
+            suite = _Suite(self._opened, names, _file_of(attributes), attributes.get("tests"), _bad(attributes))
+            self._suites.append(suite)
             if len(self._suites) == 1:
                 self._add_counts(attributes)
         elif tag == "testsuites":
-            # mocha-junit-reporter counts the tests that it does not list only here.
-            counts = {name: _COUNT.fullmatch(attributes.get(name, "")) for name in _NOT_JUDGED}
+            # mocha-junit-reporter counts the tests that it does not list only here, and others every test.
+            counts = {name: _COUNT.fullmatch(attributes.get(name, "")) for name in _STATED}
             self._around = {name: int(count[0]) for name, count in counts.items() if count}
+            self._bad_around = _bad(attributes)
         elif tag == "testcase":
             self._start_case(attributes)
         elif tag in ("failure", "error"):
@@ -212,21 +212,24 @@ class _JUnit(_XmlReport):
             suite = self._suites[-1]
             if suite.tests == str(suite.cases):
                 self.apart.add(suite.number)
-            bad = suite.bad.total()
-            if not suite.cases and not suite.results and bad and suite.tests in (None, "0", str(bad)):
-                message = f"{counted(bad, 'failure or error', 'failures or errors')}, not listed"
-                self._result("error" if suite.bad["error"] else "failed", {"message": message})
+            if not suite.cases and not suite.results and suite.tests in (None, "0", str(suite.bad.total())):
+                self._not_listed(suite.bad)
             self._suites.pop()
             if self._suites:
                 self._suites[-1].cases += suite.cases
                 self._suites[-1].results += suite.results
         elif tag == "testsuites":
-            self._sums |= {name: count for name, count in self._around.items() if self._sums.get(name) is None}
+            if self._opened:
+                self._sums |= {name: count for name, count in self._around.items() if self._sums.get(name) is None}
+            if not self._count:
+                self._not_listed(self._bad_around)
 
     def _start_case(self, attributes: dict[str, str]) -> None:
         if self._case is not None:  # one result would hide the other
             raise InputFileError(f"{self.path}: a <testcase> stands inside another one")
-        classname, name = attributes.get("classname", ""), attributes.get("name", "")
+        # Older versions of PHPUnit call it `class`.
+        classname = attributes.get("classname") or attributes.get("class", "").replace("\\", ".")
+        name = attributes.get("name", "")
         suite = self._suites[-1] if self._suites else _Suite(0, (), "", None, Counter())
         suite.cases += 1
         # Node: the class is the same for all tests, the suites tell them apart.
@@ -262,13 +265,20 @@ class _JUnit(_XmlReport):
                 self._suites[-1].results += 1
             self.found.append(self.begin(case))
             return
-        if not self._todo and WORST_FIRST.index(outcome) < WORST_FIRST.index(self._case.outcome):
-            self._case.outcome = outcome
+        if not self._todo:
+            self._bad[outcome] += 1
+            self._case.outcome = min(outcome, self._case.outcome, key=WORST_FIRST.index)
         self._case.message = self._case.message or message
 
+    def _not_listed(self, bad: Counter[Outcome]) -> None:
+        """A failure for those that are counted, if there are any, because nothing else tells of them."""
+        if bad:
+            message = f"{counted(bad.total(), 'failure or error', 'failures or errors')}, not listed"
+            self._result("error" if bad["error"] else "failed", {"message": message})
+
     def _skip(self, case: Case, attributes: dict[str, str]) -> None:
-        """A failure beside it counts, unless the test is still to do, which node expects to fail."""
-        self._todo = attributes.get("type") == "todo"
+        """A failure beside it counts, unless it is expected: of a test still to do (node) or that may fail (Catch2)."""
+        self._todo = attributes.get("type") == "todo" or attributes.get("message", "").endswith("tagged with !mayfail")
         if self._todo or case.outcome == "passed":
             case.outcome = "skipped"
         kind = attributes.get("type", "").removeprefix("pytest.") or "skipped"
@@ -276,8 +286,10 @@ class _JUnit(_XmlReport):
 
     def _add_counts(self, attributes: dict[str, str]) -> None:
         """Add the counts of a suite; None where one lacks it."""
-        for name in ("tests", *_NAMES, *_NOT_JUDGED):
-            text, sum_before = attributes.get(name, ""), self._sums.get(name, 0)
+        for name in _STATED:
+            # nose says skip.
+            text = attributes.get(name) or (attributes.get("skip", "") if name == "skipped" else "")
+            sum_before = self._sums.get(name, 0)
             known = sum_before is not None and _COUNT.fullmatch(text)
             self._sums[name] = (sum_before or 0) + int(text) if known else None
 
@@ -290,8 +302,11 @@ class _JUnit(_XmlReport):
         # jest-junit lists a file that cannot be run as a case that `errors` counts, and `tests` does not.
         ways = (listed, listed - (stated.get("disabled") or 0), counts.total(), listed - counts["error"])
         own = {name: counts[outcome] + suites[name] for name, outcome in _NAMES.items()}
-        if stated.get("errors") == own["failures"]:  # mocha's own reporter writes its failures under both names
-            own["errors"] = own["errors"] or own["failures"]
+        if all(stated.get(name) == self._bad[outcome] for name, outcome in _NAMES.items()):
+            own = {name: self._bad[outcome] for name, outcome in _NAMES.items()}
+        # The reporter of mocha calls all of them errors.
+        if stated.get("errors") == own["failures"] and not own["errors"]:
+            own = {"failures": own["failures"] if stated.get("failures") else 0, "errors": own["failures"]}
         skipped, disabled = (stated.get(name) for name in _NOT_JUDGED)
         both = " and ".join(_NOT_JUDGED) if disabled else _NOT_JUDGED[0]
         rows = {
@@ -309,6 +324,9 @@ class _JUnit(_XmlReport):
         if missing := self._unlisted(counts):
             tests = f"{missing:,} of the {self._sums['tests']:,} tests that the file counts"
             yield f"{tests} are disabled or skipped and not listed: they are missing"
+        elif (stated := self._sums.get("tests") or 0) > self._count:
+            listed = f"the file counts {stated:,} tests and lists {self._count:,}"
+            yield f"{listed}: others are missing, or it counts assertions"
 
     def _unlisted(self, counts: Counter[str]) -> int:
         """How many tests the file counts as disabled or skipped but does not list."""
@@ -316,6 +334,12 @@ class _JUnit(_XmlReport):
         missing = (self._sums.get("tests") or 0) - listed
         not_judged = sum(self._sums.get(name) or 0 for name in _NOT_JUDGED) - counts["skipped"]
         return missing if 0 < missing <= not_judged else 0
+
+
+def _bad(attributes: dict[str, str]) -> Counter[Outcome]:
+    """How many failures and errors a suite counts."""
+    counts = ((outcome, _COUNT.fullmatch(attributes.get(name, ""))) for name, outcome in _NAMES.items())
+    return +Counter({outcome: int(count[0]) for outcome, count in counts if count})
 
 
 def _file_of(attributes: dict[str, str]) -> str:
