@@ -47,6 +47,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
+@pytest.mark.services
 def test_a_planted_cheat_is_flagged_counted_and_changes_no_verdict(audited: Path) -> None:
     flags, counts, readings = (table(audited, name) for name in ("audit_flags", "pass_audit", "pass_at_k_readings"))
     (flag,) = flags.to_dicts()

@@ -87,6 +87,7 @@ def pass_at_1(folder: Folder, figure: str = "pass_at_k", name: str = "pass_at_k"
     return dict(rows.select("model", figure).iter_rows())
 
 
+@pytest.mark.services
 def test_a_ruling_changes_its_figures_survives_a_run_and_without_its_line_every_byte_is_back(
     folder: Folder, touchstone: Command
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_model_name_that_is_not_allowed(folder: Folder, touchstone: Command) -
     assert done.returncode == 2 and "name 'a\\nb' is not allowed" in done.stderr
 
 
+@pytest.mark.services
 def test_pass_at_k_and_run_agree_on_the_sample(touchstone: Command, sample_results: Path) -> None:
     sample = PROJECT / "data" / "sample"
     quick = touchstone(

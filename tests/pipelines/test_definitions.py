@@ -172,6 +172,7 @@ def test_the_words_of_the_verdict(found: GateResult, verdict: str) -> None:
     assert gate_verdict(found) == verdict
 
 
+@pytest.mark.services
 def test_what_a_run_tells_the_ui(defs: dg.Definitions, first_run: Run) -> None:
     result = first_run.result
     events = {
@@ -290,6 +291,7 @@ def test_data_versions_follow_the_files_contents(
     }, "none of these reads the outcomes in the files"
 
 
+@pytest.mark.services
 def test_touchstone_run_leaves_the_history_that_a_run_of_all_assets_leaves(
     first_run: Run, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

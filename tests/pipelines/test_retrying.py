@@ -112,6 +112,7 @@ EVERYTHING = ["broken", "good", "reference", "wrong"]
 
 
 class TestNextRun:
+    @pytest.mark.services
     @pytest.mark.parametrize(
         ("status", "place"),
         nightly_but([("no_report", "good")], product(["timeout", "no_report"], ["broken", "reference", "good"])),
@@ -143,6 +144,7 @@ class TestNextRun:
         assert found.count("broken") <= 2, "once more, alone, if the processor was shared"
         assert [word for word in found if word != "broken"] == ["good", "reference", "wrong"]
 
+    @pytest.mark.services
     def test_a_validator_that_was_missing_is_used_once_it_is_there(self, project: Project) -> None:
         (project.root / "judge.sh").unlink()
         problem, outcomes = validate(project)

@@ -117,6 +117,7 @@ def ended_run(instance: dg.DagsterInstance, tags: Mapping[str, str], error: Base
     assert not evaluate.execute_in_process(instance=instance, tags=tags, raise_on_error=False).success
 
 
+@pytest.mark.services
 def test_a_change_whose_run_was_lost_is_evaluated_again_a_few_times(
     defs: dg.Definitions, stored: dg.DagsterInstance, folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def outputs(path: Path, **more: object) -> Path:
     return path
 
 
+@pytest.mark.services
 def test_outputs_are_validated(problems: Path, tmp_path: Path, touchstone: Command) -> None:
     file = outputs(tmp_path / "gpt-4_outputs.jsonl", cost_usd=0.5, passed=False)
     shown = touchstone("import", "outputs", "--problems", problems, "--outputs", file, tmp_path / "evaluation")
