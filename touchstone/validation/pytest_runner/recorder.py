@@ -624,8 +624,9 @@ class Recorder:
                 if _OF_RUNNER.fullmatch(name) or isinstance(value, FIXTURE):
                     text = f"{name} =" if _OF_RUNNER.fullmatch(name) and not callable(value) else f"def {name}("
                     self.doubt(f"{base} gives {name} to pytest", text)
-            if any(self._star.get(one) is not known for one, known in self._before_star.items() if one[:2] == "__"):
-                self.doubt(f"{base} gives the tests names of Python", "")
+            for name in ("__builtins__", "__file__", "__name__"):
+                if self._star.get(name) is not self._before_star.get(name):
+                    self.doubt(f"{base} gives the tests {name}", "")
             meant = {**self._builtins, **self._before_star}
             for name in self._names & meant.keys() & brought.keys():
                 if brought[name] is not meant[name] and not name.startswith("__"):
