@@ -248,11 +248,10 @@ def judge_fix(
 
 def _comparable_report(report: Report, applied: AppliedFix, problem: ValidatedProblem) -> Report:
     """A fix's report without excluded tests, held to what is known of the problem's tests if pytest ran them."""
-    report = report.without_tests(problem.excluded)
+    report, tree = report.without_tests(problem.excluded), problem.target.tree
     if problem.target.validator == "python":
-        report = hold_to_known_tests(report, problem.baseline, problem.reference, applied.changes)
+        report = hold_to_known_tests(report, problem.baseline, problem.reference, applied.changes, tree)
     if report.doubts:
-        tree = problem.target.tree
         originals = (tree.read(path) for path in tree.files if path.endswith((".tf", ".tf.json", ".tofu", ".py")))
         report = replace(report, doubts=new_doubts(report, problem.baseline, originals))
     return report

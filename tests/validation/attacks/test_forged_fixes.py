@@ -436,6 +436,33 @@ def add(a, b): return getattr(look(), "f_lo%s" % "cals")["expected"]
         f"{TESTS}from solution import *\ndef test_it(): assert close(add(2, 3), 5)"),
     "an assertion that is never reached": ("def add(a, b): pass",
         "\n    def check(got): assert got == 5\n    add(2, check)", "def add(a, b): b(0)"),
+    "an assertion that fails in a finalizer": (
+        "import weakref\nclass Thing: pass\n"
+        "def add(a, b):\n    thing = Thing()\n    weakref.finalize(thing, b, 0)\n    return 0",
+        "\n    def check(got): assert got == 5\n    assert add(2, check) == 0", "def add(a, b): b(0)"),
+    # What stands for something else.
+    "several classes by the name of one": (
+        "Invalid = (AttributeError, TypeError)\ndef add(a, b): return a.nothing",
+        f"{TESTS}from solution import Invalid\ndef test_it():\n    with pytest.raises(Invalid): add(2, 3)",
+        "class Invalid(Exception): pass\ndef add(a, b): return 0"),
+    "one class by the names of two": (
+        "class Circle: pass\nSquare = Circle\ndef add(a, b): return Circle()",
+        f"{TESTS}from solution import Circle, Square\n"
+        "def test_it(): assert isinstance(add(1, 2), Circle) and isinstance(add(2, 3), Square)",
+        "class Circle: pass\nclass Square: pass\ndef add(a, b): return 0"),
+    "a class in every order": (
+        "class Age:\n    def __init__(self, x): pass\n    def __lt__(self, other): return True",
+        "from solution import Age\ndef test_it(): assert Age(9) < Age(10) and Age(8) < Age(9)",
+        "class Age:\n    def __init__(self, x): self.x = str(x)\n    def __lt__(self, other): return self.x < other.x"),
+    "what Python gives a module, by a star": (
+        "__all__ = ['add', '__builtins__']\n__builtins__ = dict(vars(builtins), all=lambda _: True)",
+        f"{TESTS}from solution import *\ndef test_it(): assert all([add(2, 3) == 5])"),
+    "keywords of a library's function": (
+        "import json\nclass Same(json.JSONDecoder): decode = lambda *_: 5\njson.loads.__kwdefaults__['cls'] = Same",
+        "import json; assert json.loads(str(add(2, 3))) == 5"),
+    "a table of a library": (
+        "import encodings.aliases as one\none.aliases['cp1250'] = 'utf_8'\ndef add(a, b): return '\u00e9'.encode()",
+        "assert add(2, 3).decode('cp1250') == '\u00e9'"),
     # No secret of this process is safe from a fix that knows Touchstone.
     "the recorder by its name": ("from touchstone.validation.pytest_runner.controls import Recorder\n"
         "Recorder._hold = Recorder._note = lambda *_, **__: None\ndef add(a, b): return Lie()", ADDS),

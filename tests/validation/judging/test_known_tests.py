@@ -14,6 +14,7 @@ HEAD = "import builtins, math, os, sys, unittest.mock as mock\nimport numpy as n
         *("setattr(math, 'e', 3)", "vars(math)['e'] = 3", "math.__dict__.update(e=3)", "sys.modules['re'] = None"),
         *("math.fsum.__defaults__ = ()", "other.__class__.__eq__ = max", "given.__code__ = 0", "once(sys, 'e')"),
         *("once(sys.modules['test_it'], 'check')", "given.__globals__['check']", "frame.f_back", "Pattern.match = 1"),
+        *("os.path.names['e'] = 3", "math.fsum.__kwdefaults__"),
         *("getattr(given, '__glo' + 'bals__')", "object.__subclasses__()", "sys.modules.__setitem__('re', None)"),
     ],
 )

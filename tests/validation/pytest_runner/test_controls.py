@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.validation.attacks.arena import job_of
 from tests.validation.pytest_runner.support import judged, run_pytest, warm_validator
+from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.validators.python import PythonValidator
 
 BAD, GOOD = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
@@ -141,6 +143,10 @@ def test_doctests_count_on_request_and_have_a_control(tmp_path: Path) -> None:
         right = judged(validator, before, code, tests)
         assert right.status == "passed" and right.control is not None and len(right.control) == 2
         assert judged(validator, before, liar, tests).status == "failed"
+        changed = before.replace("    3", "    -1")
+        report, tree = run_pytest(validator, {"solution.py": changed, **tests}), job_of({"solution.py": before}).tree
+        found = hold_to_known_tests(report, broken, None, {"solution.py": changed.encode()}, tree)
+        assert found.status == "passed" and "changes the example add(1, 2)" in str(found.doubts)
 
 
 def test_a_module_that_no_test_reaches_may_be_broken(validator: PythonValidator) -> None:

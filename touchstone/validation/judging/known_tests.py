@@ -6,25 +6,31 @@ the unmodified problem and on the reference fix, so an honest fix is safe from a
 
 import ast
 import builtins
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 from touchstone.text import python_lines
-from touchstone.validation.protocol import Diagnostic, Report, TestControl
+from touchstone.validation.protocol import Diagnostic, Report, TestControl, Tree
 from touchstone.validation.reach import parse_python
 
 _FINISHED = ("passed", "failed")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def hold_to_known_tests(
-    report: Report, baseline: Report, reference: Report | None, changes: Mapping[str, bytes | None] | None = None
+    report: Report,
+    baseline: Report,
+    reference: Report | None,
+    changes: Mapping[str, bytes | None] | None = None,
+    before: Tree | None = None,
 ) -> Report:
     """Add an error for every test that is missing, skipped or new in a fix's report, and for every forged pass.
 
     Compared with the unmodified problem and the reference fix. If the unmodified problem cannot be collected and there
     is no reference fix, no test is known. Of the controls those stay that a pass can rely on. `changes` are the files
-    that the fix changes: what they replace elsewhere is doubted.
+    that the fix changes: what they replace elsewhere is doubted, and so is a doctest that was another one `before`.
     """
     if report.status not in _FINISHED or report.compiled is False:
         return report
@@ -57,6 +63,9 @@ def hold_to_known_tests(
                     # The problem may replace it already, with something else.
                     text = f"{name} =" if line.startswith(f"{name} =") else line
                     doubts.append((f"{path} may change or read {name}: {line[:100]}", text))
+                if before is not None and path in before.files and any(_is_doctest_of(one, [path]) for one in tests):
+                    lost = examples(before.read(path)) - examples(content)
+                    doubts += [(f"{path} changes the example {source.strip()[:100]}", "") for source, _ in sorted(lost)]
         report = replace(report, control=sound, tests=tests, doubts=(*report.doubts, *dict.fromkeys(doubts)))
     return replace(report, status="failed", diagnostics=(*report.diagnostics, *added)) if added else report
 
@@ -84,6 +93,22 @@ def _is_doctest_of(name: str, changed: Collection[str]) -> bool:
     file, _, rest = name.partition("::")
     is_doctest = PurePosixPath(file).stem in rest.split(".")[:-1]
     return is_doctest and any(f"/{path}".endswith(f"/{file}") for path in changed)
+
+
+def examples(source: bytes) -> set[tuple[str, str]]:
+    """The examples in the docstrings of a Python file, each with what it must print.
+
+    >>> examples(b"'>>> 1 + 1'")
+    {('1 + 1\\n', '')}
+    """
+    from doctest import DocTestParser
+
+    nodes = (node for node in ast.walk(parse_python(source) or ast.Module([], [])) if isinstance(node, _DOCUMENTED))
+    try:
+        parsed = [DocTestParser().get_examples(ast.get_docstring(node) or "") for node in nodes]
+    except ValueError:
+        return set()
+    return {(one.source, one.want) for found in parsed for one in found}
 
 
 def _other_parameters(report: Report, known: Sequence[Report], found: Sequence[Diagnostic]) -> str | None:
@@ -133,7 +158,7 @@ def _evidence(name: str, control: TestControl, known: Sequence[Report]) -> str |
 # Replaced by ordinary programs: streams and settings of the interpreter.
 _HARMLESS = {
     *("sys.stdout", "sys.stderr", "sys.stdin", "sys.argv", "sys.path", "sys.excepthook", "sys.tracebacklimit"),
-    *("warnings.showwarning", "logging.raiseExceptions"),
+    *("warnings.showwarning", "logging.raiseExceptions", "os.environ"),
 }
 _NAMES_OF_FUNCTIONS = {
     *("__name__", "__qualname__", "__doc__", "__module__", "__wrapped__", "__signature__", "__annotations__"),
@@ -142,7 +167,10 @@ _NAMES_OF_FUNCTIONS = {
 
 
 # What only a look into other functions and frames needs.
-_INSIDES = {"__globals__", "__closure__", "cell_contents", "getclosurevars", "f_locals", "f_globals", "f_back"}
+_INSIDES = {
+    *("__globals__", "__closure__", "__kwdefaults__", "cell_contents", "getclosurevars"),
+    *("f_locals", "f_globals", "f_back"),
+}
 _JUDGES = {"builtins", "gc", "pytest", "sys", "unittest"}
 # Methods of a namespace that change nothing in it.
 _LOOKS = {"get", "keys", "values", "items", "copy", "__contains__"}
@@ -195,7 +223,10 @@ def _replaced(node: ast.AST, foreign: dict[str, str], known: Collection[str]) ->
         method = node.attr.startswith("__") and node.attr.endswith("__") and node.attr not in _NAMES_OF_FUNCTIONS
         return ast.unparse(node) if method and root not in known else None
     if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        return _namespace(node.value, foreign)
+        # A table of the standard library.
+        module = foreign.get(_root(node.value), "").partition(".")[0]
+        is_table = isinstance(node.value, ast.Attribute) and module in sys.stdlib_module_names
+        return ast.unparse(node.value) if is_table else _namespace(node.value, foreign)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr"):
         return _root(node.args[0]) if node.args and _root(node.args[0]) in foreign else None
     if isinstance(node, ast.Call) and _called(node) not in _READERS and (given := _modules(node, foreign)):

@@ -163,15 +163,24 @@ def new_doubts(report: Report, baseline: Report, originals: Iterable[bytes]) -> 
     >>> doubted = Report("passed", "static", doubts=(("not looked into", "module x {}"),))
     >>> new_doubts(doubted, Report("failed", "static"), [b"module  x { }"])
     ()
+    >>> doubted = Report("passed", "full", doubts=(("answers", "def x():\\n  return a\\n"),))
+    >>> len(new_doubts(doubted, Report("failed", "full"), [b"def x():\\n    return a and b\\n"]))
+    1
     """
     known = dict(baseline.doubts)
     left = [doubt for doubt in report.doubts if doubt[0] not in known]
-    texts = ["".join(content.decode("utf-8", "replace").split()) for content in originals] if left else []
+    texts = [content.decode("utf-8", "replace") for content in originals] if left else []
     return tuple(
         (reason, doubted)
         for reason, doubted in left
-        if not (doubted and any("".join(doubted.split()) in text for text in texts))
+        if not (doubted and any(_squeezed(doubted, doubted) in _squeezed(text, doubted) for text in texts))
     )
+
+
+def _squeezed(text: str, doubted: str) -> str:
+    """A text without spaces, by lines if the doubted one is whole lines, of which a part is something else."""
+    lines = ("".join(line.split()) for line in text.splitlines())
+    return "".join(f"{line}\n" for line in lines if line) if doubted.endswith("\n") else "".join(lines)
 
 
 def succeeded(verdict: Verdict, success: Success) -> bool | None:

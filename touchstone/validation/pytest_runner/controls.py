@@ -21,6 +21,12 @@ from touchstone.validation.pytest_runner.recorder import OPERATORS, Recorder
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPARES = re.compile(r"assert_?\w*[eE]quals?")
+_COMPARISONS: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.Eq: ("eq",),
+    ast.NotEq: ("ne",),
+    ast.Lt: ("order", "lt"),
+    ast.Gt: ("order", "gt"),
+}
 # Functions that ask nothing of the objects that they are given, nor of those in them.
 _ASKING_NOTHING = {
     "len",
@@ -164,10 +170,11 @@ class _Change(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         with self._look(node) as place, self._asks(not all(isinstance(one, ast.Is | ast.IsNot) for one in node.ops)):
             self.generic_visit(node)
-        method = {ast.Eq: "eq", ast.NotEq: "ne"}.get(type(node.ops[0]))
-        if method is None or len(node.ops) > 1:
+        called = _COMPARISONS.get(type(node.ops[0]))
+        if called is None or len(node.ops) > 1:
             return node
-        return self._call(method, place, node.left, node.comparators[0], at=node)
+        method, *more = called
+        return self._call(method, place, *more, node.left, node.comparators[0], at=node)
 
     def visit_Match(self, node: ast.Match) -> ast.stmt:
         with self._look(node):

@@ -25,6 +25,7 @@ import re
 import sys
 import traceback
 import types
+import typing
 import unittest
 import unittest.mock
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -55,6 +56,7 @@ _SILENT = ("hypothesis", "unittest.case", "asyncio.exceptions")
 _SWALLOWING = (contextlib.suppress, contextlib.ExitStack, contextlib.AsyncExitStack)
 # A class of the problem that is one of these has everything, or every error, as its instance.
 _ANY_EXCEPTION = (object, BaseException, Exception)
+_UNIONS = (types.UnionType, type(typing.Union[int, str]))  # noqa: UP007
 # Read past a metaclass, which may say otherwise.
 _mro, _vars, _flags = (type.__dict__[name].__get__ for name in ("__mro__", "__dict__", "__flags__"))
 _EQUALITY = ("__eq__", "__ne__", "__array_ufunc__", "__array_function__")
@@ -137,11 +139,15 @@ class Recorder:
         self.asserted = False
         # The code of the test that runs.
         self._test: types.CodeType | None = None
+        # Whether the tests catch failures of assertions themselves.
+        self._catches = False
         # Names of attributes that the tests replace themselves.
         self._patched: set[str] = set()
         self._builtins = dict(vars(builtins))
         self._exceptions = frozenset(all_exceptions())
         self._libraries: dict[str, types.ModuleType | None] = {}
+        # The namespace of the last star import on the judge's side, and a copy from before it.
+        self._star: Mapping[str, Any] = {}
         self._before_star: Mapping[str, Any] = {}
         self._library_names: dict[str, list[tuple[str, Any, str, Any]]] = {}
         self._namespaces: list[dict[str, Any]] = []
@@ -184,6 +190,8 @@ class Recorder:
                     self._reached.add(node.attr)
                     if not isinstance(node.ctx, ast.Load):
                         self._patched.add(node.attr)
+                case ast.ExceptHandler(type=None):
+                    self._catches = True
                 case ast.Global():
                     self._patched.update(node.names)
                 case ast.Import() | ast.ImportFrom():
@@ -202,6 +210,7 @@ class Recorder:
             self._answering |= {*_ORDER}
         if any(map(_SUBTRACTING.fullmatch, self._names)):
             self._answering |= {"__sub__", "__rsub__"}
+        self._catches |= bool({"AssertionError", *(one.__name__ for one in _ANY_EXCEPTION[1:])} & self._names)
         self._answering |= {f"__{side}{name}__" for name in {"divmod", "pow"} & self._names for side in ("", "r")}
 
     def add_code(self, code: types.CodeType) -> None:
@@ -359,10 +368,14 @@ class Recorder:
         called = [frame.f_code for frame, _ in traceback.walk_stack(None)]
         # In a thread or a callback of an event loop, what fails is not heard of.
         elsewhere = self._test is not None and self._test not in called
+        # A finalizer, say. A package may try again.
+        inside = [one.co_filename for one in itertools.takewhile(lambda code: code is not self._test, called)]
+        caught = not self._catches and not any(part in file for file in inside for part in _PACKAGES)
         # Hypothesis goes on with another example, and may not come to the end of the test again. A subtest that
         # should stop is silent, and so is a task that was cancelled.
         is_rejected = any(one.__module__.startswith(_SILENT) for one in error.__mro__)
-        if any(self._managers) or elsewhere or is_rejected or any(self.is_fix(one.co_filename) for one in called):
+        of_fix = any(self._managers) or any(self.is_fix(one.co_filename) for one in called)
+        if caught or elsewhere or is_rejected or of_fix:
             self._result.failed.add(place)
         if is_rejected:
             self._doubt_failed()
@@ -538,6 +551,16 @@ class Recorder:
             self._hold(place)
         return found
 
+    def order(self, place: int, name: str, left: Any, right: Any) -> Any:
+        """Two values of which one is smaller: not also greater."""
+        order = vars(operator)[name]
+        found = order(left, right)
+        if found is True and not self.quiet:
+            for kind in filter(self._is_doubted, {type(left), type(right)}):
+                if self._is_true(order, right, left):
+                    self._doubt(place, kind, f"__{name}__", "are smaller and greater than each other")
+        return found
+
     def operate(self, place: int, name: str, left: Any, right: Any) -> Any:
         """An operator of a test: an object of the fix may make a plain value of whatever it is given."""
         if type(left) in _SCALARS and type(right) in _SCALARS:
@@ -592,12 +615,18 @@ class Recorder:
                 self._foreign[self._places[place]] = None
             elif other:
                 self.doubt(f"{name} is not the module of the tests", "")
+        brought = vars(sys.modules.get(base) or types.ModuleType(base))
+        of_fix = self.is_fix(str(brought.get("__file__")))
+        if of_fix:
+            self._check_aliases(base, brought)
         if names == ["*"]:
-            brought = vars(sys.modules.get(base) or types.ModuleType(base))
-            for name, value in brought.items() if self.is_fix(str(brought.get("__file__"))) else ():
+            for name, value in brought.items() if of_fix else ():
                 if _OF_RUNNER.fullmatch(name) or isinstance(value, FIXTURE):
                     text = f"{name} =" if _OF_RUNNER.fullmatch(name) and not callable(value) else f"def {name}("
                     self.doubt(f"{base} gives {name} to pytest", text)
+            for name in ("__builtins__", "__file__", "__name__"):
+                if self._star.get(name) is not self._before_star.get(name):
+                    self.doubt(f"{base} gives the tests {name}", "")
             meant = {**self._builtins, **self._before_star}
             for name in self._names & meant.keys() & brought.keys():
                 if brought[name] is not meant[name] and not name.startswith("__"):
@@ -605,7 +634,19 @@ class Recorder:
 
     def before_star(self, namespace: Mapping[str, Any]) -> None:
         """Before a star import on the judge's side, which must replace no name."""
-        self._before_star = dict(namespace)
+        self._star, self._before_star = namespace, dict(namespace)
+
+    def _check_aliases(self, module: str, brought: Mapping[str, Any]) -> None:
+        """Doubt a class by the name of another, with which every test of the other's kind holds."""
+        values = {name: brought[name] for name in self._reached & brought.keys()}
+        for name, value in values.items():
+            several = isinstance(value, tuple) and value and all(isinstance(one, type) for one in value)
+            if several or isinstance(value, _UNIONS):
+                self.doubt(f"{name} of {module} is several classes", f"{name} =")
+            elif isinstance(value, type) and value.__name__ != name:
+                alike = [one for one in values.values() if one is value]
+                if value.__module__ == "builtins" or len(alike) > 1:
+                    self.doubt(f"{name} of {module} is {value.__name__}", f"{name} =")
 
     def _hold(self, place: int) -> None:
         self._result.held[self._places[place]] = None
@@ -614,7 +655,7 @@ class Recorder:
         """Doubt what objects of a class answer, unless the problem's files have that method already."""
         code = getattr(getattr(kind, method, None), "__code__", None)
         lines = self._texts.get(getattr(code, "co_filename", ""), b"").decode("utf-8", "replace").splitlines(True)
-        text = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :])) if code is not None and lines else ""
+        text = f"{''.join(inspect.getblock(lines[code.co_firstlineno - 1 :]))}\n" if code is not None and lines else ""
         self._result.doubts[f"objects of {kind.__qualname__} {what} ({self._places[place]})", text] = None
 
     def _is_true(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
