@@ -173,7 +173,7 @@ def new_doubts(report: Report, baseline: Report, originals: Iterable[bytes]) -> 
     return tuple(
         (reason, doubted)
         for reason, doubted in left
-        if not (doubted and any(_squeezed(doubted, doubted) in _squeezed(text, doubted) for text in texts))
+        if not (doubted.strip() and any(_squeezed(doubted, doubted) in _squeezed(text, doubted) for text in texts))
     )
 
 

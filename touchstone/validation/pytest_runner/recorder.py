@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from touchstone.text import python_lines
 from touchstone.validation.pytest_runner.changed_values import Other, other_objects
 from touchstone.validation.pytest_runner.classes import (
     all_exceptions,
@@ -654,8 +655,8 @@ class Recorder:
     def _doubt(self, place: int, kind: type, method: str, what: str) -> None:
         """Doubt what objects of a class answer, unless the problem's files have that method already."""
         code = getattr(getattr(kind, method, None), "__code__", None)
-        lines = self._texts.get(getattr(code, "co_filename", ""), b"").decode("utf-8", "replace").splitlines(True)
-        text = f"{''.join(inspect.getblock(lines[code.co_firstlineno - 1 :]))}\n" if code is not None and lines else ""
+        lines = [f"{line}\n" for line in python_lines(self._texts.get(getattr(code, "co_filename", ""), b""))]
+        text = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :])) if code is not None else ""
         self._result.doubts[f"objects of {kind.__qualname__} {what} ({self._places[place]})", text] = None
 
     def _is_true(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:

@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from touchstone.text import python_lines
+
 _CODE = {"compile", "code.__new__"}
 _FRAMES = {
     "sys.addaudithook",
@@ -145,7 +147,7 @@ class Watch:
         made = caller is not None and caller.f_back is not None and caller.f_code.co_filename.startswith("<")
         if caller is not None and (made or self.is_fix(caller.f_code.co_filename)):
             file, line = caller.f_code.co_filename, caller.f_lineno
-            lines = self.texts.get(file, b"").decode("utf-8", "replace").splitlines()
+            lines = python_lines(self.texts.get(file, b""))
             text = lines[line - 1].strip() if 0 < line <= len(lines) else event
             if os.getpid() != self._process:
                 # No doubt of a forked process is heard, so it must not look.
