@@ -193,7 +193,7 @@ class OwnTests:
         return recorder.add_functions(os.path.relpath(own, self._root), namespace)
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Finder(importlib.abc.MetaPathFinder):
     """Imports the judge's modules from their compiled code. It has no attribute that leads to the recorder."""
 
     def __init__(self, code_of: Callable[..., types.CodeType | None], run: Callable[..., None]) -> None:
@@ -204,16 +204,23 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         """The spec of a module whose file is on the judge's side."""
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is None or self._code_of(spec.origin) is None:
+        code = self._code_of(spec.origin) if spec is not None else None
+        if spec is None or code is None:
             return None
-        spec.loader = self
+        spec.loader = _Loader(fullname, str(spec.origin), lambda module: self._run(code, vars(module)))
         return spec
 
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Runs compiled code, and finds the data files beside it as any loader does."""
+
+    def __init__(self, fullname: str, path: str, run: Callable[[types.ModuleType], None]) -> None:
+        super().__init__(fullname, path)
+        self._run = run
+
     def exec_module(self, module: types.ModuleType) -> None:
-        """Run the compiled code."""
-        code = self._code_of(module.__file__)
-        assert code is not None
-        self._run(code, vars(module))
+        """Run the code."""
+        self._run(module)
 
 
 def _test_names(file: str, namespace: dict[str, Any]) -> Iterator[str]:
