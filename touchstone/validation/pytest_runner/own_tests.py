@@ -86,6 +86,7 @@ class OwnTests:
         self._compiled = CompiledTests({})
         self._namespaces: list[dict[str, Any]] = []
         self._watch: Watch | None = None
+        self._is_fix = True
         self._known = known_namespaces()
         replace_compiler(self._compiler, self.run)
 
@@ -111,7 +112,7 @@ class OwnTests:
 
     def use(self, root: Path, files: Mapping[str, bytes], compiled: CompiledTests, job: Mapping[str, Any]) -> None:
         """Take over a job: its files by absolute path, its compiled tests, and what else it says of itself."""
-        self._root, self._compiled = root, compiled
+        self._root, self._compiled, self._is_fix = root, compiled, job["is_fix"]
         self._files.update(files)
         if compiled.recorder is not None:
             recorder = compiled.recorder
@@ -123,6 +124,10 @@ class OwnTests:
             self._watch.start()
             # For the judge's modules that pytest does not import itself.
             sys.meta_path.insert(0, _Finder(lambda path: self.code_of(path), lambda *given: self.run(*given)))
+
+    def no_fix_helps(self, path: Path) -> bool:
+        """Whether a file of the tests cannot be compiled without a fix, and so with none."""
+        return not self._is_fix and isinstance(self._compiled.codes.get(os.path.normpath(path)), Exception)
 
     def is_controlled(self, item: pytest.Item) -> bool:
         """Whether a test must fail in a control."""

@@ -267,6 +267,8 @@ class _Session:
         ended = self._run({"token": token, "control": True, "quiet": quiet, "tests": names}, _HANGING * took)
         if isinstance(ended, Report):
             return ended
+        if ended.exceeded is not None and ended.exceeded.starved:
+            return Report("sandbox_error", FULL, note="the machine was too busy for a negative control; run again")
         found = control_results(self.job.problem, self.tests, ended, token, report)
         if ended.exceeded is not None:
             missing = [name for name, passed in report.tests.items() if passed and name not in found]
