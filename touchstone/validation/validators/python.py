@@ -43,7 +43,7 @@ _FINISHED = ("passed", "failed")
 # How often a control that accuses a fix, and the tests themselves, must give the same result again.
 _CONFIRMATIONS = 2
 # How many times the time of its tests a control may take before it is said to hang.
-_HANGING = 5
+_HANGING = 10
 
 
 class PythonValidator:
