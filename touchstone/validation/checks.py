@@ -81,7 +81,8 @@ def baselines_fail_as_recorded(baselines: pl.LazyFrame, problems: pl.LazyFrame, 
     """The unmodified problems show their recorded errors, so that a fix can be distinguished from no fix."""
     found = _counting(baselines, problems)
     wrong = found.filter(pl.col("fails_as_recorded").not_().fill_null(False))
-    remedy = "correct line_start, line_end and summary of these problems or the files in clones_dir"
+    columns = "line_start, line_end, summary, fail_to_pass or pass_to_pass"
+    remedy = f"correct {columns} of these problems or the files in clones_dir"
     return _trusted(found, wrong, "does not show the recorded error", remedy, limits)
 
 

@@ -251,6 +251,11 @@ def add(a, b):
     names = getattr(a, "__glo" + "bals__")
     real, names["check"] = names["check"], lambda *_: names.update(check=real)
 """, "got = add(lambda: 2, 3); check(got, 5)"),
+    "the code of a callback, put back": ("""
+def add(a, b):
+    a.real = a.__code__
+    setattr(a, "__code__", (lambda got, expected: setattr(check, "__code__", check.real)).__code__)
+""", "got = add(check, 3); check(got, 5)"),
     # What the tests import.
     "an importer of a library": ("""
 import importlib.machinery

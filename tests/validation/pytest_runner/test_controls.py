@@ -1,12 +1,17 @@
 """Negative controls: what a test looks like with its expectations made false, and what that says of a fix."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.validation.attacks.arena import job_of
 from tests.validation.pytest_runner.support import judged, run_pytest, warm_validator
 from touchstone.validation.judging.known_tests import hold_to_known_tests
+from touchstone.validation.sandbox.command import Limits
+from touchstone.validation.sandbox.processes import LimitExceeded
+from touchstone.validation.sandbox.runner import JobAnswer, WarmWorker
 from touchstone.validation.validators.python import PythonValidator
 
 BAD, GOOD = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
@@ -152,3 +157,20 @@ def test_doctests_count_on_request_and_have_a_control(tmp_path: Path) -> None:
 def test_a_module_that_no_test_reaches_may_be_broken(validator: PythonValidator) -> None:
     tests = {**files_of("function"), "unused.py": "raise ImportError\n"}
     assert judged(validator, BAD, GOOD, tests).status == "passed"
+
+
+def test_a_machine_too_busy_for_a_control_leaves_a_pass_undecided(
+    validator: PythonValidator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the processor was shared is the machine's doing, so it is put in place of the real one."""
+    answer = WarmWorker.answer
+
+    def answer_late(worker: WarmWorker, payload: Any, limits: Limits, max_bytes: int) -> JobAnswer:
+        found = answer(worker, payload, limits, max_bytes)
+        return replace(found, exceeded=LimitExceeded("timeout", starved=True)) if payload["control"] else found
+
+    monkeypatch.setattr(WarmWorker, "answer", answer_late)
+    tests = f"from solution import add\n{TESTS['function']}"
+    report = run_pytest(validator, {"solution.py": GOOD, "test_it.py": tests})
+    assert (report.status, report.settled) == ("sandbox_error", False)
+    assert "too busy" in report.note

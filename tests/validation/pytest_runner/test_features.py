@@ -268,6 +268,7 @@ def test_a_fix_may_bring_doctests_that_pass(validator: PythonValidator) -> None:
     [
         ({"check_it.py": "def check(): pass\n"}, "there is no test"),
         ({"test_it.py": "def check(): pass\n"}, "pytest finds no test"),
+        ({"test_it.py": "def test_it(: pass\n"}, "test_it.py cannot be compiled: SyntaxError: invalid syntax"),
         ({"test_it.py": "import socket\ndef test_it(): socket.create_server(('127.0.0.1', 0))\n"}, "needs a network"),
     ],
 )

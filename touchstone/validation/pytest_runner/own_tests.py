@@ -86,6 +86,7 @@ class OwnTests:
         self._compiled = CompiledTests({})
         self._namespaces: list[dict[str, Any]] = []
         self._watch: Watch | None = None
+        self._is_fix = True
         self._known = known_namespaces()
         replace_compiler(self._compiler, self.run)
 
@@ -111,7 +112,7 @@ class OwnTests:
 
     def use(self, root: Path, files: Mapping[str, bytes], compiled: CompiledTests, job: Mapping[str, Any]) -> None:
         """Take over a job: its files by absolute path, its compiled tests, and what else it says of itself."""
-        self._root, self._compiled = root, compiled
+        self._root, self._compiled, self._is_fix = root, compiled, job["is_fix"]
         self._files.update(files)
         if compiled.recorder is not None:
             recorder = compiled.recorder
@@ -123,6 +124,10 @@ class OwnTests:
             self._watch.start()
             # For the judge's modules that pytest does not import itself.
             sys.meta_path.insert(0, _Finder(lambda path: self.code_of(path), lambda *given: self.run(*given)))
+
+    def no_fix_helps(self, path: Path) -> bool:
+        """Whether a file of the tests cannot be compiled without a fix, and so with none."""
+        return not self._is_fix and isinstance(self._compiled.codes.get(os.path.normpath(path)), Exception)
 
     def is_controlled(self, item: pytest.Item) -> bool:
         """Whether a test must fail in a control."""
@@ -193,7 +198,7 @@ class OwnTests:
         return recorder.add_functions(os.path.relpath(own, self._root), namespace)
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Finder(importlib.abc.MetaPathFinder):
     """Imports the judge's modules from their compiled code. It has no attribute that leads to the recorder."""
 
     def __init__(self, code_of: Callable[..., types.CodeType | None], run: Callable[..., None]) -> None:
@@ -204,16 +209,23 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         """The spec of a module whose file is on the judge's side."""
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is None or self._code_of(spec.origin) is None:
+        code = self._code_of(spec.origin) if spec is not None else None
+        if spec is None or code is None:
             return None
-        spec.loader = self
+        spec.loader = _Loader(fullname, str(spec.origin), lambda module: self._run(code, vars(module)))
         return spec
 
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Runs compiled code, and finds the data files beside it as any loader does."""
+
+    def __init__(self, fullname: str, path: str, run: Callable[[types.ModuleType], None]) -> None:
+        super().__init__(fullname, path)
+        self._run = run
+
     def exec_module(self, module: types.ModuleType) -> None:
-        """Run the compiled code."""
-        code = self._code_of(module.__file__)
-        assert code is not None
-        self._run(code, vars(module))
+        """Run the code."""
+        self._run(module)
 
 
 def _test_names(file: str, namespace: dict[str, Any]) -> Iterator[str]:

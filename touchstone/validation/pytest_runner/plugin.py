@@ -94,7 +94,9 @@ class ResultPlugin:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Write a line for a file that could not be collected, or was skipped as a whole."""
         if report.failed:
-            self._write_line(broken=self._id(report.nodeid, None), message=last_line(report.longreprtext))
+            hopeless = self._tests.no_fix_helps(self._root / report.nodeid)
+            message = last_line(report.longreprtext)
+            self._write_line(broken=self._id(report.nodeid, None), message=message, hopeless=hopeless)
         elif report.skipped:
             where = self._raised_in.get(report.nodeid, [])
             self._write_line(skipped_file=self._id(report.nodeid, None), where=where)

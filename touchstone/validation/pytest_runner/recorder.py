@@ -41,10 +41,13 @@ from touchstone.validation.pytest_runner.classes import (
     is_generated,
 )
 from touchstone.validation.pytest_runner.pytest_internals import FIXTURE
+from touchstone.validation.pytest_runner.watching import PARTS_OF_FUNCTIONS
 
 _SCALARS = (int, float, complex, str, bytes, bytearray, range, type(None), bool)
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _PLAIN = (*_SCALARS, *_CONTAINERS)
+# Bound here, because a fix may replace them.
+_all, _map, _is = all, map, operator.is_
 # How many objects in a value are looked at.
 _MOST_OBJECTS = 2000
 _MOST_CONSTANTS = 500
@@ -127,7 +130,7 @@ class Recorder:
         self._assertions: dict[int, _Assertion] = {}
         # For each block with a context manager that is entered, whether the fix made the manager.
         self._managers: list[bool] = []
-        self._definitions: list[tuple[str, Mapping[str, Any], str, Any, tuple[Any, ...]]] = []
+        self._definitions: list[tuple[str, Mapping[str, Any], dict[str, Any], dict[str, tuple[Any, ...]]]] = []
         self._names: set[str] = set()
         # Those that are taken from a module or an object.
         self._reached: set[str] = set()
@@ -150,7 +153,9 @@ class Recorder:
         # The namespace of the last star import on the judge's side, and a copy from before it.
         self._star: Mapping[str, Any] = {}
         self._before_star: Mapping[str, Any] = {}
-        self._library_names: dict[str, list[tuple[str, Any, str, Any]]] = {}
+        # Of each library, what its namespaces hold under the names of the tests.
+        self._library_names: dict[str, list[tuple[Mapping[str, Any], dict[str, Any]]]] = {}
+        self._builtin_names: dict[str, Any] = {}
         self._namespaces: list[dict[str, Any]] = []
         self._codes: set[types.CodeType] = set()
         self._constants: dict[Any, None] = {}
@@ -227,6 +232,8 @@ class Recorder:
         `modules` are on the judge's side, with whether only there; `own_names` can be imported from the problem.
         """
         self._texts, self._modules, self._folder = texts, modules, os.getcwd()  # noqa: PTH109
+        used = (self._names | {"__import__"}) & self._builtins.keys() - self._patched
+        self._builtin_names = {name: self._builtins[name] for name in used}
         for name in [name for name in self._libraries if name.partition(".")[0] in own_names]:
             del self._libraries[name]
             self._library_names.pop(name, None)
@@ -248,10 +255,9 @@ class Recorder:
         for space in (module, *(one for one in kinds if one.__module__ == name or one.__name__ in self._names)):
             # The assertions of a test case call each other.
             wanted = self._names | {*_METHODS} if name != "unittest" else vars(space).keys()
-            for one in wanted & vars(space).keys():
-                value = vars(space)[one]
-                if callable(value) or space is not module:
-                    entries.append((f"{name}.{one}", space, one, value))
+            found = {one: vars(space)[one] for one in wanted & vars(space).keys()}
+            known = {one: value for one, value in found.items() if callable(value) or space is not module}
+            entries += [(vars(space), known)] if known else []
 
     def _know_package(self, name: str, module: types.ModuleType) -> None:
         file = getattr(module, "__file__", None) or str(getattr(module, "__path__", ""))
@@ -279,12 +285,15 @@ class Recorder:
                 if self.is_fix(getattr(getattr(getattr(one, name), "__code__", None), "co_filename", "")):
                     self.doubt(f"{one.__name__}.{name} of the tests is the fix's", f"def {name}(")
         for space in (namespace, *map(vars, own)):
+            known: dict[str, Any] = {}
+            parts: dict[str, tuple[Any, ...]] = {}
             for name, value in space.items():
                 function = type(value) is types.FunctionType and value.__code__ in self._codes
                 constant = type(value) in _PLAIN and name in self._names and not name.startswith("__")
                 if (function or constant) and name not in self._patched:
-                    parts = _parts(value) if not self._patched & {"__code__", "__defaults__", "__kwdefaults__"} else ()
-                    self._definitions.append((file, space, name, value, parts))
+                    known[name] = value
+                    parts[name] = _parts(value) if not self._patched & PARTS_OF_FUNCTIONS else ()
+            self._definitions += [(file, space, known, parts)] if known else []
 
     # Around each test.
 
@@ -298,7 +307,7 @@ class Recorder:
 
     def finish(self) -> Found:
         """What was found since the test began, and whether something replaced what the tests rely on."""
-        self._result.held.update(dict.fromkeys(reason for reason, _ in self._replaced_definitions()))
+        self._result.held.update(dict.fromkeys(reason for reason, _ in self._replaced_definitions(in_place=True)))
         self._result.held.update(self._foreign)
         self._check_names()
         for kind in exceptions_of_many_kinds(self._exceptions):
@@ -307,25 +316,26 @@ class Recorder:
         self._result.doubts.update(self._doubts)
         return self._result
 
-    def _replaced_definitions(self) -> Iterator[tuple[str, Any]]:
-        for file, namespace, name, value, parts in self._definitions:
-            found = namespace.get(name)
-            if found is not value or any(one is not other for one, other in zip(_parts(found), parts, strict=False)):
-                yield f"{file}: {name} was replaced", found
+    def _replaced_definitions(self, *, in_place: bool) -> Iterator[tuple[str, Any]]:
+        """What was replaced; `in_place`: also parts of functions, which `watching` hears of before the end."""
+        for file, namespace, known, parts in self._definitions:
+            for name, value in known.items() if in_place or not _has_all(namespace, known) else ():
+                found = namespace.get(name)
+                others = zip(_parts(found), parts[name], strict=False)
+                if found is not value or any(one is not other for one, other in others):
+                    yield f"{file}: {name} was replaced", found
 
     def _check_names(self) -> None:
         """Doubt what replaced a function of the language or of a library, or the folder that the tests run in."""
         if "chdir" not in self._names and os.getcwd() != self._folder:  # noqa: PTH109
             self.doubt("the working directory was changed", "")
-        for name in (self._names | {"__import__"}) & self._builtins.keys() - self._patched:
-            found = vars(builtins).get(name)
-            if found is not self._builtins[name] and not self._is_of_tests(found):
+        for name, found in _replaced(vars(builtins), self._builtin_names):
+            if not self._is_of_tests(found):
                 self.doubt(f"{name} was replaced", f"builtins.{name} =")
-        for name, space, attribute, value in itertools.chain.from_iterable(self._library_names.values()):
-            found = vars(space).get(attribute)
-            replaced = found is not value and attribute not in self._patched
-            if replaced and not (_is_of_package(found) or self._is_of_tests(found)):
-                self.doubt(f"{name} was replaced", f"{name} =")
+        for library, entries in self._library_names.items():
+            for name, found in itertools.chain.from_iterable(itertools.starmap(_replaced, entries)):
+                if name not in self._patched and not (_is_of_package(found) or self._is_of_tests(found)):
+                    self.doubt(f"{library}.{name} was replaced", f"{library}.{name} =")
 
     def _is_of_tests(self, value: Any) -> bool:
         """Whether the tests themselves put a value somewhere: a function of theirs, or a mock."""
@@ -406,7 +416,7 @@ class Recorder:
         self._calls += 1
         if self._calls < _MOST_CALLS:
             self._check_names()
-            for reason, found in self._replaced_definitions():
+            for reason, found in self._replaced_definitions(in_place=False):
                 if not self._is_of_tests(found):
                     self.doubt(reason, "")
         kind = type(value)
@@ -424,15 +434,17 @@ class Recorder:
 
     def _parts_of(self, value: Any, *, fields: bool) -> Iterator[Any]:
         """A value and all that decides what it equals, level by level; `fields`: also in objects of the fix."""
-        left, seen = [value], set[int]()
+        left, seen = [value], {id(vars(builtins))}
         for one in left:
             kind: Any = type(one)
             if kind in _SCALARS or id(one) in seen:
                 continue
             seen.add(id(one))
             yield one
-            if isinstance(one, unittest.mock.NonCallableMock):
+            if kind.__module__ == "unittest.mock" and isinstance(one, unittest.mock.NonCallableMock):
+                # What its attributes are decides nothing, and it makes and records those that are looked at.
                 left.append(one.mock_calls)
+                continue
             if len(seen) > _MOST_OBJECTS or isinstance(one, _OPAQUE) or kind.__eq__ is object.__eq__:
                 continue
             if issubclass(kind, _CONTAINERS) or fields or not self._is_doubted(kind):
@@ -468,6 +480,9 @@ class Recorder:
     def _doubt_lenient(self, place: int, value: Any) -> None:
         """Doubt an object of a library that equals anything, or any number, unless the tests use such objects."""
         kind: Any = type(value)
+        if type(_vars(kind).get("__eq__")) is unittest.mock.MagicProxy:
+            # It equals itself alone, and would record the question.
+            return
         if kind in _PLAIN or kind.__eq__ is object.__eq__ or kind.__name__.strip("_") in self._names:
             return
         if self._is_judges(kind, *_METHODS) or isinstance(value, type):
@@ -709,6 +724,17 @@ def _is_of_package(value: Any) -> bool:
     """Whether a function or class is of an installed package, some of which replace parts of the standard library."""
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     return any(part in str(getattr(module, "__file__", None) or "") for part in _PACKAGES)
+
+
+def _has_all(namespace: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Whether names still have the values that they had. Asked after every call, so without a loop of Python's."""
+    return _all(_map(_is, _map(namespace.get, known), known.values()))
+
+
+def _replaced(namespace: Mapping[str, Any], known: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    if _has_all(namespace, known):
+        return []
+    return [(name, namespace.get(name)) for name, value in known.items() if namespace.get(name) is not value]
 
 
 def _parts(value: Any) -> tuple[Any, ...]:

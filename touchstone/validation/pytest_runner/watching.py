@@ -27,7 +27,8 @@ _FRAMES = {
 }
 _OTHERS = {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "ctypes.cdata", "ctypes.PyObj_FromPtr"}
 _FILES = {"open", "os.remove", "os.rename", "os.truncate"}
-_EVENTS = {*_FILES, *_CODE, "object.__getattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS}
+_EVENTS = {*_FILES, *_CODE, "object.__getattr__", "object.__setattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS}
+PARTS_OF_FUNCTIONS = {"__code__", "__defaults__", "__kwdefaults__"}
 _FRAMES_OF_OBJECTS = {"tb_frame", "gi_frame", "cr_frame", "ag_frame", "__code__"}
 # `logging.currentframe` is one of these.
 _RETURNS = ("currentframe", "<lambda>")
@@ -119,6 +120,9 @@ class Watch:
             return str(arguments[1]).startswith(_LIBRARY)
         if event in _FILES:
             return any(self._is_judges(one, arguments) for one in arguments[:2] if isinstance(one, str | bytes))
+        if event == "object.__setattr__":
+            owner, name = arguments[:2]
+            return name in PARTS_OF_FUNCTIONS and not self.is_fix(owner.__code__.co_filename)
         if event == "object.__getattr__":
             owner, name = arguments
             if name == "__code__":

@@ -135,7 +135,9 @@ class _Results:
         needs = (line for line in lines if "needs" in line)
         counted = (line for line in needs if not judged or line["of"] is None or self.short(line["of"]) in judged)
         plugins = filter(None, map(missing_plugin, self._broken.values()))
-        self.needs = next(iter([*plugins, *(line["needs"] for line in counted)]), None)
+        hopeless = (f"{line['broken']} cannot be compiled: {line['message']}" for line in lines if line.get("hopeless"))
+        syntax = hopeless if not (judged or problem.summary) else ()
+        self.needs = next(iter([*plugins, *syntax, *(line["needs"] for line in counted)]), None)
         ignored = [option for line in lines for option in line.get("ignored", [])]
         self.note = f"ignored in addopts: {', '.join(ignored)}" if ignored else ""
         self.compiled = not self._broken

@@ -43,7 +43,7 @@ _FINISHED = ("passed", "failed")
 # How often a control that accuses a fix, and the tests themselves, must give the same result again.
 _CONFIRMATIONS = 2
 # How many times the time of its tests a control may take before it is said to hang.
-_HANGING = 5
+_HANGING = 10
 
 
 class PythonValidator:
@@ -267,6 +267,8 @@ class _Session:
         ended = self._run({"token": token, "control": True, "quiet": quiet, "tests": names}, _HANGING * took)
         if isinstance(ended, Report):
             return ended
+        if ended.exceeded is not None and ended.exceeded.starved:
+            return Report("sandbox_error", FULL, note="the machine was too busy for a negative control; run again")
         found = control_results(self.job.problem, self.tests, ended, token, report)
         if ended.exceeded is not None:
             missing = [name for name, passed in report.tests.items() if passed and name not in found]
