@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from touchstone.validation.files import file_identity
-from touchstone.validation.files.file_identity import content_identity, packages_identity
+from touchstone.validation.files.file_identity import content_identity, packages_identity, program_identity
 
 
 def install(folder: Path, name: str, version: str, files: dict[str, str]) -> None:
@@ -119,6 +119,29 @@ def test_the_hash_of_packages_is_remembered_until_a_file_changes(
     assert packages_identity(tmp_path / "site") not in (before, "remembered")
     memory.write_text('{"' + str(tmp_path / "site") + '": 1}')
     assert packages_identity(tmp_path / "site") != before
+
+
+@pytest.mark.parametrize(
+    ("settings", "sees_base"),
+    [
+        ("include-system-site-packages = false", False),
+        ("include-system-site-packages = TRUE", True),
+        ("home = x", True),
+    ],
+)
+def test_packages_below_a_virtual_environment_count_if_it_sees_them(
+    tmp_path: Path, settings: str, sees_base: bool
+) -> None:
+    for name in ("base", "own"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    python = tmp_path / "base" / "bin" / "python3"
+    python.touch(mode=0o755)
+    (tmp_path / "own" / "bin" / "python3").symlink_to(python)
+    (tmp_path / "own" / "pyvenv.cfg").write_text(f"version = 3.11\n{settings}\n")
+    found = program_identity("python3", str(tmp_path / "own" / "bin"))
+    packages = {Path(place).relative_to(tmp_path).parts[0] for place in found if place.endswith("-packages")}
+    assert packages == ({"own", "base"} if sees_base else {"own"})
 
 
 def test_a_pipe_is_not_read(tmp_path: Path) -> None:

@@ -256,6 +256,17 @@ def _packages(program: Path) -> Iterator[Path]:
     """The folders that a Python may import packages from. It is not asked: a problem may name any program."""
     if not _PYTHON.fullmatch(program.name):
         return
-    prefixes = {program.parent.parent, program.resolve().parent.parent}
+    own, base = program.parent.parent, program.resolve().parent.parent
+    prefixes = {own} if _is_isolated(own) else {own, base}
     for prefix in sorted(prefixes | ({Path("/usr/local")} if Path("/usr") in prefixes else set())):
         yield from sorted(prefix.glob("lib*/p*/*-packages"))
+
+
+def _is_isolated(prefix: Path) -> bool:
+    """Whether a folder is a virtual environment that does not see the packages of the Python that it was made with."""
+    try:
+        settings = (prefix / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    found = re.search(r"(?im)^include-system-site-packages\s*=\s*(\w*)", settings)
+    return found is not None and found[1].lower() != "true"
