@@ -85,6 +85,8 @@ def test_the_flag_quotes_the_line_and_names_its_place() -> None:
         "",
         "x = " + "(" * 5000 + ")" * 5000,
         "x = " + "-" * 20000 + "1\n",
+        "x = " + '\\"' * 1_000_000,
+        "x = '''" + "\\'" * 1_000_000,
     ],
 )
 def test_ordinary_code_is_not_flagged(fix: str) -> None:

@@ -36,9 +36,10 @@ _STATEMENT = re.compile(
 _COMMENT = re.compile(r"(?:#|//)\s*(.{20,})")
 _OTHER_EXITS = re.compile(r"\bprocess\.exit\(0?\)|\bprocess::exit\(0\)|\bos\.Exit\(0\)|\bSystem\.exit\(0\)")
 _PROGRAM = re.compile(r"(?:^|/)(?:main|cli|__main__|index|bin/[^/]+|cmd/.+)(?:\.\w+)?$")
-# A comment or a string, in which there is none.
+# A comment or a string, in which there is none. One that is not closed ends with its line or the text: looked at from
+# each of its quotes again, it would take minutes.
 _TOKEN = re.compile(
-    r"""#[^\r\n]*|(\"{3}|'{3})(?:\\.|[^\\])*?\1|"(?:\\.|[^"\\\r\n])*"|'(?:\\.|[^'\\\r\n])*'""", re.DOTALL
+    r"""#[^\r\n]*|(\"{3}|'{3})(?:\\.|[^\\])*?(?:\1|\\?\Z)|"(?:\\.|[^"\\\r\n])*"?|'(?:\\.|[^'\\\r\n])*'?""", re.DOTALL
 )
 # Where a docstring may begin.
 _OPENING_QUOTE = re.compile(r"""(?:^|[\r\n:;])[\s(]*[rRuU]?["']""")
