@@ -109,5 +109,7 @@ def test_a_pipe_gets_one_line_per_stage_on_stderr_and_only_the_result_on_stdout(
         "validation: validating the problems, 1 of 1 to do",
         "validation: validating m, 2 of 2 to do",
         "validation: validating n, 1 of 2 to do, 1 already known",
+        "audit: auditing m, 2 of 2 to do",
+        "audit: auditing n, 2 of 2 to do",
     ]
     assert "step" not in done.stdout and "validating" not in done.stdout and "\x1b" not in done.stdout + done.stderr

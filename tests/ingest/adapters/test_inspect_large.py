@@ -17,7 +17,7 @@ MAX_MEMORY_MIB = 512
 READ = """
 import sys
 from pathlib import Path
-from touchstone import text as progress
+from touchstone import progress
 from touchstone.ingest.adapters import read_adapted
 
 steps = []
