@@ -175,13 +175,15 @@ def state_folder() -> Path | None:
 def _own_folder(variable: str, default: str) -> Path | None:
     try:
         base = Path(os.environ.get(variable) or Path(default).expanduser())
+        if not base.is_absolute():
+            return None
         folder = base / "touchstone"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
     except (OSError, RuntimeError):  # the latter without a home
         return None
     own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
-    return folder if own and base.is_absolute() else None
+    return folder if own else None
 
 
 # The project's files that are not Python

@@ -270,11 +270,13 @@ class TestCache:
 
     @pytest.mark.parametrize("home", ["/dev/null", "relative"])
     def test_without_a_place_for_the_key_the_processes_of_one_run_share_one(
-        self, monkeypatch: pytest.MonkeyPatch, home: str
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str
     ) -> None:
+        monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("TOUCHSTONE_CACHE_KEY", "")
         monkeypatch.setenv("XDG_STATE_HOME", home)
         assert owner() == owner() and len(os.environ["TOUCHSTONE_CACHE_KEY"]) == 64
+        assert not any(tmp_path.iterdir()), "nothing is made in the current folder"
 
     def test_a_short_key_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TOUCHSTONE_CACHE_KEY", "secret")
