@@ -289,7 +289,7 @@ class TestStarved:
         script = f'#!/bin/sh\nword=$(cat "$1")\necho "$word" >> {project.root}/log\n'
         script += f'if [ "$word" = good ] && mkdir {project.root}/tried 2>/dev/null; then while :; do :; done; fi\n'
         judge.write_text(script + '[ "$word" != broken ] && [ "$word" != wrong ]\n')
-        limits = {"seconds": 600, "wall_seconds": 8}
+        limits = {"seconds": 2, "wall_seconds": 60}
         project.configure(clones_dir="clones", k_values=[1], validation=project.settings(limits=limits))
         with one_crowded_processor(others=3):
             outcomes = validate(project)[1]

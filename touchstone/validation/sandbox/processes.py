@@ -253,8 +253,8 @@ class JobClock:
         if elapsed > _LONGEST_WALLS * limits.wall:
             return LimitExceeded("timeout", f"got no processor for {_LONGEST_WALLS} times its wall time", starved=True)
         if elapsed - max(waited, 0.0) > limits.wall:
-            why = "it was waiting, not computing"
-            return LimitExceeded("timeout", f"took more than {limits.wall:g} s of wall time; {why}")
+            why = "; it was waiting, not computing" if spent < limits.wall / 2 else ""
+            return LimitExceeded("timeout", f"took more than {limits.wall:g} s of wall time{why}")
         return None
 
 
