@@ -48,6 +48,8 @@ _CONTAINERS = (list, tuple, dict, set, frozenset)
 _PLAIN = (*_SCALARS, *_CONTAINERS)
 # Bound here, because a fix may replace them.
 _all, _map, _is = all, map, operator.is_
+# What of a function can be replaced in place.
+_PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 # How many objects in a value are looked at.
 _MOST_OBJECTS = 2000
 _MOST_CONSTANTS = 500
@@ -117,6 +119,28 @@ class Found:
         return {"ended": self.ended, "passed": passed, "held": [*self.held], "doubts": [*self.doubts]}
 
 
+@dataclass(frozen=True)
+class _Definitions:
+    """The functions and constants of a module or class of the judge's side, which must stay as they are.
+
+    `used`: those that may be used while a test runs. `parts`: what can be replaced in place, where nothing else would
+    show it; `watching` hears of such changes before the end of a test.
+    """
+
+    file: str
+    namespace: Mapping[str, Any]
+    known: dict[str, Any]
+    used: dict[str, Any]
+    parts: dict[str, tuple[Any, ...]]
+
+    def replaced(self) -> Iterator[str]:
+        """The name of each that was replaced, also in place."""
+        yield from (name for name, _ in _replaced(self.namespace, self.known))
+        for name, parts in self.parts.items():
+            if any(one is not other for one, other in zip(_PARTS(self.known[name]), parts, strict=True)):
+                yield name
+
+
 class Recorder:
     """Looks at values and assertions of the changed tests, and notes what is not as it should be."""
 
@@ -130,7 +154,7 @@ class Recorder:
         self._assertions: dict[int, _Assertion] = {}
         # For each block with a context manager that is entered, whether the fix made the manager.
         self._managers: list[bool] = []
-        self._definitions: list[tuple[str, Mapping[str, Any], dict[str, Any], dict[str, tuple[Any, ...]]]] = []
+        self._definitions: list[_Definitions] = []
         self._names: set[str] = set()
         # Those that are taken from a module or an object.
         self._reached: set[str] = set()
@@ -286,14 +310,22 @@ class Recorder:
                     self.doubt(f"{one.__name__}.{name} of the tests is the fix's", f"def {name}(")
         for space in (namespace, *map(vars, own)):
             known: dict[str, Any] = {}
-            parts: dict[str, tuple[Any, ...]] = {}
             for name, value in space.items():
                 function = type(value) is types.FunctionType and value.__code__ in self._codes
                 constant = type(value) in _PLAIN and name in self._names and not name.startswith("__")
                 if (function or constant) and name not in self._patched:
                     known[name] = value
-                    parts[name] = _parts(value) if not self._patched & PARTS_OF_FUNCTIONS else ()
-            self._definitions += [(file, space, known, parts)] if known else []
+            # Nothing but pytest calls a test that no test names, and it does so between tests.
+            used = {name: value for name, value in known.items() if name in self._names or not name.startswith("test")}
+            # The end of a control shows a change in the code of a test.
+            functions = {name: value for name, value in known.items() if type(value) is types.FunctionType}
+            parts = {
+                name: _PARTS(one)
+                for name, one in functions.items()
+                if name in used or one.__defaults__ or one.__kwdefaults__
+            }
+            found = _Definitions(file, space, known, used, parts if not self._patched & PARTS_OF_FUNCTIONS else {})
+            self._definitions += [found] if known else []
 
     # Around each test.
 
@@ -307,7 +339,8 @@ class Recorder:
 
     def finish(self) -> Found:
         """What was found since the test began, and whether something replaced what the tests rely on."""
-        self._result.held.update(dict.fromkeys(reason for reason, _ in self._replaced_definitions(in_place=True)))
+        for one in self._definitions:
+            self._result.held.update(dict.fromkeys(f"{one.file}: {name} was replaced" for name in one.replaced()))
         self._result.held.update(self._foreign)
         self._check_names()
         for kind in exceptions_of_many_kinds(self._exceptions):
@@ -315,15 +348,6 @@ class Recorder:
                 self.doubt(f"{kind.__qualname__} is an exception of many kinds", "")
         self._result.doubts.update(self._doubts)
         return self._result
-
-    def _replaced_definitions(self, *, in_place: bool) -> Iterator[tuple[str, Any]]:
-        """What was replaced; `in_place`: also parts of functions, which `watching` hears of before the end."""
-        for file, namespace, known, parts in self._definitions:
-            for name, value in known.items() if in_place or not _has_all(namespace, known) else ():
-                found = namespace.get(name)
-                others = zip(_parts(found), parts[name], strict=False)
-                if found is not value or any(one is not other for one, other in others):
-                    yield f"{file}: {name} was replaced", found
 
     def _check_names(self) -> None:
         """Doubt what replaced a function of the language or of a library, or the folder that the tests run in."""
@@ -416,9 +440,10 @@ class Recorder:
         self._calls += 1
         if self._calls < _MOST_CALLS:
             self._check_names()
-            for reason, found in self._replaced_definitions(in_place=False):
-                if not self._is_of_tests(found):
-                    self.doubt(reason, "")
+            for one in self._definitions:
+                for name, found in _replaced(one.namespace, one.used):
+                    if not self._is_of_tests(found):
+                        self.doubt(f"{one.file}: {name} was replaced", "")
         kind = type(value)
         own = self._is_doubted(kind) and self._own_method(kind, "__eq__") and self._is_unnamed(kind)
         if own and self._equals_anything(value):
@@ -735,8 +760,3 @@ def _replaced(namespace: Mapping[str, Any], known: Mapping[str, Any]) -> list[tu
     if _has_all(namespace, known):
         return []
     return [(name, namespace.get(name)) for name, value in known.items() if namespace.get(name) is not value]
-
-
-def _parts(value: Any) -> tuple[Any, ...]:
-    """What of a function can be replaced in place."""
-    return (value.__code__, value.__defaults__, value.__kwdefaults__) if isinstance(value, types.FunctionType) else ()
