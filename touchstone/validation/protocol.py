@@ -95,9 +95,9 @@ class Report:
 
     `status` is one of `touchstone.vocabulary.STATUSES`: `passed` means no errors, `failed` means errors, and any other
     status means the validator did not finish. `consistent` is False if the exit code contradicts the parsed report.
-    `starved`: it timed out while the machine was too busy to run it. `cpu_used`: it used up its CPU time. `declared`
-    lists what the tree declares and a fix must not remove, each as a type and names; None if that is unknown.
-    `doubts` are what the validator cannot judge in this tree, each with its reason and the text in question.
+    `starved`: it, or its control, timed out while the machine was too busy to run it. `cpu_used`: it used up its CPU
+    time. `declared` lists what the tree declares and a fix must not remove, each as a type and names; None if that is
+    unknown. `doubts` are what the validator cannot judge in this tree, each with its reason and the text in question.
     `skipped`: tests that neither passed nor failed. `control`: what the negative control says of each test that has one
     (see `judging.known_tests`); None if no control was run.
     """

@@ -1,6 +1,7 @@
 """Negative controls: what a test looks like with its expectations made false, and what that says of a fix."""
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -159,18 +160,22 @@ def test_a_module_that_no_test_reaches_may_be_broken(validator: PythonValidator)
     assert judged(validator, BAD, GOOD, tests).status == "passed"
 
 
-def test_a_machine_too_busy_for_a_control_leaves_a_pass_undecided(
-    validator: PythonValidator, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("busy_after", [0, 1], ids=["first control", "confirmation"])
+def test_a_machine_too_busy_for_a_control_leaves_a_pass_undecided_and_to_be_tried_again(
+    validator: PythonValidator, monkeypatch: pytest.MonkeyPatch, busy_after: int
 ) -> None:
     """Whether the processor was shared is the machine's doing, so it is put in place of the real one."""
-    answer = WarmWorker.answer
+    answer, controls = WarmWorker.answer, count()
 
     def answer_late(worker: WarmWorker, payload: Any, limits: Limits, max_bytes: int) -> JobAnswer:
         found = answer(worker, payload, limits, max_bytes)
-        return replace(found, exceeded=LimitExceeded("timeout", starved=True)) if payload["control"] else found
+        late = payload["control"] and next(controls) >= busy_after
+        return replace(found, exceeded=LimitExceeded("timeout", starved=True)) if late else found
 
     monkeypatch.setattr(WarmWorker, "answer", answer_late)
     tests = f"from solution import add\n{TESTS['function']}"
-    report = run_pytest(validator, {"solution.py": GOOD, "test_it.py": tests})
-    assert (report.status, report.settled) == ("sandbox_error", False)
+    # It fails in controls, for which the tests' files are empty, so they are repeated.
+    code = GOOD.replace("return", "return open('test_it.py').read()[0] and") if busy_after else GOOD
+    report = run_pytest(validator, {"solution.py": code, "test_it.py": tests})
+    assert (report.status, report.settled, report.starved) == ("sandbox_error", False, True)
     assert "too busy" in report.note

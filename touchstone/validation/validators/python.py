@@ -221,17 +221,21 @@ class _Session:
         if self.job.is_fix and not passed:
             return report
         found = self._control(report, took)
-        if isinstance(found, Report):
-            return found
-        return replace(report, control=self._confirmed(report, found, took) if self.job.is_fix else found)
+        if self.job.is_fix and not isinstance(found, Report):
+            found = self._confirmed(report, found, took)
+        return found if isinstance(found, Report) else replace(report, control=found)
 
-    def _confirmed(self, report: Report, control: dict[str, TestControl], took: float) -> dict[str, TestControl]:
+    def _confirmed(
+        self, report: Report, control: dict[str, TestControl], took: float
+    ) -> dict[str, TestControl] | Report:
         """The control's results, in which what chance may explain accuses a fix only if it shows again and again."""
         for _ in range(_CONFIRMATIONS):
             suspects = {name for name, result in control.items() if result.doubtful}
             if not suspects:
                 break
             again, plain = self._control(report, took), self._plain()
+            if starved := next((one for one in (again, plain) if isinstance(one, Report) and one.starved), None):
+                return starved
             if isinstance(again, dict):
                 # What is certain stays so, also if the fix behaves otherwise next time.
                 control |= {name: found for name, found in again.items() if name in suspects and found.certain}
@@ -244,6 +248,8 @@ class _Session:
         if stopped:
             # Either the fix read its answers from the tests, or these count the comparisons, or the time they take.
             quiet = self._control(report, took, quiet=True)
+            if isinstance(quiet, Report) and quiet.starved:
+                return quiet
             for name in stopped:
                 found = TestControl() if isinstance(quiet, Report) else quiet.get(name, TestControl())
                 control[name] = replace(control[name], ended=found.ended, held=(*control[name].held, *found.held))
@@ -268,7 +274,8 @@ class _Session:
         if isinstance(ended, Report):
             return ended
         if ended.exceeded is not None and ended.exceeded.starved:
-            return Report("sandbox_error", FULL, note="the machine was too busy for a negative control; run again")
+            note = "the machine was too busy for a negative control; run again"
+            return Report("sandbox_error", FULL, note=note, starved=True)
         found = control_results(self.job.problem, self.tests, ended, token, report)
         if ended.exceeded is not None:
             missing = [name for name, passed in report.tests.items() if passed and name not in found]
