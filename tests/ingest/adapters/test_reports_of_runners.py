@@ -159,6 +159,26 @@ def test_mochawesome(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("tests", "status", "message", "failed_suites", "found"),
+    [
+        (["passed", "skipped"], "failed", "", 0, {"t0": "true", "t1": None}),  # of 2022
+        ([], "passed", "Failed to resolve import", 1, {"cart.test.ts": "false"}),  # of 2023
+        ([], "failed", "Failed to resolve import", 1, {"cart.test.ts": "false"}),
+        (["skipped"], "failed", "", 1, {"t0": None, "cart.test.ts": "false"}),  # a setup failed
+        (["failed"], "failed", "", 1, {"t0": "false"}),
+    ],
+)
+def test_files_that_vitest_could_not_run(
+    tmp_path: Path, tests: list[str], status: str, message: str, failed_suites: int, found: dict[str, str | None]
+) -> None:
+    """A file with a skipped test failed in older versions, and one that cannot be loaded passed."""
+    cases = [{"ancestorTitles": [""], "title": f"t{place}", "status": word} for place, word in enumerate(tests)]
+    file = {"assertionResults": cases, "status": status, "message": message, "name": "/app/cart.test.ts"}
+    numbers = {"numTotalTests": len(tests), "numPendingTests": 0, "numFailedTestSuites": failed_suites}
+    assert verdicts(read(tmp_path, numbers | {"testResults": [file]})) == found
+
+
+@pytest.mark.parametrize(
     ("full", "own", "oid"),
     [
         ("User is valid", "is valid", "spec/user_spec.rb::User is valid"),
