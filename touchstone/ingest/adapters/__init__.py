@@ -80,7 +80,7 @@ _IN_ORDER = (
     ("plain", "GIT_LFS", {"other"}),
     ("xml_reports", "JUNIT TESTNG TRX NUNIT", {"other"}),
     ("go_test", "ADAPTER", {"json", "other"}),
-    ("json_reports", "CTRF JEST MOCHA RSPEC", {"json"}),
+    ("json_reports", "CTRF JEST MOCHA RSPEC GOOGLETEST", {"json"}),
     ("every_eval_ever", "ADAPTER AGGREGATES", {"json"}),
     ("helm", "ADAPTER", {"json", "folder"}),
     ("lighteval", "ADAPTER", {"other"}),

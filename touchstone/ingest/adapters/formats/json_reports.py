@@ -1,4 +1,4 @@
-"""Adapters for test results in JSON: CTRF, jest and vitest, mocha and mochawesome, and RSpec.
+"""Adapters for test results in JSON: CTRF, jest and vitest, mocha and mochawesome, RSpec, GoogleTest.
 
 What failed by the tool's own figures is a failure. Tests that it counts as skipped, pending, todo or other are
 undecided. A file that cannot be run, an error outside of RSpec's examples and a failed hook of mocha are failed
@@ -152,6 +152,24 @@ def _rspec_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
                 yield message, Case(0, name, "error", message=text, whole=True)
 
 
+def _googletest_cases(parts: Callable[[], _Parts]) -> Iterator[tuple[object, Case]]:
+    """Named as in GoogleTest's XML."""
+    for key, entry in parts():
+        suite = _text(inside(entry), "name")
+        for each in list_of(inside(entry).get("testsuite")) if key is not None else ():
+            test, failures = inside(each), list_of(inside(each).get("failures"))
+            classname, name, file = _text(test, "classname"), _text(test, "name"), _text(test, "file")
+            words = {"NOTRUN": "disabled", "SKIPPED": "skipped"}
+            ran = words.get(_text(test, "status")) or words.get(_text(test, "result"), "passed")
+            full = f"{classname}.{name}" if name and classname else name or suite
+            case = _case(test, full, "failed" if failures else ran, classname=classname, suite=suite, file=file)
+            case.seconds = _text(test, "time").removesuffix("s")
+            case.message = _text(inside(failures[0]), "failure") if failures else ""
+            # What fails outside of tests has no name, and no figure counts it.
+            case.status = name and case.status
+            yield each, case
+
+
 @dataclass(frozen=True)
 class _Format:
     """Documents that have all `marks`; the figures are in the object at `summary`."""
@@ -247,4 +265,13 @@ RSPEC = _Format(
     _rspec_cases,
     "summary",
     {"example_count": (), "failure_count": ("failed",), "pending_count": ("pending",)},
+).adapter()
+GOOGLETEST = _Format(
+    "googletest",
+    "GoogleTest results",
+    "testsuites[].testsuite, failures, disabled",
+    {"testsuites": Each(Keep())},
+    _googletest_cases,
+    "",
+    {"tests": (), "failures": ("failed",), "disabled": ("disabled",)},
 ).adapter()
