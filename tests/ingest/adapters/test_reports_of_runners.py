@@ -178,6 +178,18 @@ def test_a_list_of_the_tests_of_googletest_is_no_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("behave.json", '[{"keyword": "Feature", "name": "Login", "status": "failed", "elements": [{"steps": []}]}]'),
+        ("Test.xml", '<?xml version="1.0"?><Site Name="s"><Testing><Test Status="passed"/></Testing></Site>'),
+    ],
+)
+def test_a_report_that_is_not_read_says_what_to_write_instead(tmp_path: Path, name: str, content: str) -> None:
+    with pytest.raises(InputFileError, match="write JUnit XML instead"):
+        read(tmp_path, content, name)
+
+
+@pytest.mark.parametrize(
     ("tests", "status", "message", "failed_suites", "found"),
     [
         (["passed", "skipped"], "failed", "", 0, {"t0": "true", "t1": None}),  # of 2022

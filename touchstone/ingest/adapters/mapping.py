@@ -139,13 +139,9 @@ class _Reading:
         if named is None and self.declared.model in ((), ("@folder",)):
             named = model_of_name(self.path, "" if self.declared.model else self.names[0])
         records = fill_records(self.values(), self.fill_cells, {"llm_name": named.name} if named else None)
-        table = table_from_records(
-            self.path,
-            self.declared.name,
-            ("oid", "iteration_id", "llm_name", "passed", *self.fields),
-            records,
-            raw_lines if self.one_per_line else raw_values(lambda _: self.raw()),
-        )
+        columns = ("oid", "iteration_id", "llm_name", "passed", *self.fields)
+        raw = raw_lines if self.one_per_line else raw_values(lambda _: self.raw())
+        table = table_from_records(self.path, self.declared.name, columns, records, raw)
         telling = next((name for name in _TELLING if name in self.fields), None)
         if self.by_line and telling and not self.declared.attempt:
             table = refuse_repetition(table, telling)

@@ -43,6 +43,8 @@ _KNOWN = {
     "tau2-bench-parts": "task_id | model_name, termination_reason | methodology",
     "git-lfs": "(the text of a Git LFS pointer)",
     "junit": "(XML with testsuites, testsuite or testcase)",
+    "cdash": "(XML with Site)",
+    "cucumber": "[].keyword, [].elements",
     "every-eval-ever-aggregates": "schema_version, evaluation_id, evaluation_results",
     "helm": "[].instance_id, [].stats (in per_instance_stats.json, or a run's folder)",
     "lighteval": "(a Parquet file with doc, metric and model_response)",

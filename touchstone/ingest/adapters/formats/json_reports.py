@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from touchstone.config.json_paths import parse_path
-from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions, not_evaluated
 from touchstone.ingest.adapters.exported import KEY, exported_model
 from touchstone.ingest.adapters.json_files import inside, list_of, number_of, raw_values, scalar_of, skim_document
 from touchstone.ingest.adapters.json_stream import Each, Keep, Shape
@@ -275,3 +275,9 @@ GOOGLETEST = _Format(
     "",
     {"tests": (), "failures": ("failed",), "disabled": ("disabled",)},
 ).adapter()
+CUCUMBER = not_evaluated(
+    "cucumber",
+    "Cucumber or behave results",
+    lambda head: {(LIST, "keyword"), (LIST, "elements")} <= head.key_paths,
+    "Cucumber or behave results in JSON, which Touchstone does not read; write JUnit XML instead (behave --junit)",
+)
