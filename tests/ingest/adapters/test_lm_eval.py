@@ -151,6 +151,11 @@ def test_aggregates_alone_are_recognised_and_not_evaluated() -> None:
         read_adapted(path)
 
 
+def test_results_of_version_0_3_are_aggregates_too(tmp_path: Path) -> None:
+    results = {"results": {"gsm8k": {"acc": 0.5}}, "versions": {"gsm8k": 0}, "config": {"model": "hf-causal"}}
+    assert detect_format(write(tmp_path, results, name="bloom-1b1_gsm8k_8-shot.json")) == "lm-eval-results"
+
+
 @pytest.mark.parametrize("value", [[], [None, "x"]])
 def test_a_file_without_a_number_is_refused(tmp_path: Path, value: object) -> None:
     with pytest.raises(InputFileError, match="no metric has a number"):

@@ -54,7 +54,7 @@ _KNOWN = {
     "repairbench-candidates": "[].identifier, [].buggy_code, [].fixed_code",
     "deepeval": "testCases | testRunData.testCases (or the folder .deepeval)",
     "lm-eval": "[].doc_id, [].doc, [].resps | [].filtered_resps",
-    "lm-eval-results": "results, configs, versions",
+    "lm-eval-results": "results, configs | config, versions",
     "promptfoo": "results.results[] | [].latencyMs, results.version | [].namedScores",
     "promptfoo-table": "(a CSV with the columns Status, Score, Named Scores and Grader Reason)",
     "csv": "(a CSV with a problem, an outcome or a fix, and a column of models)",

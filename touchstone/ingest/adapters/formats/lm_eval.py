@@ -180,9 +180,10 @@ def _read_results(path: Path) -> dict[str, object]:
 def _recognizes_results(head: Head) -> bool:
     if ("results", LIST) in head.key_paths or not head.has_keys("results"):
         return False
-    return head.has_keys("configs", "versions") or (
-        head.name.startswith("results_") and (head.has_keys("configs") or head.has_keys("group_subtasks"))
-    )
+    # Until version 0.4, a file had one config.
+    versioned = head.has_keys("versions") and (head.has_keys("configs") or head.has_keys("config"))
+    tasks = head.has_keys("configs") or head.has_keys("group_subtasks")
+    return versioned or (tasks and head.name.startswith("results_"))
 
 
 RESULTS = not_evaluated(
