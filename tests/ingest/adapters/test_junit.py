@@ -52,6 +52,8 @@ def test_a_file_that_cannot_be_collected_is_a_failed_problem() -> None:
         ("", {"status": "notrun"}, None, "skipped"),
         ("", {"status": "run", "result": "suppressed"}, None, "skipped"),
         ("", {"status": "pending"}, None, "skipped"),
+        ("", {"status": "failed"}, "false", "failed"),
+        ("<error/>", {"status": "failed"}, "false", "error"),
         ("", {"disabled": "true"}, None, "skipped"),
         ("", {"enabled": "false"}, None, "skipped"),
         ("<disabled/>", {}, None, "skipped"),

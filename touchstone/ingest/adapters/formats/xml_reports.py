@@ -135,6 +135,7 @@ _NOT_JUDGED = ("skipped", "disabled")
 _STATED = ("tests", *_NAMES, *_NOT_JUDGED)
 _COUNT = re.compile(r"[0-9]{1,9}")
 _JUNIT_NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pending"}
+_JUNIT_FAILED = {"failed", "fail", "failure", "error"}
 _SKIPPED_TAGS = ("skipped", "disabled", "ignored")
 _FLAKY = ("flakyFailure", "flakyError")
 _CTEST = re.compile("Unable to find executable|Required Files Missing|Fixture dependency failed|Missing Configuration")
@@ -174,7 +175,7 @@ class _JUnit(_XmlReport):
         self._suites: list[_Suite] = []
         self._opened = 0
         self._case: Case | None = None
-        self._todo = False
+        self._todo = self._says_failed = False
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "testsuite":
@@ -204,6 +205,8 @@ class _JUnit(_XmlReport):
     def end(self, tag: str, text: str) -> None:
         if tag == "testcase" and self._case is not None:
             case, self._case = self._case, None
+            if case.outcome == "passed" and self._says_failed:
+                case.outcome = "failed"
             # Without a suite around it, no figure counts it.
             case.status = (case.status or case.outcome) if self._suites else ""
             if case.outcome in _NAMES.values():
@@ -244,7 +247,7 @@ class _JUnit(_XmlReport):
         case = Case(0, full, "skipped" if off or said & _JUNIT_NOT_RUN else "passed", "", classname, suite.path)
         case.file, case.seconds = _file_of(attributes) or suite.file, attributes.get("time", "").replace(",", "")
         case.group = suite.number
-        self._case, self._todo = self.begin(case), False
+        self._case, self._todo, self._says_failed = self.begin(case), False, not said.isdisjoint(_JUNIT_FAILED)
 
     def _property(self, name: str, value: str) -> None:
         if self._case is None:
