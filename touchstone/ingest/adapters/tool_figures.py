@@ -143,7 +143,7 @@ class Sample:
 
 
 class _Metrics:
-    """The values of each metric by suite, in the order of their first use; those decide of which more is better."""
+    """The values of each metric by suite, in the order of their first use. Only if more is better, one can decide."""
 
     def __init__(self, samples: Iterable[Sample], inverse: Collection[str | None]) -> None:
         self.values: dict[str, dict[str | None, array[float]]] = {}
