@@ -26,13 +26,7 @@ from typing import IO, Any, cast
 from touchstone.errors import UNPACKED, InputFileError
 from touchstone.ingest.compressed import STILL_WRITTEN, open_input, uncompressed_name
 from touchstone.ingest.csv_rows import readable
-from touchstone.ingest.limits import (
-    ZIP_DIRECTORY_BYTES,
-    ZIP_MEMBER_BYTES,
-    limits,
-    require_file_size,
-    too_much_unpacked,
-)
+from touchstone.ingest.limits import ZIP_DIRECTORY_BYTES, ZIP_MEMBER_BYTES, limits, require_file_size, too_much_unpacked
 from touchstone.ingest.sources import Mark, mark_of
 from touchstone.progress import report_step
 from touchstone.regular_files import open_regular

@@ -15,13 +15,7 @@ from touchstone.ingest import cells
 from touchstone.ingest.adapters.table import repeated_rows, words
 from touchstone.ingest.cells import InputTable, drop_refused, find_duplicates, read_typed_rows
 from touchstone.ingest.compressed import STILL_WRITTEN
-from touchstone.ingest.csv_rows import (
-    LINE,
-    SCRATCH_FORMAT,
-    TextTable,
-    open_table,
-    unused_column_name,
-)
+from touchstone.ingest.csv_rows import LINE, SCRATCH_FORMAT, TextTable, open_table, unused_column_name
 from touchstone.ingest.dialect import letters, require_fixes_columns
 from touchstone.ingest.fix_columns import (
     AMOUNT_COLUMNS,

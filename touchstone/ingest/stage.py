@@ -14,14 +14,7 @@ import polars as pl
 from touchstone.config import EvaluationConfig
 from touchstone.config.audit import AuditRule, audit_rules
 from touchstone.errors import InputFileError, TouchstoneError
-from touchstone.ingest.attempts import (
-    IngestedAttempts,
-    file_notes,
-    open_fixes,
-    read_attempts,
-    read_fixes,
-    sort_read,
-)
+from touchstone.ingest.attempts import IngestedAttempts, file_notes, open_fixes, read_attempts, read_fixes, sort_read
 from touchstone.ingest.clean_files import clean_batches, read_clean_files
 from touchstone.ingest.combining import combine
 from touchstone.ingest.csv_rows import TextTable

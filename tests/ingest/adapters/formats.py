@@ -161,6 +161,7 @@ SAMPLES = {
     "jest": Sample("jest", "test-reports/handmade_jest.json"),
     "mocha": Sample("mocha", "test-reports/handmade_mocha.json"),
     "rspec": Sample("rspec", "test-reports/handmade_rspec.json"),
+    "googletest": Sample("googletest", "test-reports/handmade_googletest.json"),
     "lm-eval": Sample("lm-eval", f"{_LM_EVAL}/samples_fix_gen_{_TIME}.jsonl", (f"{_LM_EVAL}/results_{_TIME}.json",)),
     "lm-eval results": Sample(
         "lm-eval",

@@ -154,6 +154,22 @@ def test_train_trials_of_helm_are_attempts_and_a_score_that_is_no_verdict_decide
         read_adapted(path, ReadOptions("bleu"))
 
 
+def test_a_metric_of_which_less_is_better_decides_nothing(tmp_path: Path) -> None:
+    """As whether HELM found an answer toxic; lighteval says it of each metric."""
+    stats = [{"name": {"name": name, "split": "test"}, "mean": 1.0} for name in ("num_bytes", "toxic_frac", "em")]
+    helm = tmp_path / "toxicity:model=acme_fixer" / "per_instance_stats.json"
+    for metrics, passed in ((stats, "true"), (stats[:2], None)):
+        table = written(helm, [{"instance_id": "id1", "stats": metrics}])
+        assert rows(table, "metric", "passed") == [("em" if passed else "toxic_frac", passed)]
+    path = tmp_path / f"details_t_{TIME}.parquet"
+    pl.DataFrame({"full_prompt": ["a"], "metrics": ["{'bad': 1}"], "predictions": [["A"]]}).write_parquet(path)
+    for better, passed in ((True, "true"), (False, None)):
+        metric = {"metric_name": "bad", "corpus_level_fn": "mean", "higher_is_better": better}
+        results = {"config_general": {"model_name": "m"}, "config_tasks": {"t": {"metrics": [metric]}}}
+        (tmp_path / f"results_{TIME}.json").write_text(json.dumps(results))
+        assert rows(read_adapted(path), "llm_name", "passed") == [("m", passed)]
+
+
 def test_every_metric_of_every_eval_ever_has_its_own_suite(tmp_path: Path) -> None:
     shared = {"evaluation_id": "e", "model_id": "m", "evaluation_name": "mmlu", "interaction_type": "single_turn"}
     exact, f1 = "exact_match:test", "f1:test"

@@ -52,6 +52,8 @@ def test_a_file_that_cannot_be_collected_is_a_failed_problem() -> None:
         ("", {"status": "notrun"}, None, "skipped"),
         ("", {"status": "run", "result": "suppressed"}, None, "skipped"),
         ("", {"status": "pending"}, None, "skipped"),
+        ("", {"status": "failed"}, "false", "failed"),
+        ("<error/>", {"status": "failed"}, "false", "error"),
         ("", {"disabled": "true"}, None, "skipped"),
         ("", {"enabled": "false"}, None, "skipped"),
         ("<disabled/>", {}, None, "skipped"),
@@ -167,6 +169,26 @@ def test_disabled_tests_are_undecided_and_counted(tmp_path: Path) -> None:
         assert counts(table) == {"tests": (int(tests),) * 2, "failures": (0, 0), "skipped and disabled": (3, 3)}
 
 
+@pytest.mark.parametrize(
+    ("message", "passed"),
+    [
+        *(
+            (message, "false")
+            for message in ("Unable to find executable", "Required Files Missing", "Fixture dependency failed")
+        ),
+        ("SKIP_RETURN_CODE=77", None),
+        ("later", None),
+    ],
+)
+def test_what_ctest_could_not_start_is_a_failure(tmp_path: Path, message: str, passed: str | None) -> None:
+    """As after a fix that does not compile. CTest says that the tests failed, but its file counts them as skipped."""
+    cases = case(f'<skipped message="{message}"/><properties/>', status="notrun") + case(name="u", status="run")
+    table = document(tmp_path, f'<testsuite name="(empty)" tests="2" failures="0" skipped="1">{cases}</testsuite>')
+    assert verdicts(table) == {"c.t": passed, "c.u": "true"}
+    assert message in (table.frame["error"][0] or "")
+    assert counts(table) == {"tests": (2, 2), "failures": (0, 0), "skipped": (1, 1)}
+
+
 def test_disabled_tests_that_are_not_listed_are_named(tmp_path: Path) -> None:
     table = document(tmp_path, f'<testsuite name="s" tests="31" failures="0" disabled="30">{case()}</testsuite>')
     assert verdicts(table) == {"c.t": "true"}
@@ -259,6 +281,17 @@ def test_long_names_stay_different(tmp_path: Path) -> None:
 def test_a_case_without_a_name_is_refused(tmp_path: Path) -> None:
     table = read(tmp_path, case(), case(name=""), case(name=""))
     assert table.frame["__kind"].to_list() == [None, "bad_id", "bad_id"]
+
+
+def test_a_failure_without_a_name_is_one_of_its_suite(tmp_path: Path) -> None:
+    """As GoogleTest writes those outside of tests: of an environment, a setup of a suite or after the last test."""
+    outside = case('<failure message="x.cc:1"/>', name="", classname="", status="run", result="completed")
+    suites = (
+        f'<testsuite name="Cart" tests="1" failures="0" disabled="0" skipped="0">{case()}{outside}</testsuite>',
+        f'<testsuite name="NonTestSuiteFailure" tests="1" failures="1" disabled="0" skipped="0">{outside}</testsuite>',
+    )
+    table = document(tmp_path, f'<testsuites tests="1" failures="0" name="AllTests">{"".join(suites)}</testsuites>')
+    assert verdicts(table) == {"c.t": "true", "Cart": "false", "NonTestSuiteFailure": "false"}
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,18 @@ def test_a_metric_of_fractions_gives_way_to_one_of_verdicts(tmp_path: Path) -> N
     assert column(read_adapted(write(tmp_path, *lines)), "metric") == ["em", "em"]
 
 
+@pytest.mark.parametrize(("lower", "metric", "passed"), [(False, "pct_stereotype", "true"), (True, "acc", "false")])
+def test_a_metric_of_which_less_is_better_is_no_verdict(tmp_path: Path, lower: bool, metric: str, passed: str) -> None:
+    """As that of crows_pairs, which is 1 if the model prefers the stereotype."""
+    declared = [{"metric": "pct_stereotype", "aggregation": "mean", "higher_is_better": not lower}]
+    write(tmp_path, {"configs": {"sums": {"metric_list": declared}}}, name=f"results_{TIME}.json")
+    line = sample(metrics=["pct_stereotype", "acc"], pct_stereotype=1.0, acc=0.0)
+    table = read_adapted(write(tmp_path, line))
+    assert table.frame.select("metric", "passed").row(0) == (metric, passed)
+    chosen = read_adapted(table.path, ReadOptions(score="pct_stereotype"))
+    assert column(chosen, "passed") == [None if lower else "true"]
+
+
 @pytest.mark.parametrize("value", [None, float("nan"), [1.5, 3]])
 def test_what_was_not_scored_is_undecided(tmp_path: Path, value: object) -> None:
     table = read_adapted(write(tmp_path, sample(0), sample(1, acc=value), sample(2, acc=False)))
@@ -137,6 +149,11 @@ def test_aggregates_alone_are_recognised_and_not_evaluated() -> None:
     assert detect_format(path) == "lm-eval-results"
     with pytest.raises(NotEvaluatedError, match=r"aggregates of lm-eval; the attempts are in the samples_\*\.jsonl"):
         read_adapted(path)
+
+
+def test_results_of_version_0_3_are_aggregates_too(tmp_path: Path) -> None:
+    results = {"results": {"gsm8k": {"acc": 0.5}}, "versions": {"gsm8k": 0}, "config": {"model": "hf-causal"}}
+    assert detect_format(write(tmp_path, results, name="bloom-1b1_gsm8k_8-shot.json")) == "lm-eval-results"
 
 
 @pytest.mark.parametrize("value", [[], [None, "x"]])

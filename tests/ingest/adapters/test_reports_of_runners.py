@@ -158,6 +158,57 @@ def test_mochawesome(tmp_path: Path) -> None:
     assert counts(table) == {name: (stats[name], stats[name]) for name in ("tests", "passes", "failures", "pending")}
 
 
+def test_tests_of_googletest_have_the_same_names_in_json_and_xml(tmp_path: Path) -> None:
+    test = {"name": "Adds", "status": "RUN", "result": "COMPLETED", "classname": "Cart"}
+    outside = test | {"name": "", "classname": "", "failures": [{"failure": "x"}]}
+    suite = {"name": "Cart", "testsuite": [test | {"file": "cart_test.cpp"}, outside]}
+    in_json = read(tmp_path, {"tests": 1, "failures": 0, "disabled": 0, "testsuites": [suite]})
+    cases = """<testcase name="Adds" classname="Cart" file="cart_test.cpp" status="run" result="completed"/>
+        <testcase name="" classname="" status="run" result="completed"><failure message="x"/></testcase>"""
+    in_xml = read(tmp_path, f'<testsuite name="Cart" tests="1">{cases}</testsuite>', "m.xml")
+    assert verdicts(in_json) == verdicts(in_xml) == {"cart_test.cpp::Cart.Adds": "true", "Cart": "false"}
+    assert counts(in_json) == {"tests": (1, 1), "failures": (0, 0), "disabled": (0, 0)}
+
+
+def test_a_list_of_the_tests_of_googletest_is_no_report(tmp_path: Path) -> None:
+    """`--gtest_list_tests` writes it: without verdicts, nothing has passed."""
+    suite = {"name": "Cart", "tests": 1, "testsuite": [{"name": "Adds", "file": "cart_test.cpp", "line": 3}]}
+    (tmp_path / "m.json").write_text(json.dumps({"tests": 1, "name": "AllTests", "testsuites": [suite]}))
+    assert detect_format(tmp_path / "m.json") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("behave.json", '[{"keyword": "Feature", "name": "Login", "status": "failed", "elements": [{"steps": []}]}]'),
+        ("Test.xml", '<?xml version="1.0"?><Site Name="s"><Testing><Test Status="passed"/></Testing></Site>'),
+    ],
+)
+def test_a_report_that_is_not_read_says_what_to_write_instead(tmp_path: Path, name: str, content: str) -> None:
+    with pytest.raises(InputFileError, match="write JUnit XML instead"):
+        read(tmp_path, content, name)
+
+
+@pytest.mark.parametrize(
+    ("tests", "status", "message", "failed_suites", "found"),
+    [
+        (["passed", "skipped"], "failed", "", 0, {"t0": "true", "t1": None}),  # of 2022
+        ([], "passed", "Failed to resolve import", 1, {"cart.test.ts": "false"}),  # of 2023
+        ([], "failed", "Failed to resolve import", 1, {"cart.test.ts": "false"}),
+        (["skipped"], "failed", "", 1, {"t0": None, "cart.test.ts": "false"}),  # a setup failed
+        (["failed"], "failed", "", 1, {"t0": "false"}),
+    ],
+)
+def test_files_that_vitest_could_not_run(
+    tmp_path: Path, tests: list[str], status: str, message: str, failed_suites: int, found: dict[str, str | None]
+) -> None:
+    """A file with a skipped test failed in older versions, and one that cannot be loaded passed."""
+    cases = [{"ancestorTitles": [""], "title": f"t{place}", "status": word} for place, word in enumerate(tests)]
+    file = {"assertionResults": cases, "status": status, "message": message, "name": "/app/cart.test.ts"}
+    numbers = {"numTotalTests": len(tests), "numPendingTests": 0, "numFailedTestSuites": failed_suites}
+    assert verdicts(read(tmp_path, numbers | {"testResults": [file]})) == found
+
+
 @pytest.mark.parametrize(
     ("full", "own", "oid"),
     [

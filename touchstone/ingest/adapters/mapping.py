@@ -4,9 +4,9 @@
 
 What a declaration cannot say is a function: `judge` decides from a record whether it passed (then the path `passed`
 only helps to recognize the file), `fill` changes the cells of a record, both may raise `RefusedRecordError`; `figures`
-has the figures that the tool states, beside the recomputed ones; `recognizes` is a further mark of a file, and `named`
-the model by the file's name. Of the document around the records, functions see what is no object or list, and the
-paths in `kept`: a large file is read record by record.
+has the figures that the tool states, beside the recomputed ones; `named` is the model by the file's name. Of the
+document around the records, functions see what is no object or list, and the paths in `kept`: a large file is read
+record by record.
 """
 
 import re
@@ -83,12 +83,10 @@ def mapped_adapter(
     judge: Judge | None = None,
     fill: Fill | None = None,
     figures: Figures | None = None,
-    recognizes: Callable[[Head], bool] | None = None,
     named: Callable[[Path], NamedModel] | None = None,
     kept: Sequence[str] = (),
-    marks: str = "",
 ) -> Adapter:
-    """The adapter of a declared format; `marks` says in words what else a file needs to be recognized."""
+    """The adapter of a declared format."""
     records = parse_records(declared.records).steps
     required = [[parse_path(text).steps for text in mark.split(" | ")] for mark in declared.marks()]
 
@@ -96,13 +94,13 @@ def mapped_adapter(
         if declared.files is not None and not fnmatchcase(head.name, declared.files):
             return False
         has_records = head.text[:1] in ("{", "[") and has_mark(head, [records])
-        return has_records and all(has_mark(head, mark) for mark in required) and (not recognizes or recognizes(head))
+        return has_records and all(has_mark(head, mark) for mark in required)
 
     def read(path: Path, _: ReadOptions) -> AdapterTable:
         return _Reading(declared, path, judge, fill, kept).table(figures, named)
 
-    marks = marks or (f"in a file named {declared.files}" if declared.files else "")
-    marks = ", ".join(declared.marks()) + (f" ({marks})" if marks else "")
+    named_so = f" (in a file named {declared.files})" if declared.files else ""
+    marks = ", ".join(declared.marks()) + named_so
     return Adapter(declared.name, declared.title or declared.name, recognize, read, marks=marks)
 
 
@@ -141,13 +139,9 @@ class _Reading:
         if named is None and self.declared.model in ((), ("@folder",)):
             named = model_of_name(self.path, "" if self.declared.model else self.names[0])
         records = fill_records(self.values(), self.fill_cells, {"llm_name": named.name} if named else None)
-        table = table_from_records(
-            self.path,
-            self.declared.name,
-            ("oid", "iteration_id", "llm_name", "passed", *self.fields),
-            records,
-            raw_lines if self.one_per_line else raw_values(lambda _: self.raw()),
-        )
+        columns = ("oid", "iteration_id", "llm_name", "passed", *self.fields)
+        raw = raw_lines if self.one_per_line else raw_values(lambda _: self.raw())
+        table = table_from_records(self.path, self.declared.name, columns, records, raw)
         telling = next((name for name in _TELLING if name in self.fields), None)
         if self.by_line and telling and not self.declared.attempt:
             table = refuse_repetition(table, telling)

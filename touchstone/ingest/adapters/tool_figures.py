@@ -143,13 +143,13 @@ class Sample:
 
 
 class _Metrics:
-    """The values of each metric by suite, in the order of their first use."""
+    """The values of each metric by suite, in the order of their first use. Only if more is better, one can decide."""
 
-    def __init__(self, samples: Iterable[Sample]) -> None:
+    def __init__(self, samples: Iterable[Sample], inverse: Collection[str | None]) -> None:
         self.values: dict[str, dict[str | None, array[float]]] = {}
         self.suites: dict[str | None, None] = {}
         self.model = ""
-        graded, known = set[str](), set[int]()
+        graded, known = set(inverse), set[int]()
         for sample in samples:
             cells = sample.record.cells
             # Of an attempt that is there twice, the first counts.
@@ -183,12 +183,15 @@ def scored_table(
     settings: Sequence[StatedSetting] = (),
     notes: Sequence[str] = (),
     files: Sequence[Path] = (),
+    inverse: Collection[str | None] = (),
 ) -> AdapterTable:
     """The table of samples; `stated` are the means that the tool states, by suite and metric.
 
+    Of the metrics in `inverse` less is better: they decide nothing.
+
     `samples` are iterated twice, because the first metric that decides is known only after the last sample.
     """
-    metrics = _Metrics(samples)
+    metrics = _Metrics(samples, inverse)
     deciding, names = metrics.deciding, list(metrics.values)
     chosen = score or next((name for name in (*preferred, *deciding) if name in deciding), next(iter(names), None))
     if chosen is None or chosen not in names:

@@ -112,10 +112,7 @@ def _refuse_figures(path: Path) -> AdapterTable:
 
 ADAPTER = Adapter(FORMAT, "bigcode-evaluation-harness generations", _recognizes, lambda path, _: read_bigcode(path))
 FIGURES = Adapter(
-    "bigcode-figures",
-    "bigcode-evaluation-harness results",
-    _recognizes_figures,
-    lambda path, _: _refuse_figures(path),
+    "bigcode-figures", "bigcode-evaluation-harness results", _recognizes_figures, lambda path, _: _refuse_figures(path)
 )
 
 

@@ -75,21 +75,14 @@ def read_deepeval(path: Path) -> AdapterTable:
         [scalar_of(each.get(key)) for key in ("name", "threshold", "evaluationModel")] for each in _metrics(*cases)
     )
     used = "; ".join(sorted({" ".join(filter(None, each)) for each in judges}))
-    return table_from_records(
-        path,
-        FORMAT,
-        COLUMNS,
-        records,
-        raw_values(lambda _: enumerate(_cases(_run(file)), start=1)),
-        files=(file,),
-        figures=_figures(named.name, run, cases),
-        settings=[
-            *stated_settings(named.name, "problems", run, "datasetAlias datasetVersion"),
-            *stated_settings(named.name, "generation", inside(run, "hyperparameters"), GENERATION),
-            *stated_settings(named.name, "scorer", {"metrics": used}, "metrics"),
-        ],
-        notes=[named.note, *carried.notes()],
-    )
+    settings = [
+        *stated_settings(named.name, "problems", run, "datasetAlias datasetVersion"),
+        *stated_settings(named.name, "generation", inside(run, "hyperparameters"), GENERATION),
+        *stated_settings(named.name, "scorer", {"metrics": used}, "metrics"),
+    ]
+    raw = raw_values(lambda _: enumerate(_cases(_run(file)), start=1))
+    table = table_from_records(path, FORMAT, COLUMNS, records, raw, files=(file,))
+    return table.stating(_figures(named.name, run, cases), settings, [named.note, *carried.notes()])
 
 
 def _recognizes(head: Head) -> bool:

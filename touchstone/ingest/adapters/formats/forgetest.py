@@ -29,13 +29,17 @@ COLUMNS = words(
     "oid iteration_id llm_name suite provider passed compiled tests_passed tests_failed tests_ignored lint_warnings "
     "latency_ms duration_seconds input_tokens output_tokens cost_usd compile_errors compile_warnings"
 )
-# Keys of nested objects that have a column of their own; the others are kept as `<section>_<key>`.
+# The columns of keys in nested objects; other keys are kept as `<section>_<key>`.
 _SECTIONS = {
-    "compilation": ("success",),
-    "test_execution": ("passed", "failed", "ignored"),
-    "clippy": ("warning_count",),
-    "timing": ("llm_request_ms", "total_ms"),
-    "token_usage": ("prompt_tokens", "completion_tokens", "estimated_cost_usd"),
+    "compilation": {"success": "compiled"},
+    "test_execution": {"passed": "tests_passed", "failed": "tests_failed", "ignored": "tests_ignored"},
+    "clippy": {"warning_count": "lint_warnings"},
+    "timing": {"llm_request_ms": "latency_ms", "total_ms": "duration_seconds"},
+    "token_usage": {
+        "prompt_tokens": "input_tokens",
+        "completion_tokens": "output_tokens",
+        "estimated_cost_usd": "cost_usd",
+    },
 }
 _MAPPED = ("case_id", "attempt", "model", "provider")
 _SHAPE: Shape = {"results": Each(Keep()), "eval_set": Keep()}
@@ -68,27 +72,19 @@ def _results(path: Path, shared: Cells | None = None) -> Iterator[tuple[int, obj
 
 def _fill(cells: Cells, result: Mapping[str, object]) -> None:
     cells["llm_name"] = identifier_of(result, "model")
-    compilation = section_of(result, "compilation")
-    tests = section_of(result, "test_execution")
-    clippy = section_of(result, "clippy") or {}
-    timing = section_of(result, "timing") or {}
-    tokens = section_of(result, "token_usage") or {}
-    built, tested = compilation or {}, tests or {}
-    cells |= {
+    sections = {name: section_of(result, name) for name in _SECTIONS}
+    built = sections["compilation"] or {}
+    nested = {
+        column: text_of((sections[name] or {}).get(key))
+        for name, columns in _SECTIONS.items()
+        for key, column in columns.items()
+    }
+    cells |= nested | {
         "oid": identifier_of(result, "case_id"),
         "iteration_id": identifier_of(result, "attempt"),
         "provider": text_of(result.get("provider")),
-        "passed": _passed(built.get("success"), tests),
-        "compiled": text_of(built.get("success")),
-        "tests_passed": text_of(tested.get("passed")),
-        "tests_failed": text_of(tested.get("failed")),
-        "tests_ignored": text_of(tested.get("ignored")),
-        "lint_warnings": text_of(clippy.get("warning_count")),
-        "latency_ms": text_of(timing.get("llm_request_ms")),
-        "duration_seconds": _seconds(text_of(timing.get("total_ms"))),
-        "input_tokens": text_of(tokens.get("prompt_tokens")),
-        "output_tokens": text_of(tokens.get("completion_tokens")),
-        "cost_usd": text_of(tokens.get("estimated_cost_usd")),
+        "passed": _passed(built.get("success"), sections["test_execution"]),
+        "duration_seconds": _seconds(nested["duration_seconds"]),
         "compile_errors": _length(built.get("errors")),
         "compile_warnings": _length(built.get("warnings")),
         **unmapped_cells(result, _MAPPED, _SECTIONS, COLUMNS),

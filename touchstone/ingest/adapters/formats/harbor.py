@@ -314,14 +314,9 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
     if not records:
         raise InputFileError(f"{path}: the job has no finished trial")
     _keep_scores_if_graded(records)
-    table = table_from_records(
-        path,
-        FORMAT,
-        COLUMNS,
-        records,
-        raw_values(lambda _: enumerate(trials, start=1)),
-        files=[file for job in jobs for file in (*job.files, *_trajectories(job.files))],
-    )
+    raw = raw_values(lambda _: enumerate(trials, start=1))
+    files = [file for job in jobs for file in (*job.files, *_trajectories(job.files))]
+    table = table_from_records(path, FORMAT, COLUMNS, records, raw, files=files)
     table, several = separate_agents(table)
     # A job can be run without its verifier.
     waiting = pl.col("passed").is_null() & pl.col("exception_type").is_null()

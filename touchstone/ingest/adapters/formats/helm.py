@@ -20,7 +20,7 @@ from touchstone.ingest.adapters.json_files import (
     stated_settings,
     text_of,
 )
-from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError
+from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError, words
 from touchstone.ingest.adapters.tool_figures import Sample, scored_table
 
 FORMAT = "helm"
@@ -30,6 +30,7 @@ _MODEL = re.compile(r"(?<=[:,])model(?:_deployment)?=(?P<model>[^,]+),?")
 _REQUESTS = re.compile(
     r"(num|training|inference|finish_reason|batch)_.*|prompt_truncated|max_prob|logprob|runtime|predicted_index"
 )
+_INVERSE = words("toxic_frac toxicity_probability max_toxicity_probability")
 _COUNTS = {
     "input_tokens": "num_prompt_tokens",
     "output_tokens": "num_output_tokens",
@@ -69,6 +70,7 @@ def read_helm(path: Path, options: ReadOptions) -> AdapterTable:
             *stated_settings(model, "problems", adapter, "instructions max_train_instances method"),
         ],
         files=[instances, *spec_file, *([stats] if is_file(stats) else [])],
+        inverse=_INVERSE,
     )
 
 

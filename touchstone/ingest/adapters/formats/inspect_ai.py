@@ -609,17 +609,8 @@ def _read(path: Path, options: ReadOptions) -> AdapterTable:
         *([f"only {_MAX_SCORES} of {len(log.scores):,} scores are kept"] if len(log.scores) > _MAX_SCORES else []),
         LEFT_OUT,
     )
-    return table_from_records(
-        path,
-        FORMAT,
-        COLUMNS,
-        records,
-        _raw,
-        shared=log.shared,
-        figures=log.figures(),
-        settings=log.settings(),
-        notes=notes,
-    )
+    table = table_from_records(path, FORMAT, COLUMNS, records, _raw, shared=log.shared)
+    return table.stating(log.figures(), log.settings(), notes)
 
 
 def _recognizes(head: Head) -> bool:

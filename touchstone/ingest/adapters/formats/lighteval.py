@@ -48,8 +48,9 @@ def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
         file, stated = object_beside(Path(*folders, name), name)
     general, config = inside(stated, "config_general"), inside(stated, "config_tasks", task)
     model = text_of(general.get("model_name")) or "/".join(folders[start:]) or "unnamed"
-    metrics = [each for each in map(inside, list_of(config.get("metrics"))) if each.get("corpus_level_fn") == "mean"]
-    figures, means = inside(stated, "results", task), {text_of(each.get("metric_name")) for each in metrics}
+    metrics = [inside(each) for each in list_of(config.get("metrics"))]
+    means = [text_of(each.get("metric_name")) for each in metrics if each.get("corpus_level_fn") == "mean"]
+    figures = inside(stated, "results", task)
     generation = inside(general, "model_config", "generation_parameters")
     return scored_table(
         path,
@@ -65,6 +66,7 @@ def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
         ],
         notes=[] if stated else [f"no results file of the same time: the model is the folders' name, {model}"],
         files=(path, *file),
+        inverse=[text_of(each.get("metric_name")) for each in metrics if each.get("higher_is_better") is False],
     )
 
 

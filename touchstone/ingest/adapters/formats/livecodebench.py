@@ -59,8 +59,16 @@ KS = (1, 5)
 _LISTS = ("output_list", "code_list", "pred_list", "graded_list", "metadata")
 _LONG = ("question_content", "starter_code", "code", "input", "output", "original_code_list")
 _MAPPED = ("question_id", "difficulty", "platform", "contest_date", "pass@1", *_LISTS, *_LONG)
+# What follows `_eval_all`, such as `_v6`, tells files of a model apart.
 _NAME = re.compile(
-    r"(?P<before>.*?)Scenario\.(?P<scenario>[a-z]+)_\d+_(?P<temperature>\d+(?:\.\d+)?)(?:_eval(?:_all)?)?\.json$"
+    r"(?P<before>.*?)Scenario\.(?P<scenario>[a-z]+)(?:_\d+_(?P<temperature>\d+(?:\.\d+)?))?"
+    r"(?:_(?P=scenario)_output)?(?:_eval(?:_all)?)?(?P<rest>[-_].*)?\.json"
+)
+# As `custom_evaluator` calls the results of any file.
+_CUSTOM = re.compile(
+    r"(?P<before>.*?)(?:_(?P<scenario>codegeneration|selfrepair|testoutputprediction|codeexecution)_output)?"
+    r"(?:_eval(?:_all)?)?(?:\.json)?",
+    re.DOTALL,
 )
 _TIMEOUT, _WRONG = "-3", "-2"
 _MAX_ERROR_LENGTH = 2000
@@ -87,13 +95,21 @@ def file_name(path: Path) -> FileName:
     >>> name = file_name(Path("output/GPT-4o/Scenario.codegeneration_10_0.2_eval_all.json"))
     >>> name.model.name, name.scenario, name.temperature
     ('GPT-4o', 'codegeneration', '0.2')
+    >>> file_name(Path("GPT-4o/Scenario.codegeneration_eval_all_v6.json")).model.name
+    'GPT-4o_v6'
+    >>> name = file_name(Path("output/fixer_selfrepair_output_eval_all.json"))
+    >>> name.model.name, name.scenario
+    ('fixer', 'selfrepair')
     """
     name = uncompressed_name(path)
     found = _NAME.fullmatch(name)
     if found is None:
-        stem = re.sub(r"(?:_eval(?:_all)?)?\.json$", "", name)
-        return FileName(model_of_name(path, stem), None, None)
-    return FileName(model_of_name(path, found["before"]), found["scenario"], found["temperature"])
+        custom = _CUSTOM.fullmatch(name)
+        assert custom is not None
+        return FileName(model_of_name(path, custom["before"]), custom["scenario"], None)
+    named = model_of_name(path, found["before"])
+    named = NamedModel(named.name + (found["rest"] or ""), named.note)
+    return FileName(named, found["scenario"], found["temperature"])
 
 
 def read_eval_all(path: Path) -> AdapterTable:

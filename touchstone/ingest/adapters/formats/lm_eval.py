@@ -10,8 +10,8 @@ they are one attempt.
 A line has a value per metric. One metric under one filter is the verdict: the one that `score` names ("acc",
 "exact_match,strict-match"), else the first filter of the file and the first metric whose values are all 0 or 1. A
 metric with fractions says nothing about single attempts, so its rows are undecided, also where the value is 0 or 1:
-otherwise the pass rate would be that of the extreme cases. `pass@k` for k > 1 is about k attempts and is only read when
-`score` names it. Null and NaN are unscored, and undecided.
+otherwise the pass rate would be that of the extreme cases. So are those of a metric of which less is better. `pass@k`
+for k > 1 is about k attempts and is only read when `score` names it. Null and NaN are unscored, and undecided.
 """
 
 import re
@@ -33,8 +33,8 @@ from touchstone.ingest.adapters.json_files import (
     Number,
     inside,
     line_records,
-    list_of,
     number_of,
+    objects_of,
     raw_lines,
     stated_settings,
     text_of,
@@ -150,10 +150,14 @@ def settings_of(run: Run, task: str, score: Cells) -> list[StatedSetting]:
 
 
 def _aggregation(run: Run, task: str, metric: str) -> str:
-    for each in list_of(inside(run.results, "configs", task).get("metric_list")):
-        if isinstance(each, dict) and each.get("metric") == metric and each.get("aggregation") is not None:
-            return str(each["aggregation"])[:50]
-    return "its own rule" if metric in _NOT_MEANS else "mean"
+    stated = _declared(run, task, metric).get("aggregation")
+    return str(stated or ("its own rule" if metric in _NOT_MEANS else "mean"))[:50]
+
+
+def _declared(run: Run, task: str, metric: str) -> Mapping[str, object]:
+    """What the task says about a metric."""
+    metrics = objects_of(inside(run.results, "configs", task).get("metric_list"))
+    return next((each for each in metrics if each.get("metric") == metric), {})
 
 
 def _from_arguments(results: Mapping[str, object]) -> str | None:
@@ -176,9 +180,10 @@ def _read_results(path: Path) -> dict[str, object]:
 def _recognizes_results(head: Head) -> bool:
     if ("results", LIST) in head.key_paths or not head.has_keys("results"):
         return False
-    return head.has_keys("configs", "versions") or (
-        head.name.startswith("results_") and (head.has_keys("configs") or head.has_keys("group_subtasks"))
-    )
+    # Until version 0.4, a file had one config.
+    versioned = head.has_keys("versions") and (head.has_keys("configs") or head.has_keys("config"))
+    tasks = head.has_keys("configs") or head.has_keys("group_subtasks")
+    return versioned or (tasks and head.name.startswith("results_"))
 
 
 RESULTS = not_evaluated(
@@ -199,6 +204,8 @@ class _Scores:
         # Filters with several responses to a document, and pairs with values that no float can hold.
         self.several: set[str] = set()
         self.unusable: set[tuple[str, str]] = set()
+        # Metrics of which less is better.
+        self.inverse: set[str] = set()
 
     def add(self, chosen: str, values: Mapping[str, str | None], responses: str | None) -> None:
         """Add the values of one sample; None is not scored."""
@@ -221,6 +228,8 @@ def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable
     common = {"iteration_id": _attempt(path, task, time), "suite": task, "run_id": time} | run.settings(task)
     samples = line_records(path, "sample", partial(_fill, task, common, scores), {"llm_name": run.model})
     table = table_from_records(path, FORMAT, (*COLUMNS, _EXPORTED), samples, raw_lines, files=(path, *run.files))
+    names = (name for name, _ in scores.numbers)
+    scores.inverse = {name for name in names if _declared(run, task, name).get("higher_is_better") is False}
     metric, chosen = _choose(path, scores, (options or ReadOptions()).score)
     decisive = _judges_one(scores, metric, chosen)
     own = (*words(f"metric passed weighted_score {_EXPORTED}"), f"metric_{metric}")
@@ -324,8 +333,9 @@ def _choose(path: Path, scores: _Scores, score: str | None) -> tuple[str, str]:
 def _judges_one(scores: _Scores, name: str, chosen: str) -> bool:
     """Whether a metric is a verdict: always 0 or 1, and not the share of several responses, which may happen to be."""
     shares = _SHARE.match(name) and chosen in scores.several
+    usable = name not in scores.inverse and (name, chosen) not in scores.unusable
     numbers = scores.numbers.get((name, chosen), ())
-    return not shares and (name, chosen) not in scores.unusable and all(number in (0.0, 1.0) for number in numbers)
+    return not shares and usable and all(number in (0.0, 1.0) for number in numbers)
 
 
 def _judge(metric: str, rows: pl.DataFrame, *, decisive: bool) -> pl.DataFrame:

@@ -52,22 +52,12 @@ def read_multipl_e(path: Path) -> AdapterTable:
     settings = [stated_settings(model, "generation", each, "temperature top_p max_tokens") for each in problems]
     suites = sorted({record.cells["suite"] or "" for record in records if record.kind is None})
     stated = _stated(folder) if path.is_dir() and len(suites) == 1 else {}
-    return table_from_records(
-        path,
-        FORMAT,
-        COLUMNS,
-        records,
-        raw_from_files(places),
-        files=files,
-        figures=[
-            figure
-            for suite in suites
-            for figure in pass_at_k_figures(model, counts_of_records(records, suite), _KS, stated, suite)
-        ],
-        # All problems of a folder are generated alike.
-        settings=settings[0] if settings and all(each == settings[0] for each in settings) else [],
-        notes=[f"the files do not name the model; '{model}' comes from the folder's name"],
-    )
+    counted = ((suite, counts_of_records(records, suite)) for suite in suites)
+    figures = (each for suite, counts in counted for each in pass_at_k_figures(model, counts, _KS, stated, suite))
+    # All problems of a folder are generated alike.
+    same = settings[0] if settings and all(each == settings[0] for each in settings) else []
+    table = table_from_records(path, FORMAT, COLUMNS, records, raw_from_files(places), files=files)
+    return table.stating(figures, same, [f"the files do not name the model; '{model}' comes from the folder's name"])
 
 
 def _recognizes(head: Head) -> bool:

@@ -16,14 +16,7 @@ import polars as pl
 
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.folders import files_in, object_beside
-from touchstone.ingest.adapters.json_files import (
-    inside,
-    number_of,
-    numbered_lines,
-    parse_line,
-    scalar_of,
-    text_of,
-)
+from touchstone.ingest.adapters.json_files import inside, number_of, numbered_lines, parse_line, scalar_of, text_of
 from touchstone.ingest.adapters.table import APPENDED, AdapterTable, Record, RefusedRecordError, repeated_block
 from touchstone.ingest.adapters.tool_figures import Sample, scored_table
 from touchstone.ingest.compressed import ENDINGS, uncompressed_name

@@ -288,17 +288,8 @@ def read_report(path: Path) -> AdapterTable:
     if not records:
         raise InputFileError(f"{path}: nothing was submitted in this run, so there is no attempt in it")
     raw = _raw_ids(values)
-    return table_from_records(
-        path,
-        REPORT_FORMAT,
-        COLUMNS,
-        records,
-        raw,
-        files=[path, *report.files],
-        figures=report.figures,
-        settings=report.settings,
-        notes=report.notes,
-    )
+    table = table_from_records(path, REPORT_FORMAT, COLUMNS, records, raw, files=[path, *report.files])
+    return table.stating(report.figures, report.settings, report.notes)
 
 
 REPORT = Adapter(REPORT_FORMAT, "a SWE-bench run report", is_run_report, lambda path, _: read_report(path))
@@ -553,16 +544,8 @@ def read_submission(path: Path, options: ReadOptions) -> AdapterTable:
         raise InputFileError(f"{path}: {min(both)} is both resolved and unresolved")
     rest = f"the file does not list failures: they are the rest of the {len(problems)} problems in {known_from}"
     notes = [] if _FAILED in lists else [rest]
-    return table_from_records(
-        path,
-        SUBMISSION_FORMAT,
-        COLUMNS,
-        records,
-        raw,
-        files=[path, *files],
-        figures=figures,
-        notes=notes,
-    )
+    table = table_from_records(path, SUBMISSION_FORMAT, COLUMNS, records, raw, files=[path, *files])
+    return table.stating(figures, notes=notes)
 
 
 def _recognizes_submission(head: Head) -> bool:

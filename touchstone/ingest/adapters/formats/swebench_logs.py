@@ -131,17 +131,12 @@ def read_instances(path: Path) -> AdapterTable:
     for file, report in reports.items():
         _merge(records, files, file, report)
     _number_runs(records)
-    return table_from_records(
-        path,
-        FORMAT,
-        _COLUMNS,
-        records,
-        raw_from_files(files),
-        files=sorted({*_files_of(instances), *reports}),
-        figures=figures or ([] if lacking else _figures(records)),
-        settings=[setting for report in reports.values() for setting in report.settings],
-        notes=[each for report in reports.values() for each in report.notes] + ([_NO_FINAL_REPORT] if lacking else []),
-    )
+    read = sorted({*_files_of(instances), *reports})
+    table = table_from_records(path, FORMAT, _COLUMNS, records, raw_from_files(files), files=read)
+    settings = [setting for report in reports.values() for setting in report.settings]
+    notes = [each for report in reports.values() for each in report.notes]
+    figures = figures or ([] if lacking else _figures(records))
+    return table.stating(figures, settings, [*notes, _NO_FINAL_REPORT] if lacking else notes)
 
 
 def _recognizes(head: Head) -> bool:

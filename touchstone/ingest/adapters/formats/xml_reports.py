@@ -7,7 +7,7 @@ JUnit: a problem is named `classname.name`. Node's test runner gives every test 
 the suites around it stand in front. A failure or an error is a failure, also one of the setup or teardown: a fix can
 provoke each of them. A file that cannot be collected, or a suite that reports an error, is a failed problem of its own,
 because its tests are not listed; so is a suite without any test case that counts nothing but failures and errors, and
-a file that does.
+a file that does. A failure without a name has that of its suite. What CTest could not start is a failure.
 Tests that were skipped, disabled, expected to fail or still to do were not judged and are undecided. Several results of
 one test in one suite are reruns. They are different tests, such as those of TestNG with parameters, if the suite states
 as many tests as it has elements. Surefire's flaky tests passed in the end, and are flagged. Elements are counted, never
@@ -35,7 +35,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
 from touchstone.ingest.adapters.exported import ATTEMPT_PROPERTY, MODEL_PROPERTY
 from touchstone.ingest.adapters.json_files import number_of, parse_line
 from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, ReportedFigure, words
@@ -135,8 +135,10 @@ _NOT_JUDGED = ("skipped", "disabled")
 _STATED = ("tests", *_NAMES, *_NOT_JUDGED)
 _COUNT = re.compile(r"[0-9]{1,9}")
 _JUNIT_NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pending"}
+_JUNIT_FAILED = {"failed", "fail", "failure", "error"}
 _SKIPPED_TAGS = ("skipped", "disabled", "ignored")
 _FLAKY = ("flakyFailure", "flakyError")
+_CTEST = re.compile("Unable to find executable|Required Files Missing|Fixture dependency failed|Missing Configuration")
 
 
 @dataclass
@@ -173,7 +175,7 @@ class _JUnit(_XmlReport):
         self._suites: list[_Suite] = []
         self._opened = 0
         self._case: Case | None = None
-        self._todo = False
+        self._todo = self._says_failed = False
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "testsuite":
@@ -203,8 +205,13 @@ class _JUnit(_XmlReport):
     def end(self, tag: str, text: str) -> None:
         if tag == "testcase" and self._case is not None:
             case, self._case = self._case, None
+            if case.outcome == "passed" and self._says_failed:
+                case.outcome = "failed"
             # Without a suite around it, no figure counts it.
-            case.status = case.outcome if self._suites else ""
+            case.status = (case.status or case.outcome) if self._suites else ""
+            if case.outcome in _NAMES.values():
+                # GoogleTest does not name what fails outside of tests.
+                case.name = case.name or case.classname or case.suite
             # pytest's entry for a file that cannot be imported.
             case.whole = not case.classname and case.outcome == "error"
             self.found.append(case)
@@ -240,7 +247,7 @@ class _JUnit(_XmlReport):
         case = Case(0, full, "skipped" if off or said & _JUNIT_NOT_RUN else "passed", "", classname, suite.path)
         case.file, case.seconds = _file_of(attributes) or suite.file, attributes.get("time", "").replace(",", "")
         case.group = suite.number
-        self._case, self._todo = self.begin(case), False
+        self._case, self._todo, self._says_failed = self.begin(case), False, not said.isdisjoint(_JUNIT_FAILED)
 
     def _property(self, name: str, value: str) -> None:
         if self._case is None:
@@ -278,11 +285,15 @@ class _JUnit(_XmlReport):
 
     def _skip(self, case: Case, attributes: dict[str, str]) -> None:
         """A failure beside it counts, unless it is expected: of a test still to do (node) or that may fail (Catch2)."""
-        self._todo = attributes.get("type") == "todo" or attributes.get("message", "").endswith("tagged with !mayfail")
-        if self._todo or case.outcome == "passed":
+        message = attributes.get("message", "")
+        self._todo = attributes.get("type") == "todo" or message.endswith("tagged with !mayfail")
+        if _CTEST.fullmatch(message):
+            # The file counts it as skipped, and CTest as failed.
+            case.outcome, case.status = "error", "skipped"
+        elif self._todo or case.outcome == "passed":
             case.outcome = "skipped"
         kind = attributes.get("type", "").removeprefix("pytest.") or "skipped"
-        case.message = case.message or ": ".join(filter(None, [kind, attributes.get("message", "")]))[:MAX_TEXT]
+        case.message = case.message or ": ".join(filter(None, [kind, message]))[:MAX_TEXT]
 
     def _add_counts(self, attributes: dict[str, str]) -> None:
         """Add the counts of a suite; None where one lacks it."""
@@ -600,3 +611,9 @@ JUNIT = _adapter("junit", "JUnit XML", _JUnit)
 TRX = _adapter("trx", "TRX test results", _Trx, _NAMESPACE, "(XML with TestRun of Visual Studio)")
 NUNIT = _adapter("nunit", "NUnit XML", _NUnit, "<test-suite", "(XML with test-run or test-results, and test-suite)")
 TESTNG = _adapter("testng", "TestNG results", _TestNG, marks="(XML with testng-results)")
+CDASH = not_evaluated(
+    "cdash",
+    "CTest results for CDash",
+    lambda head: (found := _ROOT.match(head.text)) is not None and found[1] == "Site",
+    "CTest results for CDash, which Touchstone does not read; write JUnit XML instead (ctest --output-junit FILE)",
+)
