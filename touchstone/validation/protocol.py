@@ -124,6 +124,11 @@ class Report:
         return self.status not in UNDECIDED
 
     @property
+    def finished(self) -> bool:
+        """Whether the validator came to its end, with errors or without."""
+        return self.status in ("passed", "failed")
+
+    @property
     def settled(self) -> bool:
         """Whether a repeat would give the same result, so that the report may be cached.
 

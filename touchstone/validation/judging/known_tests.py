@@ -15,7 +15,6 @@ from touchstone.text import python_lines
 from touchstone.validation.protocol import Diagnostic, Report, TestControl, Tree
 from touchstone.validation.reach import parse_python
 
-_FINISHED = ("passed", "failed")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -32,9 +31,9 @@ def hold_to_known_tests(
     is no reference fix, no test is known. Of the controls those stay that a pass can rely on. `changes` are the files
     that the fix changes: what they replace elsewhere is doubted, and so is a doctest that was another one `before`.
     """
-    if report.status not in _FINISHED or report.compiled is False:
+    if not report.finished or report.compiled is False:
         return report
-    known = [one for one in (baseline, reference) if one is not None and one.status in _FINISHED and one.compiled]
+    known = [one for one in (baseline, reference) if one is not None and one.finished and one.compiled]
     # A test that must fail, and did not before, is mended if it fails now.
     must_fail = {found.test for one in known for found in one.diagnostics if found.detail.startswith("[XPASS(strict)]")}
     mended = dict.fromkeys((name for name in report.skipped if name in must_fail), True)

@@ -20,8 +20,6 @@ from touchstone.validation.judging.removed_blocks import removed_blocks
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report, Severity
 from touchstone.vocabulary import Success
 
-_FINISHED = ("passed", "failed")
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -133,7 +131,7 @@ def compute_verdict(
     new = [*_introduced(baseline, report), *((1, [lost]) for lost in (*_lost_tests(baseline, report), *removed))]
     # Code that no longer compiles hides the errors that only show after compilation.
     hidden = report.compiled is False and baseline.compiled is not False
-    fixed = not remaining and not hidden and not removed and (baseline.status in _FINISHED or report.status == "passed")
+    fixed = not remaining and not hidden and not removed and (baseline.finished or report.status == "passed")
     errors = sum(excess for excess, alike in new if alike[0].severity == "error")
     left = _left_in_block(baseline, report, problem, (first_line, last_line))
     verdict = Verdict(
@@ -207,7 +205,7 @@ def _without_a_baseline(baseline: Report, target_errors: Sequence[Diagnostic]) -
     if not baseline.decided:
         reason = f": {baseline.note}" if baseline.note else ""
         return Verdict(baseline.status, note=f"the unmodified problem was not validated{reason}")
-    if baseline.status not in _FINISHED:
+    if not baseline.finished:
         return None
     if _contradicts_itself(baseline):
         return Verdict("validator_unavailable", note="the report on the unmodified problem contradicts itself")
@@ -221,7 +219,7 @@ def _without_a_report(report: Report) -> Verdict | None:
     """The verdict if the validator did not finish, or its report contradicts itself, else None."""
     if report.status in UNDECIDED:
         return Verdict(report.status, note=report.note)
-    if report.status not in _FINISHED:
+    if not report.finished:
         return Verdict(report.status, fixed=False, plausible=False, note=report.note)
     if _contradicts_itself(report):
         note = report.note or "the validator's exit and its report contradict each other"
@@ -352,7 +350,7 @@ def only_judged(report: Report, problem: Problem) -> Report:
     >>> report.status, report.tests, [str(found) for found in report.diagnostics]
     ('failed', {'test_a': True, 'test_b': False}, ['error: test did not report: test_b'])
     """
-    if not problem.judged_tests or report.status not in ("passed", "failed") or not report.consistent:
+    if not problem.judged_tests or not report.finished or not report.consistent:
         return report
     tests = {name: report.tests.get(name, False) for name in problem.judged_tests}
     known = {found.test: found for found in report.diagnostics if found.test is not None}

@@ -133,7 +133,7 @@ class TerraformValidator(ToolchainValidator[_Engine]):
 
     def _build_report(self, result: CommandResult, job: Job) -> Report:
         report = build_report(result, job)
-        if self._blocks is None or report.status not in ("passed", "failed"):
+        if self._blocks is None or not report.finished:
             return report
         return replace(report, declared=self._blocks.declared(job))
 
