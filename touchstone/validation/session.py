@@ -24,7 +24,7 @@ from touchstone.validation.cache import VARIABLE, ReportCache, report_key
 from touchstone.validation.cluster import ValidationCluster
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.fixes.apply_fix import AppliedFix
-from touchstone.validation.protocol import Availability, Job, Problem, Report
+from touchstone.validation.protocol import Availability, Job, Report
 from touchstone.validation.registry import ValidatorRegistry
 from touchstone.validation.sandbox.runner import SandboxRunner, choose_sandbox
 from touchstone.validation.targets import Target
@@ -82,7 +82,6 @@ class ValidationSession:
         # Settled reports on problems and their reference fixes.
         self._problem_reports: dict[str, CachedReport] = {}
         self._available: dict[str, Availability] = {}
-        self._conditions: dict[tuple[str, Problem], str] = {}
         self._workers: dict[type, Workers] = {}
         self._cluster: ValidationCluster | None = None
         self._open = ExitStack()
@@ -130,15 +129,8 @@ class ValidationSession:
             tree = tree.with_changes(fix.changes, fix.executable)
         elif fix is not None:
             tree = tree.with_file(problem.path, fix)
-        key = report_key(target.hashed.hash_of(tree), self._conditions_key(problem, target.validator))
+        key = report_key(target.hashed.hash_of(tree), self.registry.conditions_key(problem, target.validator))
         return Request(key, target.validator, Job(problem, tree, is_fix=fix is not None))
-
-    def _conditions_key(self, problem: Problem, name: str) -> str:
-        """The `conditions_key` of a problem for a validator, computed once."""
-        known = self._conditions.get((name, problem))
-        if known is None:
-            known = self._conditions[name, problem] = self.registry.conditions_key(problem, name)
-        return known
 
     def reports(self, requests: Sequence[Request], what: str, retried: Collection[str] = ()) -> dict[str, CachedReport]:
         """The report of every request, by key. `retried`: keys whose timeouts are never settled."""
@@ -313,8 +305,8 @@ class ValidationSession:
         """The cluster that the configuration names, if any."""
         if self._cluster is None and self._worker_settings.kind == "dask" and requests:
             validators = sorted({request.validator for request in requests})
-            conditions = (self.cache_dir, self._conditions_key, self._trees)
-            self._cluster = ValidationCluster(self._worker_settings, self.registry, validators, *conditions)
+            given = (self._worker_settings, self.registry, validators, self.cache_dir, self._trees)
+            self._cluster = ValidationCluster(*given)
         return self._cluster
 
     @property
