@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from touchstone.validation.pytest_runner.async_tests import needed_by, run_coroutine, watch_unittest
-from touchstone.validation.pytest_runner.channel import WriteLine
+from touchstone.validation.pytest_runner.channel import UNKNOWN, WriteLine
 from touchstone.validation.pytest_runner.controls import doctest_control
-from touchstone.validation.pytest_runner.own_tests import UNKNOWN, OwnTests
+from touchstone.validation.pytest_runner.own_tests import OwnTests
 
 _MAX_MESSAGE = 500
 # Known markers of plugins that are not loaded, so that `--strict-markers` accepts them.
@@ -156,7 +156,8 @@ class ResultPlugin:
             # Its last example has the wrong result, and there is no other way to fail.
             found.ended = outcome == "failed"
         if nodeid in self._controlled or nodeid in self._doctests:
-            self._write_line(control=self._id(nodeid, None), **found.plain(passed=outcome != "failed"))
+            told = {"ended": found.ended, "passed": outcome != "failed"}
+            self._write_line(control=self._id(nodeid, None), **told, held=[*found.held], doubts=[*found.doubts])
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
