@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.validation.validators.support import tree_of
 from touchstone.config.validation import ValidationSettings
 from touchstone.validation.protocol import NoTarget
 from touchstone.validation.targets import Target, Targets
@@ -11,9 +12,7 @@ from touchstone.validation.targets import Target, Targets
 
 @pytest.fixture
 def clones(tmp_path: Path) -> Path:
-    for name in ("main.tf", "notes.txt"):
-        (tmp_path / "net").mkdir(exist_ok=True)
-        (tmp_path / "net" / name).write_text(f"# {name}\n")
+    tree_of(tmp_path / "net", {name: f"# {name}\n" for name in ("main.tf", "notes.txt")})
     return tmp_path
 
 

@@ -34,15 +34,9 @@ def at_home(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Itera
 
 def test_an_interpreter_in_a_home_folder_shows_only_itself(at_home: Arena, home: Path) -> None:
     at_home.probe(f"""
-        def attack():
-            got = [str(path) for path in {[str(path) for path in sorted(home.rglob("*"))]!r} if readable(path)]
-            return [path for path in got if not any(own in path for own in ("lib/python", "/bin/python", "cfg"))]
-
-        def readable(path):
-            try:
-                return bool(open(path, "rb").read(1))
-            except OSError:
-                return False
+        for path in {[str(path) for path in sorted(home.rglob("*"))]!r}:
+            if not any(own in path for own in ("lib/python", "/bin/python", "cfg")):
+                got += works(path, lambda: open(path, "rb").read(1))
     """)
 
 

@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 
 from tests.validation.attacks.conftest import sandbox_runner
-from tests.validation.validators.support import job_of, report_on, tree_of
+from tests.validation.validators.support import MANIFEST, job_of, needs_cargo, report_on, tree_of
 from touchstone.config.validation import RustProgram
 from touchstone.validation.fixes.line_diff import diff_lines
 from touchstone.validation.protocol import Job, Report, Tree
 from touchstone.validation.validators.rust import RUST_LIMITS, RustValidator, find_toolchain, forgery_constructs
 
-needs_cargo = pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
-
-MANIFEST = '[package]\nname = "demo"\nversion = "0.1.0"\nedition = "2021"\n'
 TESTS = "#[test]\nfn adds() {\n    assert_eq!(demo::add(2, 3), 5);\n}\n"
 # Each prints what the harness prints for a test that passes, and then leaves with exit code 0.
 LEAVING = {

@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import Command
 from tests.validation.environments.support import SOLUTION, TESTS, install, write_wheel
 from tests.validation.pytest_runner.support import sandbox_or_skip
+from tests.validation.validators.support import tree_of
 from touchstone.config import load_config
 from touchstone.config.validation import PythonProgram, ValidationSettings
 from touchstone.errors import TouchstoneError
@@ -47,10 +48,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def clones(tmp_path: Path) -> Path:
-    folder = tmp_path / "clones" / "code"
-    folder.mkdir(parents=True)
-    for name, text in {"solution.py": BROKEN, "test_solution.py": TESTS, "needed.txt": "tinypkg==2.0\n"}.items():
-        (folder / name).write_text(text)
+    files = {"solution.py": BROKEN, "test_solution.py": TESTS, "needed.txt": "tinypkg==2.0\n"}
+    tree_of(tmp_path / "clones" / "code", files)
     return tmp_path / "clones"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.validation.pytest_runner.problem_set import DATACLASSES, FILES, FIXTURES, PROBLEMS
+from tests.validation.pytest_runner.problem_set import FILES, FIXTURES, PROBLEMS, UNPARSABLE_CLASS
 from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.config.validation import LimitSettings, PythonProgram, ValidationSettings
 from touchstone.evaluation import evaluate
@@ -45,7 +45,7 @@ def test_right_fixes_pass_and_wrong_ones_fail(problem: Any, rows: Rows) -> None:
 @pytest.mark.nightly
 def test_the_figures_of_three_ordinary_problems_without_a_reference_fix(tmp_path: Path) -> None:
     """A model that is right three times out of four, and one that is right once out of four."""
-    problems = [FIXTURES, FILES, DATACLASSES]
+    problems = [FIXTURES, FILES, UNPARSABLE_CLASS]
     for problem in problems:
         problem.write(tmp_path / "clones")
     with (tmp_path / "problems.csv").open("w", newline="") as file:
