@@ -331,7 +331,7 @@ class Validator(Protocol):
     version: str
 
     def probe(self) -> Availability:
-        """Try the validator and return whether it works here."""
+        """Try the validator and return whether it works here. A warm process may stay for the jobs that follow."""
 
     def fidelity(self, problem: Problem) -> str:
         """How thoroughly this problem is checked: syntax, static, static+schema or full."""

@@ -99,10 +99,9 @@ class ValidatorRegistry:
         raise KeyError(name)
 
     def close(self) -> None:
-        """Stop all warm workers."""
+        """Stop all warm workers; they start again when they are next used."""
         for validator in self._validators.values():
             validator.close()
-        self._validators.clear()
 
 
 def language_of(problem_language: str | None, filename: str) -> str:

@@ -29,7 +29,7 @@ from touchstone.validation.registry import ValidatorRegistry
 from touchstone.validation.sandbox.runner import SandboxRunner, choose_sandbox
 from touchstone.validation.targets import Target
 from touchstone.validation.validators.common import unavailable
-from touchstone.validation.worker import Batch, open_worker, report_on_error, validate_batch
+from touchstone.validation.worker import Batch, ValidationWorker, open_worker, report_on_error, validate_batch
 from touchstone.workers import Workers
 from touchstone.workers.processes import ProcessWorkers, SerialWorkers
 
@@ -112,7 +112,7 @@ class ValidationSession:
 
     @cached_property
     def registry(self) -> ValidatorRegistry:
-        """The validators of this process, used for versions and probes only; workers do the validating."""
+        """The validators of this process. Those that a probe has started validate here too, if few jobs are left."""
         return self._open.enter_context(closing(ValidatorRegistry(self.sandbox, self.settings)))
 
     def available(self, validator: str) -> Availability:
@@ -298,13 +298,15 @@ class ValidationSession:
         few = self.worker_count == 1 or batches == 1 or jobs < _MIN_JOBS_FOR_PROCESSES
         if kind == "in_process" or (few and kind == "auto"):
             return self._in_process_workers
-        workers = ProcessWorkers(self.worker_count, open_worker, self._worker_arguments)
-        return self._workers.setdefault(ProcessWorkers, workers)
+        self.registry.close()  # others do the validating
+        given = (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._finished_reports)
+        return self._workers.setdefault(ProcessWorkers, ProcessWorkers(self.worker_count, open_worker, given))
 
     def _open_cluster(self, requests: Sequence[Request]) -> ValidationCluster | None:
         """The cluster that the configuration names, if any."""
         if self._cluster is None and self._worker_settings.kind == "dask" and requests:
             validators = sorted({request.validator for request in requests})
+            self.registry.close()
             given = (self._worker_settings, self.registry, validators, self.cache_dir, self._trees)
             self._cluster = ValidationCluster(*given)
         return self._cluster
@@ -312,12 +314,8 @@ class ValidationSession:
     @property
     def _in_process_workers(self) -> Workers:
         """Serial workers in this process."""
-        workers = SerialWorkers(open_worker, self._worker_arguments)
+        workers = SerialWorkers(ValidationWorker, (self.registry, self.cache_dir, self._finished_reports))
         return self._workers.setdefault(SerialWorkers, workers)
-
-    @property
-    def _worker_arguments(self) -> tuple[object, ...]:
-        return (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._finished_reports)
 
     def fingerprint(self, targets: Mapping[str, object]) -> list[object]:
         """Everything besides attempts that baselines and outcomes depend on, including removals from the cache."""

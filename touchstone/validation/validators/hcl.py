@@ -49,7 +49,6 @@ class HclValidator:
         """Whether a correct module passes and a broken one fails."""
         jobs = [sample({"main.tf": _SAMPLE % value}, "main.tf") for value in (b"1", b"var.nobody")]
         sound, broken = (self._validate_one(job).status for job in jobs)
-        self.close()
         if (sound, broken) == ("passed", "failed"):
             return Availability(True, self.version)
         return Availability(False, f"{self.version}: finds a sound module {sound} and a broken one {broken}")

@@ -96,7 +96,6 @@ class PythonValidator:
         if not self._pytest.usable:
             return self._pytest
         right, wrong = [self._validate_one(_sample(answer)).status for answer in (b"1", b"2")]
-        self.close()
         if (right, wrong) == ("passed", "failed"):
             if missing := editable_installs(interpreter(self._settings.interpreter)):
                 names = f"{self._settings.interpreter}: {', '.join(missing)}"
