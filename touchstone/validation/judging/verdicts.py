@@ -247,13 +247,11 @@ def _remaining(
     # Of several alike, one in the block.
     shown = {found.identity: found for found in sorted(report.diagnostics, key=lambda one: _is_in(one, path, lines))}
 
-    def with_fix(target: Diagnostic) -> Diagnostic:
-        if target.identity in shown:
-            return shown[target.identity]
-        what = "failed" if target.test in report.tests else "did not report"
-        return Diagnostic(target.severity, f"test {what}: {target.test}", test=target.test)
-
-    return [with_fix(target) for target in target_errors if remains(target)]
+    return [
+        shown.get(target.identity) or _without_pass(target.test or "", report, target.severity)
+        for target in target_errors
+        if remains(target)
+    ]
 
 
 def _left_in_block(baseline: Report, report: Report, problem: Problem, lines: tuple[int, int]) -> list[Diagnostic]:
@@ -354,7 +352,7 @@ def only_judged(report: Report, problem: Problem) -> Report:
         return report
     tests = {name: report.tests.get(name, False) for name in problem.judged_tests}
     known = {found.test: found for found in report.diagnostics if found.test is not None}
-    failures = [known.get(name, _missing_test(name, report)) for name, passed in tests.items() if not passed]
+    failures = [known.get(name, _without_pass(name, report)) for name, passed in tests.items() if not passed]
     # Errors outside tests, such as a file that cannot be imported, explain failures; alone they decide nothing.
     others = [found for found in report.diagnostics if found.test is None and (failures or found.severity == "warning")]
     status = "failed" if failures else "passed"
@@ -363,9 +361,10 @@ def only_judged(report: Report, problem: Problem) -> Report:
     return replace(report, status=status, tests=tests, diagnostics=(*failures, *others), compiled=compiled)
 
 
-def _missing_test(name: str, report: Report) -> Diagnostic:
+def _without_pass(name: str, report: Report, severity: Severity = "error") -> Diagnostic:
+    """The diagnostic for a test that did not pass, if the report has none."""
     verb = "failed" if name in report.tests else "did not report"
-    return Diagnostic("error", f"test {verb}: {name}", test=name)
+    return Diagnostic(severity, f"test {verb}: {name}", test=name)
 
 
 def unlike_recorded(baseline: Report, problem: Problem, reference: Report | None = None) -> str:

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import unittest
 from collections.abc import Callable, Generator
 from functools import partial
 from itertools import groupby
@@ -133,7 +134,7 @@ class ResultPlugin:
             if needs := needed_by(error.value, item):
                 self._write_needs(item, needs)
             self._memory = self._memory or error.errisinstance(MemoryError)
-            if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception)) or _is_unittest_skip(error.value):
+            if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)):
                 self._raised_in.setdefault(item.nodeid, []).extend(self._skipped_by(error.value))
         report = yield
         self._reports.setdefault(item.nodeid, []).append(report)
@@ -224,9 +225,3 @@ def last_line(text: str) -> str:
 def _plain(text: str) -> str:
     # A lone surrogate cannot be encoded when the line is written.
     return text[:_MAX_MESSAGE].encode("utf-8", "replace").decode()
-
-
-def _is_unittest_skip(error: BaseException) -> bool:
-    import unittest
-
-    return isinstance(error, unittest.SkipTest)

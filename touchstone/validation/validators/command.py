@@ -107,7 +107,9 @@ class CommandValidator:
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
         """The program, the readable files, what arguments, environment or the problem's commands name, the system."""
-        named = set().union(*map(words, (problem.setup_command or "", problem.test_command or "", *self._provided)))
+        # Every command finds the interpreter's programs, because its scripts may run them.
+        provided = _PYTHON if self._python is not None else ()
+        named = set().union(*map(words, (problem.setup_command or "", problem.test_command or "", *provided)))
         own = {word: self._identity_of(word) for word in sorted(named)}
         return {"program": str(self._program), "files": self._files, "own": own, "system": self._system}
 
@@ -127,11 +129,6 @@ class CommandValidator:
         """The PATH of commands: the configured one, else the system's folders and then that of the interpreter."""
         folders = [str(self._python.program.parent)] if self._python is not None else []
         return ":".join([self._own_path, *folders])
-
-    @property
-    def _provided(self) -> tuple[str, ...]:
-        """The programs that every command finds, because its scripts may run them."""
-        return _PYTHON if self._python is not None else ()
 
     @functools.cached_property
     def _python(self) -> Interpreter | None:
