@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.validation.attacks.conftest import sandbox_runner
+from tests.validation.pytest_runner.support import sandbox_or_skip
 from tests.validation.validators.support import MANIFEST, job_of, needs_cargo, report_on, tree_of
 from touchstone.config.validation import RustProgram
 from touchstone.validation.fixes.line_diff import diff_lines
@@ -76,7 +76,7 @@ def crate(library: str, tests: str = TESTS) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def validator(tmp_path_factory: pytest.TempPathFactory) -> RustValidator:
-    sandbox = sandbox_runner("bubblewrap", tmp_path_factory.mktemp("scratch"))
+    sandbox = sandbox_or_skip(tmp_path_factory.mktemp("scratch"), "bubblewrap")
     return RustValidator(sandbox, RUST_LIMITS, RustProgram())
 
 
