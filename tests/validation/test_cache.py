@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.errors import TouchstoneError
-from touchstone.validation.cache import ReportCache, find_cache, owner
+from touchstone.validation.cache import ReportCache, find_cache
 from touchstone.validation.protocol import RETRIED, Diagnostic, Report
 from touchstone.vocabulary import STATUSES
 
@@ -57,14 +57,6 @@ class TestKeeping:
             cache.keep("a", "python", Report(status, "full"))
             assert set(cache.find(["a"])) == (set() if status in RETRIED else {"a"})
         assert RETRIED == ("sandbox_error", "validator_unavailable", "unsafe_input", "timeout", "no_report")
-
-    def test_what_an_earlier_version_kept_of_a_timeout_is_not_found(self, tmp_path: Path) -> None:
-        with ReportCache(tmp_path) as cache:
-            cache.keep("a", "python", PASSED)
-            text = json.dumps(Report("timeout", "full").to_plain())
-            signed = (text, owner().sign("a", text))
-            cache._database.execute("UPDATE reports SET report = ?, signature = ?", signed)
-            assert cache.find(["a"]) == {}
 
     def test_more_keys_than_one_question_can_hold_and_some_forgotten(self, tmp_path: Path) -> None:
         with ReportCache(tmp_path) as cache:

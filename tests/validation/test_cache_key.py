@@ -115,7 +115,9 @@ WORDS = [
     "by-interpreter.sh",
     "{folder}/by-env.sh",
 ]
-CHECK = {"arguments": ["{folder}/check.sh"]}
+# With a PATH of its own a command gets no interpreter, whose thousands of files take a second to look at.
+OWN_PATH = {"PATH": "/usr/bin:/bin"}
+CHECK = {"arguments": ["{folder}/check.sh"], "environment": OWN_PATH}
 RULE, PACKAGE = "rules/deep/rule.txt", "lib/python3.11/site-packages/checker.py"
 PYTHON = ({"environment": {"PATH": "{folder}/bin"}}, {"test_command": "python3 -m checker"})
 # What changes, the configured command, and the problem's own.
@@ -124,9 +126,9 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     (RULE, {**CHECK, "readable": ["{folder}/rules"]}, {}),
     (RULE, {**CHECK, "readable": [f"{{folder}}/{RULE}"]}, {}),
     ("rules/new.txt", {**CHECK, "readable": ["{folder}/rules"]}, {}),
-    (RULE, {"arguments": ["/bin/sh", f"{{folder}}/{RULE}"]}, {}),
-    (RULE, {"arguments": ["/bin/sh", f"--rules={{folder}}/{RULE}"]}, {}),
-    (RULE, {**CHECK, "environment": {"RULES": f"/none:{{folder}}/{RULE}"}}, {}),
+    (RULE, {**CHECK, "arguments": ["/bin/sh", f"{{folder}}/{RULE}"]}, {}),
+    (RULE, {**CHECK, "arguments": ["/bin/sh", f"--rules={{folder}}/{RULE}"]}, {}),
+    (RULE, {**CHECK, "environment": {**OWN_PATH, "RULES": f"/none:{{folder}}/{RULE}"}}, {}),
     *(
         ("check.sh", {"environment": {"PATH": "{folder}"}}, {column: words})
         for column in ("test_command", "setup_command")

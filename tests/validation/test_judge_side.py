@@ -2,21 +2,19 @@
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from touchstone.config.validation import ValidationSettings
-from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied, apply_fix
+from tests.validation.attacks.arena import outcomes_of
+from tests.validation.fixes.support import applied_fix, refused_fix
+from tests.validation.validators.support import MANIFEST, needs_cargo, tree_of
+from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, NotApplied
 from touchstone.validation.judge_side import Declared, with_judge_side
-from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Problem, Tree
 from touchstone.validation.reach import TreeIndex
-from touchstone.validation.session import ValidationSession
-from touchstone.validation.targets import Targets
-from touchstone.validation.validators.rust import find_toolchain
-from touchstone.vocabulary import TestEdits
 
 Files = dict[str, str]
 
@@ -27,11 +25,9 @@ def problem_of(files: Files, declared: Declared | None = None, **about: Any) -> 
     return with_judge_side(problem, tree, declared), tree
 
 
-def applied(
-    files: Files, changes: dict[str, str | None], edits: TestEdits = "ignore", **about: Any
-) -> AppliedFix | NotApplied:
+def applied(files: Files, changes: Mapping[str, str | None], **about: Any) -> AppliedFix:
     problem, tree = problem_of(files, **about)
-    return apply_fix(tree, Fix(json.dumps(changes), "files"), problem, edits)
+    return applied_fix(tree, Fix(json.dumps(changes), "files"), problem)
 
 
 FLAT = {
@@ -188,11 +184,9 @@ def test_what_is_the_judges_is_put_back(name: str, path: str) -> None:
     files, about, _ = FORGED[name]
     source, forged = about["filename"], SETTINGS.get(path, "forged")
     made = applied(files, {source: "fixed", path: forged}, **about)
-    assert isinstance(made, AppliedFix)
     assert (made.changes, made.judge_files) == ({source: b"fixed"}, (path,))
     if path in files and path != "go.mod":
-        removed = applied(files, {source: "fixed", path: None}, **about)
-        assert isinstance(removed, AppliedFix) and removed.judge_files == (path,)
+        assert applied(files, {source: "fixed", path: None}, **about).judge_files == (path,)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +199,7 @@ def test_what_is_the_judges_is_put_back(name: str, path: str) -> None:
 def test_the_script_of_a_test_command(command: str) -> None:
     files = {"cart.py": "", "ci/run.sh": "", "ci/outer": "$(dirname $0)/run.sh\n", "ci/all.mk": "all:\n\tci/run.sh\n"}
     made = applied(files, {"cart.py": "fixed", "ci/run.sh": "exit 0"}, filename="cart.py", test_command=command)
-    assert isinstance(made, AppliedFix) and made.judge_files == ("ci/run.sh",)
+    assert made.judge_files == ("ci/run.sh",)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +211,7 @@ def test_the_script_of_a_test_command(command: str) -> None:
 def test_a_module_that_the_command_runs(command: str) -> None:
     files = {"shop/cart.py": "", "qa/run.py": "", "package.json": '{"scripts": {"qa": "cd qa && python run.py"}}'}
     made = applied(files, {"shop/cart.py": "x", "qa/run.py": "x"}, filename="shop/cart.py", test_command=command)
-    assert isinstance(made, AppliedFix) and made.judge_files == ("qa/run.py",)
+    assert made.judge_files == ("qa/run.py",)
 
 
 # What an honest fix changes beside the problem's file, and what of it is flagged.
@@ -332,9 +326,8 @@ HONEST: dict[str, tuple[Files, dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_fix_is_left_as_it_is(name: str) -> None:
     files, about, paths, flagged = HONEST[name]
-    changes: dict[str, str | None] = {path: MANIFESTS.get(path, "x") for path in paths.split()}
+    changes = {path: MANIFESTS.get(path, "x") for path in paths.split()}
     made = applied(files, changes, **about)
-    assert isinstance(made, AppliedFix)
     assert (made.judge_files, made.changes.keys()) == ((), changes.keys())
     assert sorted(made.flagged) == sorted(flagged.split())
 
@@ -347,8 +340,7 @@ def test_what_is_declared_decides() -> None:
     assert set(problem.judge_files) == judge | {"test_solution.py"}
     assert problem.shared_files == ("both.py",)
     changes = dict.fromkeys(["golden/new.txt", "tests/made/new.py", "helpers.py", "both.py", "solution.py"], "x")
-    made = apply_fix(tree, Fix(json.dumps(changes), "files"), problem)
-    assert isinstance(made, AppliedFix)
+    made = applied_fix(tree, Fix(json.dumps(changes), "files"), problem)
     assert (made.judge_files, made.flagged) == (("golden/new.txt",), ("both.py",))
 
 
@@ -404,16 +396,15 @@ TESTS_OF_RUST = RUST_FILE[RUST_FILE.index("#[cfg(test)]\nmod") :].strip()
 def test_tests_inside_a_rust_source_are_put_back(forged: str, left: str | None, kind: str) -> None:
     problem, tree = problem_of({"src/lib.rs": RUST_FILE}, filename="src/lib.rs")
     fix = Fix(forged, "file") if kind == "file" else Fix(json.dumps({"src/lib.rs": forged}), "files")
-    made = apply_fix(tree, fix, problem)
-    assert isinstance(made, AppliedFix) and made.judge_files == ("src/lib.rs (tests inside)",)
+    made = applied_fix(tree, fix, problem)
+    assert made.judge_files == ("src/lib.rs (tests inside)",)
     found = (made.changes["src/lib.rs"] or b"").decode()
     if left is not None:
         assert found == left
     else:  # a new item takes what stands at the end of the fix
         assert found.startswith(forged) and "\nconst _: () = ();\n" in found and found.endswith(f"{TESTS_OF_RUST}\n")
-    refused, allowed = (apply_fix(tree, fix, problem, edits) for edits in ("refuse", "allow"))
-    assert isinstance(refused, NotApplied) and isinstance(allowed, AppliedFix)
-    assert (allowed.changes["src/lib.rs"] or b"").decode() == forged
+    assert applied_fix(tree, fix, problem, "allow").changes["src/lib.rs"] == forged.encode()
+    refused_fix(tree, fix, problem, "refuse")
 
 
 @pytest.mark.parametrize(
@@ -428,14 +419,14 @@ def test_tests_inside_a_rust_source_are_put_back(forged: str, left: str | None, 
 )
 def test_an_honest_rust_file_is_left_as_it_is(fixed: str, reference: str | None) -> None:
     problem, tree = problem_of({"src/lib.rs": RUST_FILE}, filename="src/lib.rs", reference_fix=reference)
-    made = apply_fix(tree, Fix(fixed, "file"), problem)
-    assert isinstance(made, AppliedFix)
+    made = applied_fix(tree, Fix(fixed, "file"), problem)
     assert (made.changes["src/lib.rs"], made.judge_files) == (fixed.encode(), ())
 
 
 def test_a_fix_of_the_judges_files_alone_has_failed() -> None:
-    made = applied(FLAT, {"checks.py": "", "golden.json": "4"}, **FLAT_PROBLEM)
-    assert made == NotApplied(
+    problem, tree = problem_of(FLAT, **FLAT_PROBLEM)
+    fix = Fix(json.dumps({"checks.py": "", "golden.json": "4"}), "files")
+    assert refused_fix(tree, fix, problem) == NotApplied(
         "failed", "the fix changes only files on the judge's side: checks.py, golden.json", ("checks.py", "golden.json")
     )
 
@@ -450,24 +441,15 @@ SHOP = {
     "def test_add():\n    checks.same(add(1, rates.RATE), json.load(open('wanted.json')))\n",
 }
 CRATE = {
-    "Cargo.toml": '[package]\nname = "demo"\nversion = "0.1.0"\nedition = "2021"\n',
+    "Cargo.toml": MANIFEST,
     "src/lib.rs": RUST_FILE.replace("use std::fmt;\n", ""),
 }
 
 
 def outcomes(folder: Path, files: Files, filename: str, fixes: list[dict[str, str]]) -> list[dict[str, Any]]:
     """The outcomes of fixes of several files, validated for real."""
-    for path, text in files.items():
-        (folder / "clones" / "one" / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "clones" / "one" / path).write_text(text)
-    settings = ValidationSettings.model_validate({"workers": 1, "python": {"lint": False}})
-    targets = Targets(folder / "clones", settings).find([{"oid": "one", "filename": filename}])
-    attempts = [
-        {"model": "m", "tier": "T0", "oid": "one", "iteration_id": str(place), "fixed_files": json.dumps(fix)}
-        for place, fix in enumerate(fixes)
-    ]
-    with ValidationSession(settings, folder / "cache", folder / "scratch") as validation:
-        return outcome_rows(attempts, targets, validation)
+    tree_of(folder / "clones" / "one", files)
+    return outcomes_of(folder, {"oid": "one", "filename": filename}, map(json.dumps, fixes), "fixed_files")
 
 
 def test_forged_helpers_and_golden_files_do_not_pass(tmp_path: Path) -> None:
@@ -509,22 +491,22 @@ def test_a_fix_that_changes_the_judge_s_side_when_it_runs_does_not_pass(tmp_path
 
 def test_what_is_used_instead_of_a_shared_file_is_flagged() -> None:
     files = {"solution.py": SUM, "check.py": "import solution, checker\n", "checker.py": ""}
-    changes: dict[str, str | None] = {"solution.py": "", "checker/__init__.py": ""}
+    changes = {"solution.py": "", "checker/__init__.py": ""}
     found = applied(files, changes, filename="solution.py", test_command="python check.py")
-    assert isinstance(found, AppliedFix) and found.flagged == ("checker/__init__.py",)
+    assert found.flagged == ("checker/__init__.py",)
 
 
 def test_a_makefile_makes_no_file_of_a_fix_and_reads_its_own() -> None:
     """A new file of a target's name would be up to date. Data may be named in a command within a command."""
     files = {"run.sh": "", "Makefile": 'test: check\ncheck:\n\ttest "$(shell sh run.sh)" = "$$(cat want.txt)"\n'}
     files["want.txt"] = "5"
-    changes: dict[str, str | None] = {"run.sh": "x", "check": "", "want.txt": "4"}
+    changes = {"run.sh": "x", "check": "", "want.txt": "4"}
     found = applied(files, changes, filename="run.sh", test_command="make test")
-    assert isinstance(found, AppliedFix) and found.judge_files == ("check", "want.txt")
+    assert found.judge_files == ("check", "want.txt")
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
+@needs_cargo
 def test_forged_tests_inside_a_rust_source_do_not_pass(tmp_path: Path) -> None:
     wrong, right = CRATE["src/lib.rs"].replace("a - b", "a * b"), CRATE["src/lib.rs"].replace("a - b", "a + b")
     without = right.partition("#[cfg(test)]")[0]

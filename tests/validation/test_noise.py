@@ -16,6 +16,7 @@ from tests.conftest import Command, Folder
 from tests.pipelines.test_retrying import table as csv_text
 from tests.pipelines.test_run import evaluate
 from tests.validation.test_session import Project
+from tests.validation.validators.support import tree_of
 from touchstone.config import IntervalSettings, load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation, RunOutcome
@@ -51,10 +52,7 @@ def make_problems(root: Path, suites: Iterable[str], fixes: Iterable[str], refer
     """Problems that differ in their tests alone, and a model with the same fixes for each."""
     folder, problems, attempts = Folder(root), [], []
     for number, tests in enumerate(suites):
-        clone = root / "clones" / f"p{number}"
-        clone.mkdir(parents=True)
-        (clone / "calc.py").write_text(BROKEN)
-        (clone / "test_calc.py").write_text(tests)
+        tree_of(root / "clones" / f"p{number}", {"calc.py": BROKEN, "test_calc.py": tests})
         problems.append((f"p{number}", "calc.py", f"p{number}", reference))
         attempts += [(f"p{number}", iteration, fix) for iteration, fix in enumerate(fixes)]
     folder.problems(csv_text(("oid", "filename", "working_directory", "reference_fix"), *problems))

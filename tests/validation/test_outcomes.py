@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import Folder
 from tests.pipelines.test_retrying import table, validate
+from tests.validation.validators.support import tree_of
 from touchstone.config.validation import ValidationSettings
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.fixes.apply_fix import AppliedFix
@@ -23,10 +24,8 @@ STATIC = {"validators": {"terraform": "hcl"}, "workers": 1}
 def test_a_reference_fix_follows_the_configured_success_rule(tmp_path: Path, success: Success, status: str) -> None:
     """The module has a second error, in another block, that the reference fix does not touch."""
     folder = Folder(tmp_path)
-    clone = tmp_path / "clones" / "net"
-    clone.mkdir(parents=True)
     first, second = 'output "a" {\n  value = var.a\n}\n', 'output "b" {\n  value = var.b\n}\n'
-    (clone / "main.tf").write_text(first + second)
+    tree_of(tmp_path / "clones" / "net", {"main.tf": first + second})
     fixed = first.replace("var.a", "1") + second
     header = ("oid", "filename", "working_directory", "line_start", "line_end", "reference_fix")
     folder.problems(table(header, ("p", "main.tf", "net", 1, 3, fixed)))
@@ -39,8 +38,7 @@ def test_a_reference_fix_follows_the_configured_success_rule(tmp_path: Path, suc
 def test_a_corrected_problem_is_judged_anew(tmp_path: Path) -> None:
     """The gates ask for a corrected reference fix, lines or summary, so the next run must look at them."""
     folder = Folder(tmp_path)
-    (tmp_path / "clones" / "net").mkdir(parents=True)
-    (tmp_path / "clones" / "net" / "main.tf").write_text('output "a" {\n  value = var.a\n}\n')
+    tree_of(tmp_path / "clones" / "net", {"main.tf": 'output "a" {\n  value = var.a\n}\n'})
     right, wrong = 'output "a" {\n  value = 1\n}\n', 'output "a" {\n  value = var.b\n}\n'
     folder.fixes("m", table(("oid", "iteration_id", "fixed_file"), ("p", "0", right)))
     folder.configure(clones_dir="clones", k_values=[1], validation=STATIC)
@@ -73,7 +71,7 @@ def test_the_problems_file_is_kept_up_to_the_limit() -> None:
 
 
 def test_the_diff_covers_every_changed_file_up_to_the_limit() -> None:
-    applied = AppliedFix({"a.py": b"x = 2\n", "b.py": None, "c.py": b"new\n"}, 1, 1)
+    applied = AppliedFix({"a.py": b"x = 2\n", "b.py": None, "c.py": b"new\n"}, (1, 1))
     kept = fix_columns(target(), applied, Report("passed", "full"), Report("failed", "full"), 1000)
     assert kept["diff"].count("+++ ") == 2 and "+++ b/c.py" in kept["diff"], "an empty file has no lines to show"
     assert kept["tests"] is None and kept["tests_left_out"] == 0
@@ -85,7 +83,7 @@ def test_tests_that_did_not_pass_come_first_with_what_they_said() -> None:
     said = Diagnostic("error", "test failed: t2", "lone \ud800 " + "x" * 1000, test="t2")
     after = Report("failed", "full", (said,), tests={"t1": True, "t2": False}, skipped=("t3",))
     before = Report("failed", "full", tests={"t1": False, "t2": True, "t0": True})
-    kept = fix_columns(target(), AppliedFix({"a.py": b""}, 1, 1), after, before, 1000)
+    kept = fix_columns(target(), AppliedFix({"a.py": b""}, (1, 1)), after, before, 1000)
     tests = json.loads(kept["tests"])
     assert [(one["test"], one["status"]) for one in tests] == [
         *(("t0", "no result"), ("t2", "failed"), ("t3", "skipped"), ("t1", "passed"))
@@ -95,6 +93,6 @@ def test_tests_that_did_not_pass_come_first_with_what_they_said() -> None:
 
 def test_of_thousands_of_tests_the_rest_is_counted() -> None:
     after = Report("failed", "full", tests={f"t{number}": number != 2500 for number in range(3000)})
-    kept = fix_columns(target(), AppliedFix({"a.py": b""}, 1, 1), after, Report("failed", "full"), 1000)
+    kept = fix_columns(target(), AppliedFix({"a.py": b""}, (1, 1)), after, Report("failed", "full"), 1000)
     assert kept["tests_left_out"] == 1000
     assert json.loads(kept["tests"])[0] == {"test": "t2500", "status": "failed", "message": ""}

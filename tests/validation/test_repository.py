@@ -15,6 +15,7 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_retrying import evaluation_of, table
+from tests.validation.validators.support import tree_of
 from touchstone.validation.validators import command
 
 pytestmark = pytest.mark.services
@@ -137,9 +138,7 @@ Judged = tuple[Mapping[str, Any], dict[str, Mapping[str, Any]]]
 def repository(root: Path, fixes: str, **problem: str) -> Folder:
     """One problem about a whole repository, without a file name."""
     made = Folder(root)
-    for path, text in FILES.items():
-        (root / "clones" / "shop-1" / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / "clones" / "shop-1" / path).write_text(text)
+    tree_of(root / "clones" / "shop-1", FILES)
     record = {
         "instance_id": "shop-1",
         "test_command": f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider tests",

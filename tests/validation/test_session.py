@@ -28,7 +28,8 @@ class Project:
         (root / "judge.sh").chmod(0o755)
 
     def validation(self, fresh: bool = False, **settings: object) -> ValidationSession:
-        command = {"arguments": [str(self.root / "judge.sh"), "{file}"]}
+        # With a PATH of its own it gets no interpreter, whose packages take long to look at.
+        command = {"arguments": [str(self.root / "judge.sh"), "{file}"], "environment": {"PATH": "/usr/bin:/bin"}}
         usual = {"unsandboxed": True, "workers": 1, "validators": {"text": "command"}, "command": command}
         made = ValidationSettings.model_validate(usual | settings)
         return ValidationSession(made, self.root / "cache", self.root / "scratch", fresh=fresh)

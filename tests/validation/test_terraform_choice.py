@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.sandbox.conftest import need
+from tests.validation.validators.support import tree_of
 from touchstone.config.validation import ValidationSettings
 from touchstone.validation.outcomes import baseline_rows, outcome_rows
 from touchstone.validation.registry import validator_for
@@ -53,8 +54,7 @@ Made = tuple[ValidationSession, Rows, Path]
 def make(tmp_path: Path, program: Path) -> Callable[..., Made]:
     def made(problems: Mapping[str, str], **settings: object) -> Made:
         for oid, text in problems.items():
-            (tmp_path / "clones" / oid).mkdir(parents=True)
-            (tmp_path / "clones" / oid / "main.tf").write_text(text)
+            tree_of(tmp_path / "clones" / oid, {"main.tf": text})
         given = ValidationSettings.model_validate({"terraform": {"program": program}, "workers": 1, **settings})
         session = ValidationSession(given, tmp_path / "cache", tmp_path / "scratch")
         return session, [{"oid": oid, "filename": "main.tf"} for oid in problems], tmp_path / "clones"

@@ -23,14 +23,17 @@ def is_settled(folder: Project) -> bool:
         return part is not None and part.settled
 
 
+def limit(folder: Project, **limits: float) -> None:
+    folder.configure(clones_dir="clones", k_values=[1], validation=folder.settings(limits=limits))
+
+
 class TestEndlessFix:
     """One that used up its CPU time."""
 
     @pytest.fixture(autouse=True)
     def _endless(self, project: Project) -> None:
         project.trouble("endless good")
-        limits = {"seconds": 0.3, "wall_seconds": 60}
-        project.configure(clones_dir="clones", k_values=[1], validation=project.settings(limits=limits))
+        limit(project, seconds=0.3, wall_seconds=60)
 
     def test_is_a_timeout_and_not_tried_again(self, project: Project) -> None:
         assert validate(project)[1] == {"0": "timeout", "1": "failed"}
@@ -48,8 +51,7 @@ class TestEndlessFix:
         project.answers("n", ["good"])
         validate(project)
         assert project.judged() == []
-        limits = {"seconds": 1.5, "wall_seconds": 10}
-        project.configure(clones_dir="clones", k_values=[1], validation=project.settings(limits=limits))
+        limit(project, seconds=1.5, wall_seconds=10)
         validate(project)
         assert "good" in project.judged()
 
@@ -80,8 +82,7 @@ class TestEndlessFix:
 @pytest.mark.nightly
 def test_a_fix_that_only_waited_is_tried_again(project: Project) -> None:
     project.trouble("timeout good")
-    limits = {"seconds": 1, "wall_seconds": 3}
-    project.configure(clones_dir="clones", k_values=[1], validation=project.settings(limits=limits))
+    limit(project, seconds=1, wall_seconds=3)
     for _ in range(2):
         assert validate(project)[1]["0"] == "timeout"
         assert "good" in project.judged()

@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from touchstone.regular_files import open_beneath
 from touchstone.validation.cache import ReportCache, validation_code
 from touchstone.validation.files.file_identity import packages_identity
 from touchstone.validation.files.working_copy import HashedTree
-from touchstone.validation.protocol import Job, Problem, Report, Tree
+from touchstone.validation.protocol import Job, Report, Tree
 from touchstone.validation.registry import DEFAULT_VALIDATORS, ValidatorRegistry
 from touchstone.validation.sandbox.command import REMEDY, too_low
 from touchstone.validation.sandbox.runner import choose_sandbox, probe_backend
@@ -112,7 +112,6 @@ class ClusterWorker(WorkerState):
     stopped: threading.Event = field(default_factory=threading.Event)
     # The sizes of the folders by name; the one that was used last is last.
     _sizes: dict[str, int] = field(default_factory=dict)
-    _agreed: set[str] = field(default_factory=set)
 
     def missing(self, item: CarriedBatch) -> list[str]:
         """The folders that the batch needs and that were not received, or have been removed since."""
@@ -159,12 +158,11 @@ class ClusterWorker(WorkerState):
 
     def require_conditions(self, job: Job, validator: str, expected: str) -> None:
         """Refuse this worker if a report made here would not be the one that was asked for."""
-        if expected not in self._agreed and self.registry.conditions_key(job.problem, validator) != expected:
+        if self.registry.conditions_key(job.problem, validator) != expected:
             raise WorkerRefusedError(
                 f"programs, packages or environments that the validator {validator} uses for the problem "
                 f"{job.problem.oid} differ from those here"
             )
-        self._agreed.add(expected)
 
 
 def open_cluster_worker(
@@ -253,10 +251,9 @@ class ValidationCluster:
         registry: ValidatorRegistry,
         validators: Sequence[str],
         cache_dir: Path,
-        conditions: Callable[[Problem, str], str],
         trees: Mapping[Path, HashedTree],
     ) -> None:
-        self._cache_dir, self._conditions, self._trees = cache_dir, conditions, trees
+        self._registry, self._cache_dir, self._trees = registry, cache_dir, trees
         self._files = FilesToCarry()
         arguments = _arguments(registry, validators)
         self._workers = DaskWorkers(
@@ -276,7 +273,8 @@ class ValidationCluster:
 
     def _carried(self, batch: Batch) -> CarriedBatch:
         folders = [self._files.name_of(job.tree.root, self._trees[job.tree.root]) for job in batch.jobs]
-        return CarriedBatch(batch, folders, [self._conditions(job.problem, batch.validator) for job in batch.jobs])
+        conditions = [self._registry.conditions_key(job.problem, batch.validator) for job in batch.jobs]
+        return CarriedBatch(batch, folders, conditions)
 
     def close(self) -> None:
         """Leave the cluster."""

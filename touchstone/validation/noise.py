@@ -27,7 +27,6 @@ from touchstone.validation.protocol import UNDECIDED, NoTarget, Report
 from touchstone.validation.session import Request, ValidationSession
 from touchstone.validation.targets import Target
 
-_FINISHED = ("passed", "failed")
 # A test that flips with a fix may flip because of the fix, so only these can show that the test is to blame.
 _WRITTEN_BY_NO_MODEL = ("baseline", "reference")
 
@@ -133,7 +132,7 @@ def _subject_rows(subject: Subject, reports: Sequence[Report]) -> Iterator[Row]:
     if statuses:
         yield _row(subject.key, None, len(statuses), statuses.count("passed"))
     # Where tests did not get to run, the verdict shows it; no single test does.
-    finished = [report for report in reports if report.status in _FINISHED and report.compiled is not False]
+    finished = [report for report in reports if report.finished and report.compiled is not False]
     names = {name for report in finished for name in report.tests}
     for test in sorted(names & subject.tests if subject.tests else names):
         yield _row(subject.key, test, len(finished), sum(report.tests.get(test, False) for report in finished))

@@ -156,9 +156,8 @@ def _problem_row(known: ValidatedProblem, validation: ValidationSession) -> Row:
     target, problem = known.target, known.judged
     baseline = only_judged(known.baseline, problem)
     reference = reference_verdict(known, validation.settings.success)
-    finished = baseline.status in ("passed", "failed")
-    unlike = unlike_recorded(known.baseline, problem, known.reference) if finished else ""
-    failing = not finished or (bool(target_diagnostics(baseline, problem)) and not unlike)
+    unlike = unlike_recorded(known.baseline, problem, known.reference) if baseline.finished else ""
+    failing = not baseline.finished or (bool(target_diagnostics(baseline, problem)) and not unlike)
     words = [unlike, baseline.note, *map(str, baseline.diagnostics)]
     if reference is not None and reference.status != "passed":
         words.insert(0, f"reference fix: {reference.status} ({reference.note})")

@@ -124,6 +124,11 @@ class Report:
         return self.status not in UNDECIDED
 
     @property
+    def finished(self) -> bool:
+        """Whether the validator came to its end, with errors or without."""
+        return self.status in ("passed", "failed")
+
+    @property
     def settled(self) -> bool:
         """Whether a repeat would give the same result, so that the report may be cached.
 
@@ -326,7 +331,7 @@ class Validator(Protocol):
     version: str
 
     def probe(self) -> Availability:
-        """Try the validator and return whether it works here."""
+        """Try the validator and return whether it works here. A warm process may stay for the jobs that follow."""
 
     def fidelity(self, problem: Problem) -> str:
         """How thoroughly this problem is checked: syntax, static, static+schema or full."""

@@ -56,6 +56,7 @@ class ValidatorRegistry:
 
     def __post_init__(self) -> None:
         self._validators: dict[str, Validator] = {}
+        self._conditions: dict[tuple[str, Problem], str] = {}
 
     def validator(self, name: str) -> Validator:
         """The validator of that name, created on first use."""
@@ -73,8 +74,11 @@ class ValidatorRegistry:
         return limits_for(name, self.settings.limits)
 
     def conditions_key(self, problem: Problem, name: str) -> str:
-        """A hash of everything besides the tree that a validator's report on a problem depends on."""
-        return conditions_key(problem, self.validator(name), self.limits(name), self.sandbox.name, self.settings)
+        """A hash of everything besides the tree that a validator's report on a problem depends on; computed once."""
+        if (name, problem) not in self._conditions:
+            given = (problem, self.validator(name), self.limits(name), self.sandbox.name, self.settings)
+            self._conditions[name, problem] = conditions_key(*given)
+        return self._conditions[name, problem]
 
     def _make(self, name: str) -> Validator:
         settings, sandbox, limits = self.settings, self.sandbox, self.limits(name)
@@ -95,10 +99,9 @@ class ValidatorRegistry:
         raise KeyError(name)
 
     def close(self) -> None:
-        """Stop all warm workers."""
+        """Stop all warm workers; they start again when they are next used."""
         for validator in self._validators.values():
             validator.close()
-        self._validators.clear()
 
 
 def language_of(problem_language: str | None, filename: str) -> str:

@@ -24,12 +24,12 @@ from touchstone.validation.cache import VARIABLE, ReportCache, report_key
 from touchstone.validation.cluster import ValidationCluster
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.fixes.apply_fix import AppliedFix
-from touchstone.validation.protocol import Availability, Job, Problem, Report
+from touchstone.validation.protocol import Availability, Job, Report
 from touchstone.validation.registry import ValidatorRegistry
 from touchstone.validation.sandbox.runner import SandboxRunner, choose_sandbox
 from touchstone.validation.targets import Target
 from touchstone.validation.validators.common import unavailable
-from touchstone.validation.worker import Batch, open_worker, report_on_error, validate_batch
+from touchstone.validation.worker import Batch, ValidationWorker, open_worker, report_on_error, validate_batch
 from touchstone.workers import Workers
 from touchstone.workers.processes import ProcessWorkers, SerialWorkers
 
@@ -82,7 +82,6 @@ class ValidationSession:
         # Settled reports on problems and their reference fixes.
         self._problem_reports: dict[str, CachedReport] = {}
         self._available: dict[str, Availability] = {}
-        self._conditions: dict[tuple[str, Problem], str] = {}
         self._workers: dict[type, Workers] = {}
         self._cluster: ValidationCluster | None = None
         self._open = ExitStack()
@@ -113,7 +112,7 @@ class ValidationSession:
 
     @cached_property
     def registry(self) -> ValidatorRegistry:
-        """The validators of this process, used for versions and probes only; workers do the validating."""
+        """The validators of this process. Those that a probe has started validate here too, if few jobs are left."""
         return self._open.enter_context(closing(ValidatorRegistry(self.sandbox, self.settings)))
 
     def available(self, validator: str) -> Availability:
@@ -130,15 +129,8 @@ class ValidationSession:
             tree = tree.with_changes(fix.changes, fix.executable)
         elif fix is not None:
             tree = tree.with_file(problem.path, fix)
-        key = report_key(target.hashed.hash_of(tree), self._conditions_key(problem, target.validator))
+        key = report_key(target.hashed.hash_of(tree), self.registry.conditions_key(problem, target.validator))
         return Request(key, target.validator, Job(problem, tree, is_fix=fix is not None))
-
-    def _conditions_key(self, problem: Problem, name: str) -> str:
-        """The `conditions_key` of a problem for a validator, computed once."""
-        known = self._conditions.get((name, problem))
-        if known is None:
-            known = self._conditions[name, problem] = self.registry.conditions_key(problem, name)
-        return known
 
     def reports(self, requests: Sequence[Request], what: str, retried: Collection[str] = ()) -> dict[str, CachedReport]:
         """The report of every request, by key. `retried`: keys whose timeouts are never settled."""
@@ -306,26 +298,24 @@ class ValidationSession:
         few = self.worker_count == 1 or batches == 1 or jobs < _MIN_JOBS_FOR_PROCESSES
         if kind == "in_process" or (few and kind == "auto"):
             return self._in_process_workers
-        workers = ProcessWorkers(self.worker_count, open_worker, self._worker_arguments)
-        return self._workers.setdefault(ProcessWorkers, workers)
+        self.registry.close()  # others do the validating
+        given = (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._finished_reports)
+        return self._workers.setdefault(ProcessWorkers, ProcessWorkers(self.worker_count, open_worker, given))
 
     def _open_cluster(self, requests: Sequence[Request]) -> ValidationCluster | None:
         """The cluster that the configuration names, if any."""
         if self._cluster is None and self._worker_settings.kind == "dask" and requests:
             validators = sorted({request.validator for request in requests})
-            conditions = (self.cache_dir, self._conditions_key, self._trees)
-            self._cluster = ValidationCluster(self._worker_settings, self.registry, validators, *conditions)
+            self.registry.close()
+            given = (self._worker_settings, self.registry, validators, self.cache_dir, self._trees)
+            self._cluster = ValidationCluster(*given)
         return self._cluster
 
     @property
     def _in_process_workers(self) -> Workers:
         """Serial workers in this process."""
-        workers = SerialWorkers(open_worker, self._worker_arguments)
+        workers = SerialWorkers(ValidationWorker, (self.registry, self.cache_dir, self._finished_reports))
         return self._workers.setdefault(SerialWorkers, workers)
-
-    @property
-    def _worker_arguments(self) -> tuple[object, ...]:
-        return (self.sandbox.name, self._scratch, self.settings, self.cache_dir, self._finished_reports)
 
     def fingerprint(self, targets: Mapping[str, object]) -> list[object]:
         """Everything besides attempts that baselines and outcomes depend on, including removals from the cache."""

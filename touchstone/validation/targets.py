@@ -16,7 +16,7 @@ from touchstone.ingest.discovery import require_problems_csv
 from touchstone.ingest.input_paths import fetch_inputs
 from touchstone.ingest.problems import read_problems
 from touchstone.validation.environments import find_environment
-from touchstone.validation.files.locate_files import locate
+from touchstone.validation.files.locate_files import LocatedFile, locate
 from touchstone.validation.files.working_copy import HashedTree, list_files
 from touchstone.validation.fixes.apply_fix import Fix, NotApplied, apply_fix
 from touchstone.validation.judge_side import Declared, with_judge_side
@@ -71,34 +71,12 @@ class Targets:
         if isinstance(place, NoTarget):
             return place
         try:
-            line_start, line_end, block_start, block_end = (_line_number(name, row.get(name)) for name in _LINES)
-            fail_to_pass, pass_to_pass = (_test_names(name, row) for name in ("fail_to_pass", "pass_to_pass"))
+            problem = _problem(row, place)
         except ValueError as error:
             return NoTarget("validator_unavailable", str(error))
-        language = language_of(row.get("language"), place.filename)
-        about: dict[str, Any] = {
-            name: row.get(name) for name in ("severity", "summary", "reference_fix", "resource_schema")
-        }
-        about |= {name: _names(row.get(name)) for name in ("tests", "expected_tests")}
-        about |= {name: _text(row.get(name)) for name in _COMMANDS}
-        problem = Problem(
-            oid=row["oid"],
-            filename=place.filename,
-            root=place.root,
-            working_directory=place.working_directory,
-            language=language,
-            line_start=line_start,
-            line_end=line_end,
-            block_start=block_start,
-            block_end=block_end,
-            reference_patch=row.get("reference_patch") or row.get("patch"),
-            fail_to_pass=fail_to_pass,
-            pass_to_pass=pass_to_pass,
-            **about,
-        )
-        validator = "command" if problem.test_command else validator_for(language, self._settings)
+        validator = "command" if problem.test_command else validator_for(problem.language, self._settings)
         if validator is None:
-            what = f"the language '{language}'" if language else f"the file {place.filename}"
+            what = f"the language '{problem.language}'" if problem.language else f"the file {place.filename}"
             reason = f"no validator for {what}; name one under 'validation.validators' in the config"
             return NoTarget("validator_unavailable", reason)
         if validator == "hcl" and named_severity(problem) == "warning":
@@ -141,8 +119,20 @@ class Targets:
         return with_judge_side(problem, tree, declared, command, index)
 
 
-_COMMANDS = ("test_command", "setup_command", "test_report", "report_file")
-_LINES = ("line_start", "line_end", "impacted_block_start_line", "impacted_block_end_line")
+def _problem(row: Mapping[str, Any], place: LocatedFile) -> Problem:
+    """The problem that a row describes. Raises ValueError if a cell cannot be read."""
+    lines = {"line_start": "line_start", "line_end": "line_end"}
+    lines |= {"block_start": "impacted_block_start_line", "block_end": "impacted_block_end_line"}
+    about: dict[str, Any] = {name: _line_number(column, row.get(column)) for name, column in lines.items()}
+    about |= {name: row.get(name) for name in ("severity", "summary", "reference_fix", "resource_schema")}
+    about |= {name: _names(row.get(name)) for name in ("tests", "expected_tests")}
+    about |= {name: _text(row.get(name)) for name in ("test_command", "setup_command", "test_report", "report_file")}
+    about |= {name: _test_names(name, row) for name in ("fail_to_pass", "pass_to_pass")}
+    language = language_of(row.get("language"), place.filename)
+    patch = row.get("reference_patch") or row.get("patch")
+    return Problem(
+        row["oid"], place.filename, place.root, place.working_directory, language, reference_patch=patch, **about
+    )
 
 
 def _line_number(name: str, value: str | None) -> int | None:

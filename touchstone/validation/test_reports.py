@@ -11,13 +11,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any
 from xml.parsers import expat
 
 from touchstone.validation import libtest
+from touchstone.validation.libtest import Outcome
 from touchstone.validation.protocol import Diagnostic
-
-Outcome = Literal["passed", "failed", "skipped"]
 
 # Several results of one name count as the worst of them; a skipped repetition does not matter.
 _WORST_FIRST: tuple[Outcome, ...] = ("failed", "passed", "skipped")

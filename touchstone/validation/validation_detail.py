@@ -87,11 +87,11 @@ def validate_files(
         tempfile.TemporaryDirectory(prefix="touchstone-") as scratch,
         ValidationSession(settings, cache_dir, Path(scratch) / "validation") as validation,
     ):
-        target = _target(config, oid, rows, validation)
-        problem = validate_problems({oid: target}, validation)[oid]
+        problem = validate_problems({oid: _target(config, oid, rows, validation)}, validation)[oid]
         if isinstance(problem, NoTarget):
             raise TouchstoneError(f"problem '{oid}' cannot be validated: {problem.status}: {problem.reason}")
-        plans = {path: plan_fix(target, _fix(path, kind, settings.apply, target.problem), validation) for path in fixes}
+        texts = {path: _fix(path, kind, settings.apply, problem.target.problem) for path in fixes}
+        plans = {path: plan_fix(problem.target, fix, validation) for path, fix in texts.items()}
         details = [_validate(validation, problem, path, plan) for path, plan in plans.items()]
         return details, _repeat(validation, problem, plans, repeat) if repeat > 1 else []
 
@@ -110,14 +110,11 @@ def _repeat(
 
 def _target(
     config: EvaluationConfig, oid: str, rows: dict[str, dict[str, Any]], validation: ValidationSession
-) -> Target:
+) -> Target | NoTarget:
     settings = config.validation
     if is_terraform(rows[oid]):
         settings = choose_terraform_validator(rows.values(), config.clones_dir, validation)
-    found = Targets(config.clones_dir, settings).find([rows[oid]])[oid]
-    if isinstance(found, NoTarget):
-        raise TouchstoneError(f"problem '{oid}' cannot be validated: {found.status}: {found.reason}")
-    return found
+    return Targets(config.clones_dir, settings).find([rows[oid]])[oid]
 
 
 def _fix(path: Path, kind: FixKind | None, apply: Literal["auto", "file", "block"], problem: Problem) -> Fix:

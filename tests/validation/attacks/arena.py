@@ -1,20 +1,21 @@
 """The setting of an attack: a warm validator in one backend, neighbour jobs with known verdicts, and a canary outside.
 
-An attack is the text of a candidate's `solution.py`. A cheat answers wrongly and must not pass. A probe is an
-`attack()` that returns the names of what it reached, and passes only if that list is empty.
+An attack is the text of a candidate's `solution.py`. A cheat answers wrongly and must not pass. A probe is the body of
+an `attack()` that adds the names of what it reaches to a list, and passes only if that stays empty.
 """
 
 import os
 import stat
 import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tests.validation.attacks.system_calls import numbers
+from tests.validation.validators.support import tree_of
 from touchstone.config.validation import PythonProgram, ValidationSettings
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.outcomes import outcome_rows
@@ -165,9 +166,11 @@ class Arena:
         assert report.decided or report.starved, report
         return report
 
-    def probe(self, code: str) -> Report:
-        """Assert that an `attack()` ran to its end and got hold of nothing."""
-        report = self.validate(PROBE + textwrap.dedent(code), PROBE_TESTS, patient=True)
+    def probe(self, attack: str) -> Report:
+        """Assert that an attack ran to its end and got hold of nothing: it adds what it reaches to the list `got`."""
+        body = textwrap.indent(textwrap.dedent(attack), "    ")
+        code = f"{PROBE}def attack():\n    got = []\n{body}\n    return got\n"
+        report = self.validate(code, PROBE_TESTS, patient=True)
         assert report.status == "passed", [str(found) for found in report.diagnostics] or report
         return report
 
@@ -267,22 +270,33 @@ class Run:
 
     folder: Path
 
-    def statuses(self, *fixes: str, fresh: bool = False, **settings_given: object) -> list[str]:
+    def statuses(self, *fixes: str, fresh: bool = False, **settings: object) -> list[str]:
         """The status of each fix, in order; all are validated in one run."""
-        settings = ValidationSettings.model_validate({"workers": 1, "python": {"lint": False}} | settings_given)
         row = {"oid": "o1", "filename": "solution.py", "working_directory": "one", "line_start": "1", "line_end": "2"}
-        targets = Targets(self.folder / "clones", settings).find([row])
-        attempts = [
-            {"model": "m", "tier": "T0", "oid": "o1", "iteration_id": str(place), "fixed_file": fix}
-            for place, fix in enumerate(fixes)
-        ]
-        with ValidationSession(settings, self.folder / "cache", self.folder / "scratch", fresh=fresh) as validation:
-            return [row["status"] for row in outcome_rows(attempts, targets, validation)]
+        return [row["status"] for row in outcomes_of(self.folder, row, fixes, fresh=fresh, **settings)]
+
+
+def outcomes_of(
+    folder: Path,
+    row: Mapping[str, str],
+    fixes: Iterable[str],
+    column: str = "fixed_file",
+    *,
+    fresh: bool = False,
+    **settings: object,
+) -> list[dict[str, Any]]:
+    """The outcomes of fixes of one problem in a folder of clones, in order; all are validated in one run."""
+    given = ValidationSettings.model_validate({"workers": 1, "python": {"lint": False}} | settings)
+    targets = Targets(folder / "clones", given).find([row])
+    attempts = [
+        {"model": "m", "tier": "T0", "oid": row["oid"], "iteration_id": str(place), column: fix}
+        for place, fix in enumerate(fixes)
+    ]
+    with ValidationSession(given, folder / "cache", folder / "scratch", fresh=fresh) as validation:
+        return outcome_rows(attempts, targets, validation)
 
 
 def problem_in(folder: Path) -> Run:
     """A broken `add` with its tests, in a folder of clones."""
-    (folder / "clones" / "one").mkdir(parents=True)
-    (folder / "clones" / "one" / "solution.py").write_text(BAD)
-    (folder / "clones" / "one" / "test_solution.py").write_text(TESTS)
+    tree_of(folder / "clones" / "one", {"solution.py": BAD, "test_solution.py": TESTS})
     return Run(folder)

@@ -2,7 +2,6 @@
 and neighbour jobs still get their verdicts."""
 
 import ctypes
-import functools
 import os
 import shutil
 import tempfile
@@ -13,33 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import BAD, GOOD, Arena, Canary, strangers, wait_for_none
-from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, readable_by_others
+from tests.validation.pytest_runner.support import sandbox_or_skip
+from touchstone.validation.sandbox.backends import readable_by_others
 from touchstone.validation.sandbox.interpreters import interpreter
 from touchstone.validation.sandbox.processes import descendants
-from touchstone.validation.sandbox.runner import SandboxRunner, probe_backend
+from touchstone.validation.sandbox.runner import SandboxRunner
 
 SECRET = "the-supervisors-secret"
 _SUBREAPER = 36
-_KINDS: dict[str, type[Backend]] = {"bubblewrap": Bubblewrap, "landlock": Landlock}
-
-
-@functools.cache
-def trouble_with(name: str) -> str | None:
-    """Why a backend does not hold here."""
-    scratch = Path(tempfile.mkdtemp(prefix="attacks-probe-"))
-    try:
-        return probe_backend(_KINDS[name](), scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def sandbox_runner(name: str, scratch: Path) -> SandboxRunner:
-    """A sandbox of this kind; otherwise the test is skipped with the reason."""
-    failure = trouble_with(name)
-    if failure is not None:
-        hint = "; apt-get install bubblewrap" if name == "bubblewrap" and "apt-get" not in failure else ""
-        pytest.skip(f"{name}: {failure}{hint}")
-    return SandboxRunner(_KINDS[name](), scratch)
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -65,7 +45,7 @@ def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def warm_arena(backend: str, scratch: Path) -> Iterator[Arena]:
     """An arena in one of the sandboxes, closed and found clean at the end."""
-    arena = Arena(sandbox_runner(backend, scratch))
+    arena = Arena(sandbox_or_skip(scratch, backend))
     resource_tracker.ensure_running()  # a process of Python's own, which other tests would start meanwhile
     before = set(descendants(os.getpid()))
     try:
@@ -112,7 +92,7 @@ def commands(request: pytest.FixtureRequest, tmp_path: Path, canary: Canary) -> 
     if request.param == "landlock" and os.getuid() == 0 and not readable_by_others(interpreter().program):
         pytest.skip("landlock runs no commands of root with an interpreter that others cannot read")
     before = set(descendants(os.getpid()))
-    sandbox = sandbox_runner(request.param, tmp_path / "scratch")
+    sandbox = sandbox_or_skip(tmp_path / "scratch", request.param)
     yield sandbox
     assert wait_for_none(set(), before) == [], "something was left running"
     assert not (tmp_path / "scratch").exists() or list((tmp_path / "scratch").iterdir()) == []

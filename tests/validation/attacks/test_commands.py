@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import MILLION, Canary
-from tests.validation.attacks.conftest import SECRET, sandbox_runner
+from tests.validation.attacks.conftest import SECRET
+from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.config.validation import CommandProgram
 from touchstone.validation.protocol import Job, Problem, Report, Tree
 from touchstone.validation.sandbox.backends import Landlock, readable_by_others
@@ -44,7 +45,7 @@ def test_landlock_refuses_commands_of_root_where_the_interpreter_is_closed_to_ot
     made = interpreter()
     if os.getuid() != 0 or readable_by_others(made.program):
         pytest.skip("other users can read this interpreter, or this user is not root")
-    ended = shell(sandbox_runner("landlock", tmp_path), "true")
+    ended = shell(sandbox_or_skip(tmp_path, "landlock"), "true")
     assert ended.status == "sandbox_error"
     assert ended.note == (
         f"{made.program}: other users cannot read it, so root cannot run commands in landlock; open it to them, or "

@@ -12,7 +12,8 @@ import pytest
 
 from tests.conftest import PROJECT, nightly_but
 from tests.validation.attacks.arena import job_of
-from tests.validation.attacks.conftest import USED, sandbox_runner
+from tests.validation.attacks.conftest import USED
+from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.config.validation import ValidationSettings
 from touchstone.validation.outcomes import outcome_rows
 from touchstone.validation.protocol import Report
@@ -29,7 +30,7 @@ BAD = 'output "name" {\n  value = var.missing\n}\n'
 
 @pytest.fixture(scope="module", params=USED)
 def validator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HclValidator]:
-    made = HclValidator(sandbox_runner(request.param, tmp_path_factory.mktemp("scratch")), Limits(seconds=1.5))
+    made = HclValidator(sandbox_or_skip(tmp_path_factory.mktemp("scratch"), request.param), Limits(seconds=1.5))
     yield made
     made.close()
 
@@ -90,7 +91,7 @@ class TestEscapingTheChecks:
     @classmethod
     def session(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValidationSession]:
         folder = tmp_path_factory.mktemp("session")
-        sandbox_runner("bubblewrap", folder / "probe")
+        sandbox_or_skip(folder / "probe", "bubblewrap")
         settings = ValidationSettings(validators={"terraform": "hcl"}, workers=1)
         with ValidationSession(settings, folder / "cache", folder / "scratch") as session:
             yield session

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import Arena
-from tests.validation.attacks.conftest import SECRET, USED, sandbox_runner
+from tests.validation.attacks.conftest import SECRET, USED
 from tests.validation.attacks.ordinary_user import run_as_ordinary_user, run_in_readable_python
+from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.config.validation import PythonProgram
 
 
@@ -27,22 +28,16 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture(params=USED)
 def at_home(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Iterator[Arena]:
     settings = PythonProgram(interpreter=home / "bin" / "python", lint=False)
-    arena = Arena(sandbox_runner(request.param, tmp_path / "scratch"), settings)
+    arena = Arena(sandbox_or_skip(tmp_path / "scratch", request.param), settings)
     yield arena
     arena.validator.close()
 
 
 def test_an_interpreter_in_a_home_folder_shows_only_itself(at_home: Arena, home: Path) -> None:
     at_home.probe(f"""
-        def attack():
-            got = [str(path) for path in {[str(path) for path in sorted(home.rglob("*"))]!r} if readable(path)]
-            return [path for path in got if not any(own in path for own in ("lib/python", "/bin/python", "cfg"))]
-
-        def readable(path):
-            try:
-                return bool(open(path, "rb").read(1))
-            except OSError:
-                return False
+        for path in {[str(path) for path in sorted(home.rglob("*"))]!r}:
+            if not any(own in path for own in ("lib/python", "/bin/python", "cfg")):
+                got += works(path, lambda: open(path, "rb").read(1))
     """)
 
 

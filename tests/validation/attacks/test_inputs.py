@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.conftest import SECRET
+from tests.validation.validators.support import tree_of
 from touchstone.config.validation import ValidationSettings
 from touchstone.validation.files.working_copy import file_hashes, write_working_copy
 from touchstone.validation.protocol import NoTarget
@@ -17,10 +18,8 @@ from touchstone.validation.targets import Target, Targets
 def clones(tmp_path: Path) -> Path:
     """A folder of clones with one project, and a secret beside it."""
     (tmp_path / "secret.py").write_text(SECRET)
-    project = tmp_path / "clones" / "project"
-    project.mkdir(parents=True)
-    (project / "solution.py").write_text("x = 1\n")
-    (project / "test_solution.py").write_text("def test_it(): pass\n")
+    files = {"solution.py": "x = 1\n", "test_solution.py": "def test_it(): pass\n"}
+    tree_of(tmp_path / "clones" / "project", files)
     return tmp_path / "clones"
 
 

@@ -124,25 +124,20 @@ class TestLeftovers:
 
     def test_the_next_one_sees_none_of_it(self, arena: Arena) -> None:
         places = "import builtins, tempfile\n"
-        places += "PLACES = (Path.cwd(), Path.home(), Path(tempfile.gettempdir()), Path('/tmp'), Path('/dev/shm'))\n"
+        places += "places = (Path.cwd(), Path.home(), Path(tempfile.gettempdir()), Path('/tmp'), Path('/dev/shm'))\n"
         leave = """
-            def attack():
-                for place in PLACES:
-                    try:
-                        (place / "message").write_text("from the one before")
-                    except OSError:
-                        pass
-                builtins.message = sys.message = os.message = os.environ["message"] = "from the one before"
-                sys.path.append("/message")
-                return []
+            for place in places:
+                with contextlib.suppress(OSError):
+                    (place / "message").write_text("from the one before")
+            builtins.message = sys.message = os.message = os.environ["message"] = "from the one before"
+            sys.path.append("/message")
         """
         look = """
-            def attack():
-                got = [str(place) for place in PLACES if (place / "message").exists()]
-                got += [str(one) for one in (builtins, sys, os) if hasattr(one, "message")]
-                got += [name for name in (*os.environ, *sys.path) if "message" in name]
-                got += [name for name in os.listdir(Path.home()) if name != "work"]
-                return got + [name for name in os.listdir() if not name.endswith("solution.py")]
+            got += [str(place) for place in places if (place / "message").exists()]
+            got += [str(one) for one in (builtins, sys, os) if hasattr(one, "message")]
+            got += [name for name in (*os.environ, *sys.path) if "message" in name]
+            got += [name for name in os.listdir(Path.home()) if name != "work"]
+            got += [name for name in os.listdir() if not name.endswith("solution.py")]
         """
         arena.probe(places + textwrap.dedent(leave))
         arena.probe(places + textwrap.dedent(look))
@@ -161,8 +156,7 @@ class TestLeftovers:
         """
         arena.validate(wait, wall_seconds=3)
         arena.probe("""
-            def attack():
-                return works("met", lambda: socket.socket(socket.AF_UNIX).connect(chr(0) + "waiting"))
+            got += works("met", lambda: socket.socket(socket.AF_UNIX).connect(chr(0) + "waiting"))
         """)
 
     def test_a_process_that_waits_for_the_next_one(self, arena: Arena) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import BAD, GOOD, Run, problem_in
-from tests.validation.attacks.conftest import sandbox_runner
+from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.validation.fixes.apply_fix import MAX_FIX_BYTES
 from touchstone.validation.protocol import Diagnostic, Job, Report
 from touchstone.validation.validators.python import PythonValidator
@@ -25,7 +25,7 @@ CPU_SECONDS = 30
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    sandbox_runner("bubblewrap", tmp_path)
+    sandbox_or_skip(tmp_path, "bubblewrap")
     return problem_in(tmp_path)
 
 

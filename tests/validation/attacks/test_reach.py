@@ -30,9 +30,8 @@ class TestNetwork:
 
     def test_a_connection_to_loopback(self, arena: Arena, listener: socket.socket) -> None:
         arena.probe(f"""
-            def attack():
-                address = ("127.0.0.1", {listener.getsockname()[1]})
-                return works("TCP", lambda: socket.create_connection(address, 5))
+            address = ("127.0.0.1", {listener.getsockname()[1]})
+            got += works("TCP", lambda: socket.create_connection(address, 5))
         """)
 
     def test_datagrams_and_other_families(self, arena: Arena) -> None:
@@ -40,16 +39,14 @@ class TestNetwork:
             receiver.bind(("127.0.0.1", 0))
             receiver.settimeout(0.05)
             arena.probe(f"""
-                def attack():
-                    def send():
-                        address = ("127.0.0.1", {receiver.getsockname()[1]})
-                        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", address)
+                def send():
+                    address = ("127.0.0.1", {receiver.getsockname()[1]})
+                    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", address)
 
-                    got = works("UDP", send)
-                    for family in {[2, 10, 16, 17, 40]!r}:
-                        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW):
-                            got += works(f"{{family}} {{kind}}", lambda: socket.socket(family, kind))
-                    return got
+                got += works("UDP", send)
+                for family in {[2, 10, 16, 17, 40]!r}:
+                    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW):
+                        got += works(f"{{family}} {{kind}}", lambda: socket.socket(family, kind))
             """)
             with pytest.raises(TimeoutError):
                 receiver.recv(1)
@@ -69,16 +66,13 @@ class TestNetwork:
                     if kind != "SOCK_DGRAM":
                         each.listen()
                 arena.probe(f"""
-                    def attack():
-                        got = []
-                        for place in ({place!r}, chr(0) + {place!r}):
-                            got += works(place, lambda: socket.socket(socket.AF_UNIX, socket.{kind}).connect(place))
-                            pair = lambda kind=socket.{kind}: socket.socketpair(socket.AF_UNIX, kind)[0]
-                            if socket.{kind} == socket.SOCK_DGRAM:
-                                got += works(f"pair to {{place}}", lambda: pair().sendto(b"x", place))
-                                got += works(f"raw {{place}}", lambda: pair(socket.SOCK_RAW).sendto(b"x", place))
-                            got += works(f"pair connects to {{place}}", lambda: pair().connect(place))
-                        return got
+                    for place in ({place!r}, chr(0) + {place!r}):
+                        got += works(place, lambda: socket.socket(socket.AF_UNIX, socket.{kind}).connect(place))
+                        pair = lambda kind=socket.{kind}: socket.socketpair(socket.AF_UNIX, kind)[0]
+                        if socket.{kind} == socket.SOCK_DGRAM:
+                            got += works(f"pair to {{place}}", lambda: pair().sendto(b"x", place))
+                            got += works(f"raw {{place}}", lambda: pair(socket.SOCK_RAW).sendto(b"x", place))
+                        got += works(f"pair connects to {{place}}", lambda: pair().connect(place))
                 """)
                 for each in (receiver, abstract):
                     with pytest.raises(TimeoutError):
@@ -88,17 +82,16 @@ class TestNetwork:
 class TestReading:
     def test_files_outside(self, arena: Arena, canary: Canary) -> None:
         arena.probe(f"""
-            def attack():
-                home = {str(Path.home())!r}
-                places = ["/etc/shadow", "/etc/passwd", "/etc/hostname", "/proc/self/environ", home + "/.bashrc"]
-                places.append({str(canary.secret)!r})
-                got = [name for place in places for name in works(place, lambda: Path(place).read_bytes())]
-                for folder in ({str(canary.folder)!r}, home, "/var/log", "/run", "/sys/kernel"):
-                    got += works(folder, lambda: [] != os.listdir(folder) or 1 / 0)
-                if {arena.backend == "bubblewrap"}:
-                    names = (home + "/.bashrc", "/etc/passwd", "/proc/1", "/var", "/home", "/sys")
-                    got += [f"the name {{place}}" for place in names if os.path.exists(place)]
-                return [name for name in got if name != home]
+            home = {str(Path.home())!r}
+            places = ["/etc/shadow", "/etc/passwd", "/etc/hostname", "/proc/self/environ", home + "/.bashrc"]
+            places.append({str(canary.secret)!r})
+            got = [name for place in places for name in works(place, lambda: Path(place).read_bytes())]
+            for folder in ({str(canary.folder)!r}, home, "/var/log", "/run", "/sys/kernel"):
+                got += works(folder, lambda: [] != os.listdir(folder) or 1 / 0)
+            if {arena.backend == "bubblewrap"}:
+                names = (home + "/.bashrc", "/etc/passwd", "/proc/1", "/var", "/home", "/sys")
+                got += [f"the name {{place}}" for place in names if os.path.exists(place)]
+            return [name for name in got if name != home]
         """)
 
     def test_the_environment(self, arena: Arena) -> None:
@@ -133,19 +126,17 @@ class TestWriting:
         # They are private, or not writable.
         shared = [tempfile.gettempdir(), "/tmp", "/dev/shm"]
         arena.probe(f"""
-            def attack():
-                got = works("canary", lambda: Path({str(canary.secret)!r}).write_text("changed"))
-                got += works("module", lambda: Path(os.__file__).open("a"))
-                got += works("package", lambda: Path({touchstone.__file__!r}).open("a"))
-                for place in {places!r}:
-                    got += works(f"new file in {{place}}", lambda: Path(place, {mark!r}).write_text("x"))
-                    got += works(f"new folder in {{place}}", lambda: Path(place, {mark!r}).mkdir())
-                    got += works(f"new link in {{place}}", lambda: Path(place, {mark!r}).symlink_to("/etc"))
-                    got += works(f"new device in {{place}}", lambda: os.mknod(Path(place, {mark!r}), stat.S_IFIFO))
-                for place in {shared!r}:
-                    with contextlib.suppress(OSError):
-                        Path(place, {mark!r}).write_text("x")
-                return got
+            got += works("canary", lambda: Path({str(canary.secret)!r}).write_text("changed"))
+            got += works("module", lambda: Path(os.__file__).open("a"))
+            got += works("package", lambda: Path({touchstone.__file__!r}).open("a"))
+            for place in {places!r}:
+                got += works(f"new file in {{place}}", lambda: Path(place, {mark!r}).write_text("x"))
+                got += works(f"new folder in {{place}}", lambda: Path(place, {mark!r}).mkdir())
+                got += works(f"new link in {{place}}", lambda: Path(place, {mark!r}).symlink_to("/etc"))
+                got += works(f"new device in {{place}}", lambda: os.mknod(Path(place, {mark!r}), stat.S_IFIFO))
+            for place in {shared!r}:
+                with contextlib.suppress(OSError):
+                    Path(place, {mark!r}).write_text("x")
         """)
         for place in [*places, *shared]:
             assert not Path(place, mark).exists() and not Path(place, mark).is_symlink()
@@ -153,44 +144,38 @@ class TestWriting:
     def test_rights_owner_times_and_links_of_files_outside(self, arena: Arena, canary: Canary) -> None:
         """Some of it is answered as if it were done; the canary tells whether it was."""
         arena.probe(f"""
-            def attack():
-                got = []
-                for place in ({str(canary.secret)!r}, {str(canary.folder)!r}):
-                    for change in (
-                        lambda: os.chmod(place, 0o700),
-                        lambda: os.chown(place, 12345, 12345),
-                        lambda: os.lchown(place, 12345, 12345),
-                        lambda: os.utime(place, ns=(1, 1)),
-                        lambda: os.utime(place, ns=(1, 1), follow_symlinks=False),
-                        lambda: os.setxattr(place, "user.attack", b"x"),
-                    ):
-                        works("change", change)
-                    got += works(f"rename {{place}}", lambda: os.rename(place, place + "x"))
-                    got += works(f"truncate {{place}}", lambda: os.truncate(place, 0))
-                    got += works(f"link {{place}}", lambda: os.link(place, "link"))
-                for number, place in enumerate(["/etc/passwd", {str(canary.secret)!r}, "/usr/bin/env", os.__file__]):
-                    got += works(f"hard link to {{place}}", lambda: os.link(place, f"hard{{number}}"))
-                    os.symlink(place, f"soft{{number}}")
-                    got += works(f"write through a symlink to {{place}}", lambda: open(f"soft{{number}}", "a"))
-                return got
+            for place in ({str(canary.secret)!r}, {str(canary.folder)!r}):
+                for change in (
+                    lambda: os.chmod(place, 0o700),
+                    lambda: os.chown(place, 12345, 12345),
+                    lambda: os.lchown(place, 12345, 12345),
+                    lambda: os.utime(place, ns=(1, 1)),
+                    lambda: os.utime(place, ns=(1, 1), follow_symlinks=False),
+                    lambda: os.setxattr(place, "user.attack", b"x"),
+                ):
+                    works("change", change)
+                got += works(f"rename {{place}}", lambda: os.rename(place, place + "x"))
+                got += works(f"truncate {{place}}", lambda: os.truncate(place, 0))
+                got += works(f"link {{place}}", lambda: os.link(place, "link"))
+            for number, place in enumerate(["/etc/passwd", {str(canary.secret)!r}, "/usr/bin/env", os.__file__]):
+                got += works(f"hard link to {{place}}", lambda: os.link(place, f"hard{{number}}"))
+                os.symlink(place, f"soft{{number}}")
+                got += works(f"write through a symlink to {{place}}", lambda: open(f"soft{{number}}", "a"))
         """)
 
     def test_no_call_that_changes_a_file_without_opening_it(self, arena: Arena) -> None:
         """Landlock does not guard these, so there they must not even look at their arguments."""
         if arena.backend == "landlock":
             arena.probe(f"""
-                def attack():
-                    got = []
-                    for name, number in {numbers(*CHANGES.split())!r}.items():
-                        if libc.syscall(number, -1, -1, -1, -1, -1, -1) != 0 and ctypes.get_errno() != errno.EPERM:
-                            got.append(f"{{name}}: {{errno.errorcode.get(ctypes.get_errno())}}")
-                    import fcntl
-                    file = os.open(os.__file__, os.O_RDONLY)
-                    for request in (0x40086602, 0x401C5820, 0x40806685):
-                        libc.ioctl(file, ctypes.c_ulong(request), None)
-                        if ctypes.get_errno() != errno.EPERM:
-                            got.append(f"ioctl {{request:x}}: {{errno.errorcode.get(ctypes.get_errno())}}")
-                    return got
+                for name, number in {numbers(*CHANGES.split())!r}.items():
+                    if libc.syscall(number, -1, -1, -1, -1, -1, -1) != 0 and ctypes.get_errno() != errno.EPERM:
+                        got.append(f"{{name}}: {{errno.errorcode.get(ctypes.get_errno())}}")
+                import fcntl
+                file = os.open(os.__file__, os.O_RDONLY)
+                for request in (0x40086602, 0x401C5820, 0x40806685):
+                    libc.ioctl(file, ctypes.c_ulong(request), None)
+                    if ctypes.get_errno() != errno.EPERM:
+                        got.append(f"ioctl {{request:x}}: {{errno.errorcode.get(ctypes.get_errno())}}")
             """)
 
     def test_a_copy_that_keeps_rights_and_times_still_works(self, arena: Arena) -> None:

@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.validation.attacks.conftest import sandbox_runner
-from tests.validation.validators.support import job_of, report_on, tree_of
+from tests.validation.pytest_runner.support import sandbox_or_skip
+from tests.validation.validators.support import MANIFEST, job_of, needs_cargo, report_on, tree_of
 from touchstone.config.validation import RustProgram
 from touchstone.validation.fixes.line_diff import diff_lines
 from touchstone.validation.protocol import Job, Report, Tree
 from touchstone.validation.validators.rust import RUST_LIMITS, RustValidator, find_toolchain, forgery_constructs
 
-needs_cargo = pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
-
-MANIFEST = '[package]\nname = "demo"\nversion = "0.1.0"\nedition = "2021"\n'
 TESTS = "#[test]\nfn adds() {\n    assert_eq!(demo::add(2, 3), 5);\n}\n"
 # Each prints what the harness prints for a test that passes, and then leaves with exit code 0.
 LEAVING = {
@@ -79,7 +76,7 @@ def crate(library: str, tests: str = TESTS) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def validator(tmp_path_factory: pytest.TempPathFactory) -> RustValidator:
-    sandbox = sandbox_runner("bubblewrap", tmp_path_factory.mktemp("scratch"))
+    sandbox = sandbox_or_skip(tmp_path_factory.mktemp("scratch"), "bubblewrap")
     return RustValidator(sandbox, RUST_LIMITS, RustProgram())
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import problem_in
-from tests.validation.attacks.conftest import sandbox_runner
 from tests.validation.attacks.ordinary_user import environment, run_as_ordinary_user
+from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.validation.protocol import UNDECIDED, Tree
 from touchstone.validation.sandbox.backends import Unsandboxed
 from touchstone.validation.sandbox.command import Command, Limits
@@ -108,7 +108,7 @@ EXCUSES = [
 # By day: an exception that skips, one that ends the collection, and one that blames the environment.
 @pytest.mark.parametrize("excuses", [EXCUSES[::3], pytest.param(EXCUSES, marks=pytest.mark.nightly)])
 def test_no_excuse_makes_a_fix_undecided(tmp_path: Path, excuses: list[str]) -> None:
-    sandbox_runner("bubblewrap", tmp_path)
+    sandbox_or_skip(tmp_path, "bubblewrap")
     found = problem_in(tmp_path).statuses(*excuses)
     assert not {*UNDECIDED, "passed"} & set(found), found
 

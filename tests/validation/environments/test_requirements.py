@@ -1,7 +1,5 @@
 """The columns `requirements` and `environment`: one prepared environment for each set, nothing installed in a run."""
 
-import csv
-import json
 import os
 import shutil
 import signal
@@ -14,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Command
+from tests.conftest import Command, Folder
+from tests.pipelines.test_retrying import table
 from tests.validation.environments.support import SOLUTION, TESTS, install, write_wheel
 from tests.validation.pytest_runner.support import sandbox_or_skip
+from tests.validation.validators.support import tree_of
 from touchstone.config import load_config
 from touchstone.config.validation import PythonProgram, ValidationSettings
 from touchstone.errors import TouchstoneError
@@ -47,10 +47,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def clones(tmp_path: Path) -> Path:
-    folder = tmp_path / "clones" / "code"
-    folder.mkdir(parents=True)
-    for name, text in {"solution.py": BROKEN, "test_solution.py": TESTS, "needed.txt": "tinypkg==2.0\n"}.items():
-        (folder / name).write_text(text)
+    files = {"solution.py": BROKEN, "test_solution.py": TESTS, "needed.txt": "tinypkg==2.0\n"}
+    tree_of(tmp_path / "clones" / "code", files)
     return tmp_path / "clones"
 
 
@@ -64,15 +62,9 @@ def find(clones: Path, environments: Path | None, **columns: str) -> Target | No
 
 
 def write_evaluation(clones: Path, problems: list[Mapping[str, str]]) -> Path:
-    root = clones.parent
-    (root / "fixes").mkdir(exist_ok=True)
-    with (root / "problems.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["oid", "filename", "working_directory", "requirements", "environment"])
-        writer.writeheader()
-        writer.writerows(problems)
-    config = {"fixes_dir": "fixes", "output_dir": "out", "problems_csv": "problems.csv", "clones_dir": "clones"}
-    (root / "config.json").write_text(json.dumps(config))
-    return root / "config.json"
+    folder, columns = Folder(clones.parent), ("oid", "filename", "working_directory", "requirements", "environment")
+    folder.problems(table(columns, *([one.get(name, "") for name in columns] for one in problems)))
+    return folder.configure(clones_dir="clones")
 
 
 def test_the_same_requirements_in_other_words_are_one_environment() -> None:

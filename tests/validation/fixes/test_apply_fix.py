@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.validation.fixes.support import applied_fix, refused_fix
 from touchstone.validation.fixes.apply_fix import (
     MAX_FIX_BYTES,
     AppliedFix,
@@ -24,19 +25,23 @@ def problem(start: int | None = None, end: int | None = None) -> Problem:
     return Problem("a", "main.tf", Path("clones"), line_start=start, line_end=end)
 
 
-def apply_to(original: bytes, fix: Fix, problem: Problem) -> AppliedFix | NotApplied:
-    return apply_fix(Tree(Path("clones"), ("main.tf",), {"main.tf": original}), fix, problem)
+def tree(original: bytes) -> Tree:
+    return Tree(Path("clones"), ("main.tf",), {"main.tf": original})
+
+
+def apply_to(original: bytes, fix: Fix, problem: Problem) -> AppliedFix:
+    return applied_fix(tree(original), fix, problem)
 
 
 def one_file(content: bytes, first_line: int, last_line: int) -> AppliedFix:
-    return AppliedFix({"main.tf": content}, first_line, last_line)
+    return AppliedFix({"main.tf": content}, (first_line, last_line))
 
 
 def content_of(applied: AppliedFix) -> bytes:
     return applied.changes["main.tf"] or b""
 
 
-def block(original: bytes, text: str, start: int, end: int) -> AppliedFix | NotApplied:
+def block(original: bytes, text: str, start: int, end: int) -> AppliedFix:
     return apply_to(original, Fix(text, "block"), problem(start, end))
 
 
@@ -85,7 +90,7 @@ NOWHERE = "the fix is a block and the problem has no line range to put it in"
     ],
 )
 def test_a_block_needs_lines_that_the_file_has(start: int | None, end: int | None, reason: str) -> None:
-    answer = apply_to(b"a\nb\nc\n", Fix("x", "block"), problem(start, end))
+    answer = refused_fix(tree(b"a\nb\nc\n"), Fix("x", "block"), problem(start, end))
     assert answer == NotApplied("validator_unavailable", reason)
 
 
@@ -103,11 +108,11 @@ def test_a_block_needs_lines_that_the_file_has(start: int | None, end: int | Non
 )
 @pytest.mark.parametrize("kind", ["file", "block"])
 def test_what_is_empty_or_no_text_is_a_failed_attempt(text: str, reason: str, kind: FixKind) -> None:
-    assert apply_to(b"a\n", Fix(text, kind), problem()) == NotApplied("failed", reason)
+    assert refused_fix(tree(b"a\n"), Fix(text, kind), problem()) == NotApplied("failed", reason)
 
 
 def test_the_largest_fix_is_allowed() -> None:
-    assert isinstance(apply_to(b"a\n", Fix("x" * MAX_FIX_BYTES, "file"), problem()), AppliedFix)
+    apply_to(b"a\n", Fix("x" * MAX_FIX_BYTES, "file"), problem())
 
 
 @pytest.mark.parametrize(
@@ -134,8 +139,7 @@ def test_the_problems_lines_in_a_whole_new_file(
 
 def test_a_file_that_repeats_one_line_takes_no_time() -> None:
     started = time.process_time()
-    answer = apply_to(b"a\n" + b"x\n" * 20_000 + b"b\n", Fix("c\n" + "x\n" * 200_000, "file"), problem(5, 9))
-    assert isinstance(answer, AppliedFix)
+    apply_to(b"a\n" + b"x\n" * 20_000 + b"b\n", Fix("c\n" + "x\n" * 200_000, "file"), problem(5, 9))
     assert time.process_time() - started < 60, "comparing every pair of lines takes minutes"
 
 
@@ -143,8 +147,7 @@ def test_a_long_file_full_of_equal_lines_is_still_mapped_closely() -> None:
     before = [line for number in range(2_000) for line in (f"item {number} {{", "  on = true", "}")]
     after = [*before[:10], "new", *before[10:4_000], "changed", *before[4_001:5_990], "new", *before[5_990:]]
     answer = apply_to("\n".join(before).encode(), Fix("\n".join(after), "file"), problem(4_000, 4_002))
-    assert isinstance(answer, AppliedFix)
-    assert (answer.first_line, answer.last_line) == (4_001, 4_003)
+    assert answer.lines == (4_001, 4_003)
 
 
 BOM = b"\xef\xbb\xbf"
@@ -162,7 +165,7 @@ BOM = b"\xef\xbb\xbf"
 )
 def test_a_bom_stays_if_both_the_file_and_the_fix_have_one(original: bytes, text: str, expected: bytes) -> None:
     answer = apply_to(original, Fix(text, "file"), problem())
-    assert isinstance(answer, AppliedFix) and content_of(answer) == expected
+    assert content_of(answer) == expected
     assert block(b"a\nb\n", text, 2, 2) == block(b"a\nb\n", text.removeprefix("\ufeff"), 2, 2)
 
 
@@ -222,14 +225,14 @@ def edits(draw: st.DrawFn) -> tuple[bytes, str, int, int]:
 def test_only_the_blocks_lines_change(edit: tuple[bytes, str, int, int]) -> None:
     original, text, start, end = edit
     answer = block(original, text, start, end)
-    assert isinstance(answer, AppliedFix)
     before, after = original.split(b"\n"), content_of(answer).split(b"\n")
     assert content_of(answer).endswith(b"\n") == original.endswith(b"\n") or not original
-    assert answer.first_line == start
+    first, last = answer.lines
+    assert first == start
     assert after[: start - 1] == before[: start - 1]
     if original:
-        assert after[answer.last_line :] == before[end:]
-    inside = b"\n".join(line.removesuffix(b"\r") for line in after[start - 1 : answer.last_line]).decode()
+        assert after[last:] == before[end:]
+    inside = b"\n".join(line.removesuffix(b"\r") for line in after[start - 1 : last]).decode()
     assert inside.rstrip("\n") == text.rstrip("\n")
     ends = content_of(answer).count(b"\n") if b"\r\n" in original else 0
     assert content_of(answer).count(b"\r\n") == content_of(answer).count(b"\r") == ends, "line ends stay of one kind"
@@ -239,7 +242,7 @@ def test_only_the_blocks_lines_change(edit: tuple[bytes, str, int, int]) -> None
 def test_putting_the_same_lines_back_changes_nothing(edit: tuple[bytes, str, int, int]) -> None:
     original, _, start, end = edit
     text = b"\n".join(line.removesuffix(b"\r") for line in original.split(b"\n")[start - 1 : end]).decode()
-    answer = block(original, text + "\n", start, end)
+    answer = apply_fix(tree(original), Fix(text + "\n", "block"), problem(start, end))
     if isinstance(answer, AppliedFix) and not (end == original.count(b"\n") + 1 and text.endswith("\n")):
         assert content_of(answer) == original
 
@@ -248,9 +251,8 @@ def test_putting_the_same_lines_back_changes_nothing(edit: tuple[bytes, str, int
 def test_a_whole_file_is_taken_as_it_is_and_its_range_lies_in_it(edit: tuple[bytes, str, int, int], new: bytes) -> None:
     original, _, start, end = edit
     answer = apply_to(original, Fix(new.decode(), "file"), problem(start, end))
-    assert isinstance(answer, AppliedFix)
     assert content_of(answer) == new
-    assert 1 <= answer.first_line <= answer.last_line <= len(new.removesuffix(b"\n").split(b"\n"))
+    assert 1 <= answer.lines[0] <= answer.lines[1] <= len(new.removesuffix(b"\n").split(b"\n"))
 
 
 @given(edits().filter(lambda edit: bool(edit[0].strip())))

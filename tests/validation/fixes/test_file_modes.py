@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.validation.files.test_working_copy import tree_hash, tree_of
+from tests.validation.fixes.support import applied_fix
 from touchstone.validation.files.working_copy import HashedTree, write_working_copy
-from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, apply_fix
+from touchstone.validation.fixes.apply_fix import Fix
 from touchstone.validation.judge_side import with_judge_side
 from touchstone.validation.protocol import Problem, Tree
 
@@ -60,8 +61,7 @@ def modes(root: Path) -> dict[str, tuple[bool, bytes]]:
 
 
 def patched(tree: Tree, text: str, problem: Problem | None = None) -> Tree:
-    made = apply_fix(tree, Fix(text, "diff"), problem or Problem("p", "plain", tree.root, test_command="true"))
-    assert isinstance(made, AppliedFix), made
+    made = applied_fix(tree, Fix(text, "diff"), problem or Problem("p", "plain", tree.root, test_command="true"))
     return tree.with_changes(made.changes, made.executable)
 
 

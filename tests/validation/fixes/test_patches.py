@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, NotApplied, apply_fix
+from tests.validation.fixes.support import applied_fix, refused_fix
+from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, apply_fix
 from touchstone.validation.judge_side import with_judge_side
 from touchstone.validation.protocol import Problem, Tree
-from touchstone.vocabulary import TestEdits
 
 FILES = {
     "shop/cart.py": b"def add(a, b):\n    return a - b\n\n\ndef none():\n    return 0\n",
@@ -34,14 +34,11 @@ def tree(files: dict[str, bytes] = FILES) -> Tree:
     return Tree(Path("clones"), tuple(sorted(files)), files)
 
 
-def applied(text: str, kind: FixKind = "diff", tests: TestEdits = "ignore") -> AppliedFix | NotApplied:
-    problem = with_judge_side(Problem("p", "shop/cart.py", Path("clones")), tree())
-    return apply_fix(tree(), Fix(text, kind), problem, tests)
+CART_PROBLEM = with_judge_side(Problem("p", "shop/cart.py", Path("clones")), tree())
 
 
-def reason(text: str, kind: FixKind = "diff", tests: TestEdits = "ignore") -> str:
-    made = applied(text, kind, tests)
-    assert isinstance(made, NotApplied)
+def reason(text: str, kind: FixKind) -> str:
+    made = refused_fix(tree(), Fix(text, kind), CART_PROBLEM)
     assert made.status == "failed"
     return made.reason
 
@@ -108,8 +105,7 @@ EDITS = [
 
 @pytest.mark.parametrize(("text", "kind"), [*((text, "diff") for text in DIFFS), *((text, "edits") for text in EDITS)])
 def test_ways_of_writing_the_same(text: str, kind: FixKind) -> None:
-    made = applied(text, kind)
-    assert isinstance(made, AppliedFix), made
+    made = applied_fix(tree(), Fix(text, kind), CART_PROBLEM)
     assert (made.changes, made.notes) == ({"shop/cart.py": ADDED}, ())
 
 
@@ -250,8 +246,7 @@ APPLIED: list[tuple[Any, ...]] = [
 @pytest.mark.parametrize("case", APPLIED)
 def test_what_applies(case: tuple[Any, ...]) -> None:
     kind, text, expected, *notes = case
-    made = applied(text, kind)
-    assert isinstance(made, AppliedFix), made
+    made = applied_fix(tree(), Fix(text, kind), CART_PROBLEM)
     assert (made.changes, list(made.notes)) == (expected, notes)
 
 
@@ -356,16 +351,8 @@ def test_what_does_not_apply(form: str, text: str, why: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "../out.py",
-        "/etc/passwd",
-        ".git/config",
-        "a/../../b",
-        "~/x",
-        "a//b",
-        "./../a",
-        "a/./b",
-        "a\\\\b",
-        "node_modules/x.js",
+        *("../out.py", "/etc/passwd", ".git/config", "a/../../b", "~/x"),
+        *("a//b", "./../a", "a/./b", "a\\\\b", "node_modules/x.js"),
     ],
 )
 @pytest.mark.parametrize("form", ["diff", "rename", "files", "edits"])
@@ -393,38 +380,33 @@ def test_the_problems_own_file_stays_unless_tests_judge(path: str, command: str 
 def test_the_lines_of_the_problem_in_a_fix_of_several_files() -> None:
     problem = Problem("p", "shop/cart.py", Path("clones"), line_start=5, line_end=6)
     text = CART.replace("@@ -1,4 +1,4 @@\n", "@@ -1,4 +1,5 @@\n+# sums\n")
-    made = apply_fix(tree(), Fix(text, "diff"), problem)
-    assert isinstance(made, AppliedFix)
-    assert (made.first_line, made.last_line) == (6, 7)
+    assert applied_fix(tree(), Fix(text, "diff"), problem).lines == (6, 7)
 
 
 def test_names_in_edits_are_relative_to_the_copied_folder_or_the_problems_own() -> None:
     problem = Problem("p", "cart.py", Path("clones"), working_directory="shop")
     files = {"shop/cart.py": FILES["shop/cart.py"], "shop/names.py": b""}
-    made = apply_fix(tree(files), Fix(f"cart.py\n{BLOCK}", "edits"), problem)
-    assert isinstance(made, AppliedFix) and made.changes == {"shop/cart.py": ADDED}
-    made = apply_fix(tree(), Fix(BLOCK, "edits"), Problem("p", "", Path("clones"), test_command="true"))
-    assert isinstance(made, NotApplied) and "names no file before the block in line 1" in made.reason
+    assert applied_fix(tree(files), Fix(f"cart.py\n{BLOCK}", "edits"), problem).changes == {"shop/cart.py": ADDED}
+    refused = refused_fix(tree(), Fix(BLOCK, "edits"), Problem("p", "", Path("clones"), test_command="true"))
+    assert "names no file before the block in line 1" in refused.reason
 
 
 def test_lines_of_equals_signs_in_the_code() -> None:
     files = {"a.rst": b"Old\n=====\n\nSame\n=======\n\nSame\n"}
     problem = Problem("p", "a.rst", Path("clones"))
 
-    def edited(search: str, replacement: str) -> AppliedFix | NotApplied:
-        return apply_fix(tree(files), Fix(block(search, replacement), "edits"), problem)
+    def edited(search: str, replacement: str) -> bytes | None:
+        return applied_fix(tree(files), Fix(block(search, replacement), "edits"), problem).changes["a.rst"]
 
-    made = edited("Old\n=====", "New\n=====")
-    assert isinstance(made, AppliedFix), "the divider is as long as the first mark"
-    assert made.changes == {"a.rst": files["a.rst"].replace(b"Old", b"New")}
-    made = edited("Same\n=======", "New\n=======")
-    assert isinstance(made, AppliedFix), "with the first line as the divider, the search is there twice"
-    assert made.changes == {"a.rst": files["a.rst"].replace(b"Same\n=", b"New\n=")}
-    made = edited("Old", "=======\nNew")
-    assert isinstance(made, AppliedFix), "with the second line as the divider, the search is not there"
-    files["a.rst"] = b"Old\n=======\n"
-    made = edited("Old\n=======", "New\n=======")
-    assert isinstance(made, NotApplied) and "several lines of '=' could divide a block" in made.reason
+    # The divider is as long as the first mark.
+    assert edited("Old\n=====", "New\n=====") == files["a.rst"].replace(b"Old", b"New")
+    # With the first line as the divider, the search is there twice.
+    assert edited("Same\n=======", "New\n=======") == files["a.rst"].replace(b"Same\n=", b"New\n=")
+    # With the second line as the divider, the search is not there.
+    assert edited("Old", "=======\nNew") == files["a.rst"].replace(b"Old", b"=======\nNew")
+    fix = Fix(block("Old\n=======", "New\n======="), "edits")
+    refused = refused_fix(tree({"a.rst": b"Old\n=======\n"}), fix, problem)
+    assert "several lines of '=' could divide a block" in refused.reason
 
 
 def test_anchors_of_codex_choose_between_several_places() -> None:
@@ -432,28 +414,22 @@ def test_anchors_of_codex_choose_between_several_places() -> None:
     problem = Problem("p", "a.py", Path("clones"))
     update = "*** Update File: a.py\n{}-        pass\n+        return\n"
     for anchors, place in (("@@ class B:\n", 5), ("@@ class B:\n@@     def f():\n", 5), ("@@ class A:\n", 2)):
-        made = apply_fix(tree(files), Fix(codex(update.format(anchors)), "diff"), problem)
-        assert isinstance(made, AppliedFix), made
+        made = applied_fix(tree(files), Fix(codex(update.format(anchors)), "diff"), problem)
         assert (made.changes["a.py"] or b"").split(b"\n")[place] == b"        return"
     for anchors in ("@@\n", "", "@@ def f():\n", "@@ class C:\n"):
-        made = apply_fix(tree(files), Fix(codex(update.format(anchors)), "diff"), problem)
-        assert isinstance(made, NotApplied) and "matches in several places" in made.reason
+        refused = refused_fix(tree(files), Fix(codex(update.format(anchors)), "diff"), problem)
+        assert "matches in several places" in refused.reason
 
 
-@pytest.mark.parametrize("tests", ["ignore", "allow", "refuse"])
-def test_changed_test_files_are_put_back_unless_that_is_allowed(tests: TestEdits) -> None:
-    made = applied(
-        f"{CART}--- a/tests/test_cart.py\n+++ b/tests/test_cart.py\n@@ -1 +1,2 @@\n import shop\n+pass\n", tests=tests
-    )
-    assert made.judge_files == ("tests/test_cart.py",)
-    if isinstance(made, AppliedFix):
-        allowed = {"tests/test_cart.py": b"import shop\npass\n"} if tests == "allow" else {}
-        assert made.changes == {"shop/cart.py": ADDED, **allowed} and tests != "refuse"
-    else:
-        assert (made.status, tests) == ("failed", "refuse")
-        assert made.reason.startswith(
-            "the fix changes tests/test_cart.py, on the judge's side; 'validation.test_edits'"
-        )
+def test_changed_test_files_are_put_back_unless_that_is_allowed() -> None:
+    test = "--- a/tests/test_cart.py\n+++ b/tests/test_cart.py\n@@ -1 +1,2 @@\n import shop\n+pass\n"
+    fix, changed = Fix(CART + test, "diff"), {"tests/test_cart.py": b"import shop\npass\n"}
+    ignored, allowed = (applied_fix(tree(), fix, CART_PROBLEM, edits) for edits in ("ignore", "allow"))
+    assert (ignored.changes, allowed.changes) == ({"shop/cart.py": ADDED}, {"shop/cart.py": ADDED, **changed})
+    refused = refused_fix(tree(), fix, CART_PROBLEM, "refuse")
+    assert ignored.judge_files == allowed.judge_files == refused.judge_files == ("tests/test_cart.py",)
+    reason = "the fix changes tests/test_cart.py, on the judge's side; 'validation.test_edits'"
+    assert refused.status == "failed" and refused.reason.startswith(reason)
 
 
 SETTINGS = {
@@ -480,8 +456,7 @@ def test_settings_of_the_test_runner_are_put_back_too(what: str) -> None:
     path, before, after = (SETTINGS | NO_SETTINGS)[what]
     tree = Tree(Path("clones"), ("a.py", path), {"a.py": b"", path: before.encode()})
     problem = with_judge_side(Problem("a", "a.py", Path("clones")), tree)
-    made = apply_fix(tree, Fix(json.dumps({"a.py": "x", path: after}), "files"), problem)
-    assert isinstance(made, AppliedFix)
+    made = applied_fix(tree, Fix(json.dumps({"a.py": "x", path: after}), "files"), problem)
     assert made.judge_files == ((path,) if what in SETTINGS else ())
 
 
@@ -494,14 +469,13 @@ def test_what_would_be_imported_instead_of_a_library_is_put_back(path: str) -> N
     files = {**FILES, "tests/test_cart.py": b"import yaml\nfrom shop import cart\nimport assets, basket\n"}
     problem = with_judge_side(Problem("p", "shop/cart.py", Path("clones")), tree(files))
     sound = ("basket.py", "shop/yaml.py", "polars_tools.py", "__main__.py", "a b.py", "assets.py")
-    made = apply_fix(tree(files), Fix(json.dumps(dict.fromkeys((path, *sound), "x")), "files"), problem)
-    assert isinstance(made, AppliedFix)
+    made = applied_fix(tree(files), Fix(json.dumps(dict.fromkeys((path, *sound), "x")), "files"), problem)
     assert (made.judge_files, made.changes.keys()) == ((path,), set(sound))
 
 
 def test_a_file_that_the_tests_are_about_is_not_put_back() -> None:
     problem = Problem("p", "shop/cart.py", Path("clones"), test_command="pytest --doctest-modules shop/cart.py")
-    assert isinstance(apply_fix(tree(), Fix(CART, "diff"), problem), AppliedFix)
+    applied_fix(tree(), Fix(CART, "diff"), problem)
 
 
 NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
@@ -537,6 +511,4 @@ def test_the_work_for_one_fix_is_bounded(text: str, kind: FixKind, why: str) -> 
         "y": f"{numbers}a\na\n".encode(),
         **{f"d/{number}": b"" for number in range(2_000)},
     }
-    made = apply_fix(tree(files), Fix(text, kind), Problem("p", "x", Path("clones")))
-    assert isinstance(made, NotApplied)
-    assert why in made.reason
+    assert why in refused_fix(tree(files), Fix(text, kind), Problem("p", "x", Path("clones"))).reason

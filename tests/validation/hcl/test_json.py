@@ -21,6 +21,13 @@ def output(value: object) -> dict[str, object]:
     return {"output": {"z": {"value": value}}}
 
 
+def resource(content: object, kind: str = "x_y") -> dict[str, object]:
+    return {"resource": {kind: {"z": content}}}
+
+
+CONDITION = {"condition": "${var.nope}", "error_message": "x"}
+
+
 WRONG: dict[str, tuple[object, str]] = {
     "variable": (output("${var.nope}"), "Reference to undeclared input variable"),
     "in a list of an object": (output({"a": ["x ${var.nope}"]}), "Reference to undeclared input variable"),
@@ -30,22 +37,15 @@ WRONG: dict[str, tuple[object, str]] = {
     "in a list of blocks": ({"locals": [{"a": 1}, {"b": "${local.nope}"}]}, "Reference to undeclared local value"),
     "resource": (output("${aws_vpc.nope.id}"), "Reference to undeclared resource"),
     "data source": ({"provider": {"aws": {"region": "${data.a_b.c.d}"}}}, "Reference to undeclared resource"),
-    "module": ({"resource": {"x_y": {"z": {"source": "${module.nope.a}"}}}}, "Reference to undeclared module"),
+    "module": (resource({"source": "${module.nope.a}"}), "Reference to undeclared module"),
     "of a module call": ({"module": {"m": {"source": "a/b/c", "x": "${var.nope}"}}}, "Reference to undeclared input"),
-    "in a check": (
-        {"check": {"c": {"assert": {"condition": "${var.nope}", "error_message": "x"}}}},
-        "Reference to undeclared input variable",
-    ),
+    "in a check": ({"check": {"c": {"assert": CONDITION}}}, "Reference to undeclared input variable"),
     "in a precondition": (
-        {
-            "resource": {
-                "x_y": {"z": {"lifecycle": [{"precondition": {"condition": "${var.nope}", "error_message": "x"}}]}}
-            }
-        },
+        resource({"lifecycle": [{"precondition": CONDITION}]}),
         "Reference to undeclared input variable",
     ),
     "in a precondition of an output": (
-        {"output": {"z": {"value": 1, "precondition": {"condition": "${var.nope}", "error_message": "x"}}}},
+        {"output": {"z": {"value": 1, "precondition": CONDITION}}},
         "Reference to undeclared input variable",
     ),
     "function": (output("${nosuch(1)}"), "Call to unknown function"),
@@ -55,32 +55,23 @@ WRONG: dict[str, tuple[object, str]] = {
     "missing value": ({"output": {"z": {}}}, "Missing required argument"),
     "missing source": ({"module": {"m": {}}}, "Missing required argument"),
     "declared in native syntax too": ({"variable": {"q": {}}}, "Duplicate variable declaration"),
-    "count": ({"resource": {"terraform_data": {"z": {"count": "x"}}}}, "Incorrect value type"),
-    "for_each": ({"resource": {"terraform_data": {"z": {"for_each": ["a"]}}}}, "Invalid for_each argument"),
+    "count": (resource({"count": "x"}, "terraform_data"), "Incorrect value type"),
+    "for_each": (resource({"for_each": ["a"]}, "terraform_data"), "Invalid for_each argument"),
     "count and for_each": (
-        {"resource": {"terraform_data": {"z": {"count": 1, "for_each": {}}}}},
+        resource({"count": 1, "for_each": {}}, "terraform_data"),
         'Invalid combination of "count" and "for_each"',
     ),
-    "unknown argument of a resource": (
-        {"resource": {"terraform_data": {"z": {"inputs": 1}}}},
-        "Extraneous JSON object property",
-    ),
+    "unknown argument of a resource": (resource({"inputs": 1}, "terraform_data"), "Extraneous JSON object property"),
     "provisioner": (
-        {"resource": {"x_y": {"z": {"provisioner": {"local-exec": {"command": "x", "commands": "y"}}}}}},
+        resource({"provisioner": {"local-exec": {"command": "x", "commands": "y"}}}),
         "Extraneous JSON object property",
     ),
-    "in depends_on": ({"resource": {"x_y": {"z": {"depends_on": ["a_b.c"]}}}}, "Reference to undeclared resource"),
-    "depends_on": ({"resource": {"x_y": {"z": {"depends_on": "x_y.z"}}}}, "Invalid expression"),
-    "lifecycle": (
-        {"resource": {"x_y": {"z": {"lifecycle": {"prevent_destroy": "maybe"}}}}},
-        "Unsuitable value type",
-    ),
+    "in depends_on": (resource({"depends_on": ["a_b.c"]}), "Reference to undeclared resource"),
+    "depends_on": (resource({"depends_on": "x_y.z"}), "Invalid expression"),
+    "lifecycle": (resource({"lifecycle": {"prevent_destroy": "maybe"}}), "Unsuitable value type"),
     "type": ({"variable": {"a": {"type": "list(numbr)"}}}, "Invalid type specification"),
     "default": ({"variable": {"a": {"type": "list(number)", "default": ["a"]}}}, "Invalid default value for variable"),
-    "condition": (
-        {"variable": {"a": {"validation": {"condition": "${var.q}", "error_message": "x"}}}},
-        "Invalid",
-    ),
+    "condition": ({"variable": {"a": {"validation": CONDITION | {"condition": "${var.q}"}}}}, "Invalid"),
     "argument of a function": (output("${upper([])}"), "Invalid function argument"),
     "operand": (output('${"a" + 1}'), "Invalid operand"),
     "source of a provider": (
@@ -112,28 +103,20 @@ def test_errors(what: str) -> None:
         {"variable": {"a": {"default": "$${var.nope}"}, "b": {"default": ["${var.nope}"]}}},
         {"//": "${var.nope}", "output": {"z": {"//": "${var.nope}", "value": 1}}},
         {"variable": {"a": {"type": "map(string)", "validation": {"condition": "${var.a}", "error_message": "x"}}}},
-        {
-            "resource": {
-                "x_y": {
-                    "z": {
-                        "for_each": "${toset(var.q)}",
-                        "a": "${each.value}",
-                        "dynamic": {
-                            "setting": {"for_each": "${var.q}", "content": {"b": "${setting.value}"}},
-                            "other": [{"for_each": [1], "iterator": "it", "content": {"b": "${it.value}"}}],
-                        },
-                        "provisioner": [{"local-exec": {"command": "echo ${self.id}"}}],
-                        "rule": [{"dynamic": {"part": {"for_each": [1], "content": {"c": "${part.value}"}}}}],
-                        "lifecycle": {"ignore_changes": ["${all}"]},
-                    }
-                }
+        resource(
+            {
+                "for_each": "${toset(var.q)}",
+                "a": "${each.value}",
+                "dynamic": {
+                    "setting": {"for_each": "${var.q}", "content": {"b": "${setting.value}"}},
+                    "other": [{"for_each": [1], "iterator": "it", "content": {"b": "${it.value}"}}],
+                },
+                "provisioner": [{"local-exec": {"command": "echo ${self.id}"}}],
+                "rule": [{"dynamic": {"part": {"for_each": [1], "content": {"c": "${part.value}"}}}}],
+                "lifecycle": {"ignore_changes": ["${all}"]},
             }
-        },
-        {
-            "resource": {
-                "terraform_data": {"z": {"input": {"dynamic": {"x": 1}}, "triggers_replace": '"\\ ${var.q}\n"'}}
-            }
-        },
+        ),
+        resource({"input": {"dynamic": {"x": 1}}, "triggers_replace": '"\\ ${var.q}\n"'}, "terraform_data"),
         {"provider": {"a": [{"alias": "x"}, {"alias": "y"}]}},
         {"module": {"m": {"source": "a/b/c", "providers": {"aws": "aws.x"}}}},
         {"terraform": {"required_providers": {"aws": {"source": "hashicorp/aws"}}}},

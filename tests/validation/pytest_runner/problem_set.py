@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.validation.validators.support import tree_of
+
 
 @dataclass(frozen=True)
 class WrittenProblem:
@@ -25,10 +27,8 @@ class WrittenProblem:
 
     def write(self, clones: Path) -> None:
         """Write the unmodified problem below a folder."""
-        for path, text in {**self.files, self.filename: self.broken}.items():
-            target = clones / self.name / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(textwrap.dedent(text))
+        files = {**self.files, self.filename: self.broken}
+        tree_of(clones / self.name, {path: textwrap.dedent(text) for path, text in files.items()})
 
     @property
     def attempts(self) -> list[dict[str, Any]]:
@@ -45,59 +45,6 @@ class WrittenProblem:
             for place, text in enumerate(texts)
         ]
 
-
-DATACLASSES = WrittenProblem(
-    "dataclasses",
-    "shapes.py",
-    """
-    from dataclasses import dataclass
-
-    @dataclass
-    class Point:
-        x: int
-        y: int
-
-    def mirror(point):
-        return point
-    """,
-    {
-        "test_shapes.py": """
-            from shapes import Point, mirror
-
-            def test_mirror():
-                assert mirror(Point(1, 2)) == Point(2, 1)
-
-            def test_in_a_list():
-                assert [mirror(Point(0, 5))] == [Point(5, 0)]
-            """
-    },
-    right=[
-        """
-        from dataclasses import dataclass
-
-        @dataclass
-        class Point:
-            x: int
-            y: int
-
-        def mirror(point):
-            return Point(point.y, point.x)
-        """
-    ],
-    wrong=[
-        """
-        from dataclasses import dataclass
-
-        @dataclass
-        class Point:
-            x: int
-            y: int
-
-        def mirror(point):
-            return Point(point.y, -point.x)
-        """
-    ],
-)
 
 UNPARSABLE_CLASS = WrittenProblem(
     "a-class-that-does-not-parse-yet",
@@ -256,4 +203,4 @@ MARKERS = WrittenProblem(
     ],
 )
 
-PROBLEMS = [DATACLASSES, UNPARSABLE_CLASS, FIXTURES, FILES, MARKERS]
+PROBLEMS = [UNPARSABLE_CLASS, FIXTURES, FILES, MARKERS]

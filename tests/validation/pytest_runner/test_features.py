@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.validation.pytest_runner.support import run_pytest, warm_validator
+from tests.validation.pytest_runner.support import judged, run_pytest, warm_validator
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.protocol import Report
 from touchstone.validation.validators.python import PythonValidator
@@ -198,10 +198,8 @@ SKIPS = """
 def test_a_test_that_only_the_fix_skips_is_no_pass(
     validator: PythonValidator, before: int, after: int, status: str
 ) -> None:
-    baseline, report = (
-        run_pytest(validator, {"solution.py": f"VALUE = {value}\n", "test_it.py": SKIPS}) for value in (before, after)
-    )
-    assert hold_to_known_tests(report, baseline, None).status == status
+    values = (f"VALUE = {value}\n" for value in (before, after))
+    assert judged(validator, *values, {"test_it.py": SKIPS}).status == status
 
 
 MUST_FAIL = """
@@ -221,11 +219,8 @@ MUST_FAIL = """
 def test_a_test_that_must_fail_is_held_to_that(
     validator: PythonValidator, before: int, after: int, status: str
 ) -> None:
-    baseline, report = (
-        run_pytest(validator, {"solution.py": f"VALUE = {value}\n", "test_it.py": MUST_FAIL})
-        for value in (before, after)
-    )
-    held = hold_to_known_tests(report, baseline, None)
+    values = (f"VALUE = {value}\n" for value in (before, after))
+    held = judged(validator, *values, {"test_it.py": MUST_FAIL})
     assert (held.status, held.tests.get("test_must_fail", False)) == (status, status == "passed")
 
 

@@ -23,8 +23,10 @@ APART = {
     **dict.fromkeys(("a queue that is read by looking into it", "tests that read their own source"), "apart"),
     # In a control, hypothesis shrinks a failure by hundreds of calls, each of which looks at every name of its group.
     **dict.fromkeys(("doctests and hypothesis", "functools.cache"), "few"),
+    # The tests of others ask more.
+    **dict.fromkeys(("methods that no test asks", "data beside the tests"), "modest"),
 }
-GROUPS = ("most", "apart", "few")
+GROUPS = ("most", "apart", "few", "modest")
 TOGETHER = {group: [pair for pair in PAIRS if APART.get(pair.name, "most") == group] for group in GROUPS}
 # By day every fourth.
 TOGETHER["some"] = TOGETHER["most"][::4]

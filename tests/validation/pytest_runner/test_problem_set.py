@@ -1,14 +1,15 @@
 """Tests as people write them: every right fix passes, every wrong one fails, and nothing is left undecided."""
 
-import csv
-import json
 import textwrap
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.validation.pytest_runner.problem_set import DATACLASSES, FILES, FIXTURES, PROBLEMS
+from tests.conftest import Folder
+from tests.pipelines.test_retrying import table
+from tests.validation.pytest_runner.problem_set import FILES, FIXTURES, PROBLEMS, UNPARSABLE_CLASS
 from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.config.validation import LimitSettings, PythonProgram, ValidationSettings
 from touchstone.evaluation import evaluate
@@ -45,24 +46,18 @@ def test_right_fixes_pass_and_wrong_ones_fail(problem: Any, rows: Rows) -> None:
 @pytest.mark.nightly
 def test_the_figures_of_three_ordinary_problems_without_a_reference_fix(tmp_path: Path) -> None:
     """A model that is right three times out of four, and one that is right once out of four."""
-    problems = [FIXTURES, FILES, DATACLASSES]
+    problems = [FIXTURES, FILES, UNPARSABLE_CLASS]
     for problem in problems:
         problem.write(tmp_path / "clones")
-    with (tmp_path / "problems.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(problems[0].row))
-        writer.writeheader()
-        writer.writerows(problem.row for problem in problems)
+    folder = Folder(tmp_path)
+    folder.problems(table(tuple(problems[0].row), *(tuple(problem.row.values()) for problem in problems)))
     for model, right in (("strong", 3), ("weak", 1)):
-        with (tmp_path / f"{model}_fixes.csv").open("w", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow(["oid", "iteration_id", "fixed_file"])
-            for problem in problems:
-                for place in range(4):
-                    text = textwrap.dedent((problem.right if place < right else problem.wrong)[0])
-                    rows.writerow([problem.name, place, f"{text}\n# attempt {place}\n"])
+        rows = []
+        for problem, place in product(problems, range(4)):
+            text = textwrap.dedent((problem.right if place < right else problem.wrong)[0])
+            rows.append((problem.name, place, f"{text}\n# attempt {place}\n"))
+        folder.fixes(model, table(("oid", "iteration_id", "fixed_file"), *rows))
     settings = {"limits": {"seconds": 60}, "workers": 1}
-    config = {"clones_dir": "clones", "fixes_dir": ".", "output_dir": "output", "k_values": [1], "validation": settings}
-    (tmp_path / "evaluation_config.json").write_text(json.dumps(config))
-    results = evaluate(tmp_path / "evaluation_config.json")
+    results = evaluate(folder.configure(clones_dir="clones", k_values=[1], validation=settings))
     figures = results["pass_at_k"].select("model", "pass_at_k").rows()
     assert dict(figures) == pytest.approx({"strong": 0.75, "weak": 0.25})

@@ -4,9 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from touchstone.validation.protocol import Job, Problem, Report, Tree, Validator
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits
+from touchstone.validation.validators.rust import find_toolchain
 
+# A crate, and what tests of one need.
+MANIFEST = '[package]\nname = "demo"\nversion = "0.1.0"\nedition = "2021"\n'
+needs_cargo = pytest.mark.skipif(find_toolchain(None) is None, reason="cargo is neither on PATH nor in ~/.cargo/bin")
 RECORDED = Path(__file__).parent / "recorded"
 STOPPED = ("timeout", "memory_limit", "output_limit", "disk_limit", "sandbox_error")
 

@@ -41,7 +41,7 @@ def said(exit_code: int, **fields: Any) -> CommandResult:
 @pytest.mark.parametrize(
     ("ended", "status", "words"),
     [
-        (CommandResult("exited", 0), "passed", ""),
+        (CommandResult("exited", 0, seconds=2.0), "passed", ""),
         (CommandResult("exited", 3, b"out", b"line 1 is wrong\n"), "failed", "exit code 3: line 1 is wrong"),
         (CommandResult("exited", 1, b"out\n"), "failed", "exit code 1: out"),
         (CommandResult("exited", 126, b"", b"sh: no"), "validator_unavailable", "cannot be started in the sandbox"),
@@ -55,7 +55,7 @@ def said(exit_code: int, **fields: Any) -> CommandResult:
 )
 def test_exit_codes(job: Job, ended: CommandResult, status: str, words: str) -> None:
     report = played(job, ended, "exit_code")
-    assert (report.status, report.consistent) == (status, True)
+    assert (report.status, report.consistent, report.duration_seconds) == (status, True, ended.seconds)
     assert words in report.note + "".join(found.output for found in report.diagnostics)
     assert {found.summary for found in report.diagnostics} == ({"the command failed"} if status == "failed" else set())
 

@@ -60,14 +60,10 @@ def _regular_files(root: Path) -> Iterator[tuple[str, int]]:
                 if entry.name in LEFT_OUT:
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    if not _is_build_output(Path(entry.path)):
-                        directories.append(path)
+                    is_build_output = entry.name == "target" and Path(entry.path, "CACHEDIR.TAG").is_file()
+                    directories += [] if is_build_output else [path]
                 elif _is_file_inside(root, entry):
                     yield path, entry.stat().st_size
-
-
-def _is_build_output(directory: Path) -> bool:
-    return directory.name == "target" and (directory / "CACHEDIR.TAG").is_file()
 
 
 def _is_file_inside(root: Path, entry: os.DirEntry[str]) -> bool:

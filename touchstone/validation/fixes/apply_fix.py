@@ -45,7 +45,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class AppliedFix:
-    """The changed files (None is a deleted one), and the range of lines that the fix occupies in the problem's file.
+    """The changed files (None is a deleted one), and the first and last line of the fix in the problem's file.
 
     `executable` says of changed files whether they are, where the fix decides it. `notes` say what in the fix is not
     quite right. `judge_files` are those of the judge's side that it changed, put back unless that is allowed; `flagged`
@@ -53,17 +53,11 @@ class AppliedFix:
     """
 
     changes: Mapping[str, bytes | None]
-    first_line: int
-    last_line: int
+    lines: tuple[int, int]
     executable: Mapping[str, bool] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     judge_files: tuple[str, ...] = ()
     flagged: tuple[str, ...] = ()
-
-    @property
-    def lines(self) -> tuple[int, int]:
-        """The first and the last line that the fix occupies."""
-        return self.first_line, self.last_line
 
 
 @dataclass(frozen=True)
@@ -128,7 +122,7 @@ def _with_one_file(tree: Tree, fix: Fix, problem: Problem) -> AppliedFix | NotAp
     # A BOM belongs to the file only if the file had one before.
     keeps_bom = fix.text.startswith(_BOM) and original.startswith(BOM)
     content = (BOM if keeps_bom else b"") + code.encode()
-    return AppliedFix({problem.path: content}, *_range_after(original, content, problem))
+    return AppliedFix({problem.path: content}, _range_after(original, content, problem))
 
 
 def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: TestEdits) -> AppliedFix | NotApplied:
@@ -159,7 +153,7 @@ def _with_several_files(tree: Tree, fix: Fix, problem: Problem, test_edits: Test
     else:
         original = tree.read(problem.path) if problem.path in tree.files else b""
         lines = _range_after(original, content, problem)
-    return AppliedFix(changes, *lines, modes, tuple(made.notes), judge, flagged)
+    return AppliedFix(changes, lines, modes, tuple(made.notes), judge, flagged)
 
 
 def _put_back_inline_tests(
@@ -181,11 +175,10 @@ def _put_back_inline_tests(
         return applied
     if test_edits == "refuse":
         return _changes_tests(judge[-1], judge)
-    content = changes.get(problem.path)
-    if content is None or content == applied.changes[problem.path]:
-        return replace(applied, changes=changes, judge_files=tuple(judge))
-    first, last = _range_after(tree.read(problem.path), content, problem)
-    return replace(applied, changes=changes, first_line=first, last_line=last, judge_files=tuple(judge))
+    content, lines = changes.get(problem.path), applied.lines
+    if content is not None and content != applied.changes[problem.path]:
+        lines = _range_after(tree.read(problem.path), content, problem)
+    return replace(applied, changes=changes, lines=lines, judge_files=tuple(judge))
 
 
 def _reference_changes_tests(tree: Tree, original: bytes, path: str, problem: Problem) -> bool:
@@ -318,7 +311,7 @@ def _with_block(original: bytes, block: bytes, problem: Problem) -> AppliedFix |
     crlf = original.count(b"\r\n") * 2 > original.count(b"\n")
     block_lines = _block_lines(block, crlf=crlf, at_end=last == len(lines))
     content = b"\n".join([*lines[: first - 1], *block_lines, *lines[last:]])
-    return AppliedFix({problem.path: content}, first, first + len(block_lines) - 1)
+    return AppliedFix({problem.path: content}, (first, first + len(block_lines) - 1))
 
 
 def _block_lines(block: bytes, *, crlf: bool, at_end: bool) -> list[bytes]:

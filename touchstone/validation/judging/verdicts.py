@@ -20,8 +20,6 @@ from touchstone.validation.judging.removed_blocks import removed_blocks
 from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report, Severity
 from touchstone.vocabulary import Success
 
-_FINISHED = ("passed", "failed")
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -133,7 +131,7 @@ def compute_verdict(
     new = [*_introduced(baseline, report), *((1, [lost]) for lost in (*_lost_tests(baseline, report), *removed))]
     # Code that no longer compiles hides the errors that only show after compilation.
     hidden = report.compiled is False and baseline.compiled is not False
-    fixed = not remaining and not hidden and not removed and (baseline.status in _FINISHED or report.status == "passed")
+    fixed = not remaining and not hidden and not removed and (baseline.finished or report.status == "passed")
     errors = sum(excess for excess, alike in new if alike[0].severity == "error")
     left = _left_in_block(baseline, report, problem, (first_line, last_line))
     verdict = Verdict(
@@ -207,7 +205,7 @@ def _without_a_baseline(baseline: Report, target_errors: Sequence[Diagnostic]) -
     if not baseline.decided:
         reason = f": {baseline.note}" if baseline.note else ""
         return Verdict(baseline.status, note=f"the unmodified problem was not validated{reason}")
-    if baseline.status not in _FINISHED:
+    if not baseline.finished:
         return None
     if _contradicts_itself(baseline):
         return Verdict("validator_unavailable", note="the report on the unmodified problem contradicts itself")
@@ -221,7 +219,7 @@ def _without_a_report(report: Report) -> Verdict | None:
     """The verdict if the validator did not finish, or its report contradicts itself, else None."""
     if report.status in UNDECIDED:
         return Verdict(report.status, note=report.note)
-    if report.status not in _FINISHED:
+    if not report.finished:
         return Verdict(report.status, fixed=False, plausible=False, note=report.note)
     if _contradicts_itself(report):
         note = report.note or "the validator's exit and its report contradict each other"
@@ -249,13 +247,11 @@ def _remaining(
     # Of several alike, one in the block.
     shown = {found.identity: found for found in sorted(report.diagnostics, key=lambda one: _is_in(one, path, lines))}
 
-    def with_fix(target: Diagnostic) -> Diagnostic:
-        if target.identity in shown:
-            return shown[target.identity]
-        what = "failed" if target.test in report.tests else "did not report"
-        return Diagnostic(target.severity, f"test {what}: {target.test}", test=target.test)
-
-    return [with_fix(target) for target in target_errors if remains(target)]
+    return [
+        shown.get(target.identity) or _without_pass(target.test or "", report, target.severity)
+        for target in target_errors
+        if remains(target)
+    ]
 
 
 def _left_in_block(baseline: Report, report: Report, problem: Problem, lines: tuple[int, int]) -> list[Diagnostic]:
@@ -352,11 +348,11 @@ def only_judged(report: Report, problem: Problem) -> Report:
     >>> report.status, report.tests, [str(found) for found in report.diagnostics]
     ('failed', {'test_a': True, 'test_b': False}, ['error: test did not report: test_b'])
     """
-    if not problem.judged_tests or report.status not in ("passed", "failed") or not report.consistent:
+    if not problem.judged_tests or not report.finished or not report.consistent:
         return report
     tests = {name: report.tests.get(name, False) for name in problem.judged_tests}
     known = {found.test: found for found in report.diagnostics if found.test is not None}
-    failures = [known.get(name, _missing_test(name, report)) for name, passed in tests.items() if not passed]
+    failures = [known.get(name, _without_pass(name, report)) for name, passed in tests.items() if not passed]
     # Errors outside tests, such as a file that cannot be imported, explain failures; alone they decide nothing.
     others = [found for found in report.diagnostics if found.test is None and (failures or found.severity == "warning")]
     status = "failed" if failures else "passed"
@@ -365,9 +361,10 @@ def only_judged(report: Report, problem: Problem) -> Report:
     return replace(report, status=status, tests=tests, diagnostics=(*failures, *others), compiled=compiled)
 
 
-def _missing_test(name: str, report: Report) -> Diagnostic:
+def _without_pass(name: str, report: Report, severity: Severity = "error") -> Diagnostic:
+    """The diagnostic for a test that did not pass, if the report has none."""
     verb = "failed" if name in report.tests else "did not report"
-    return Diagnostic("error", f"test {verb}: {name}", test=name)
+    return Diagnostic(severity, f"test {verb}: {name}", test=name)
 
 
 def unlike_recorded(baseline: Report, problem: Problem, reference: Report | None = None) -> str:

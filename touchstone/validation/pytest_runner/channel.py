@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 WriteLine = Callable[..., None]
+# In place of the name of a file: the code is in none.
+UNKNOWN = "?"
 # A descriptor number that a loop over the first few does not hit.
 _LOWEST, _HIGHEST = 60, 120
 

@@ -29,18 +29,8 @@ _COMPARISONS: dict[type[ast.AST], tuple[str, ...]] = {
 }
 # Functions that ask nothing of the objects that they are given, nor of those in them.
 _ASKING_NOTHING = {
-    "len",
-    "list",
-    "tuple",
-    "iter",
-    "next",
-    "enumerate",
-    "zip",
-    "reversed",
-    "type",
-    "id",
-    "repr",
-    "print",
+    *("len", "list", "tuple", "iter", "next", "enumerate", "zip", "reversed"),
+    *("type", "id", "repr", "print"),
 }
 # A file that has its own functions replaced.
 _REBINDS = re.compile(rb"\bglobals\(\)|\bmodules\[__name__\]")
@@ -67,7 +57,7 @@ class ControlledFile:
 def control_file(text: bytes, file: str, tests: frozenset[str], recorder: Recorder, name: str) -> ControlledFile:
     """The control of one file; `tests` are names of test functions, `name` is that of the recorder in it."""
     if _REBINDS.search(text):
-        recorder.add_rebinding(file)
+        recorder.rebinding.add(file)
     recorder.gives_modules |= _GIVES.search(text) is not None
     recorder.reads_files |= _READS.search(text) is not None
     tree = ast.parse(text)

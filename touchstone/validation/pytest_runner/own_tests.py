@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from touchstone.validation.pytest_runner.channel import UNKNOWN
 from touchstone.validation.pytest_runner.controls import control_file
 from touchstone.validation.pytest_runner.pytest_internals import Compile, replace_compiler, rewrite_asserts
 from touchstone.validation.pytest_runner.recorder import Recorder
@@ -28,8 +29,6 @@ from touchstone.validation.pytest_runner.watching import Watch, known_namespaces
 
 # Bound here, because a fix may replace them.
 _exec = builtins.exec
-# Code that is in no file of its own.
-UNKNOWN = "?"
 
 
 @dataclass(frozen=True)
@@ -193,7 +192,7 @@ class OwnTests:
         if module is not None and vars(module) is namespace and not recorder.names_module(module.__name__):
             self._watch.watch_module(module)
         namespace[self._compiled.recorder_name] = recorder
-        recorder.add_namespace(namespace)
+        recorder.namespaces.append(namespace)
         _exec(code, namespace)
         return recorder.add_functions(os.path.relpath(own, self._root), namespace)
 

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import unittest
 from collections.abc import Callable, Generator
 from functools import partial
 from itertools import groupby
@@ -11,9 +12,9 @@ from typing import Any
 import pytest
 
 from touchstone.validation.pytest_runner.async_tests import needed_by, run_coroutine, watch_unittest
-from touchstone.validation.pytest_runner.channel import WriteLine
+from touchstone.validation.pytest_runner.channel import UNKNOWN, WriteLine
 from touchstone.validation.pytest_runner.controls import doctest_control
-from touchstone.validation.pytest_runner.own_tests import UNKNOWN, OwnTests
+from touchstone.validation.pytest_runner.own_tests import OwnTests
 
 _MAX_MESSAGE = 500
 # Known markers of plugins that are not loaded, so that `--strict-markers` accepts them.
@@ -133,7 +134,7 @@ class ResultPlugin:
             if needs := needed_by(error.value, item):
                 self._write_needs(item, needs)
             self._memory = self._memory or error.errisinstance(MemoryError)
-            if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception)) or _is_unittest_skip(error.value):
+            if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)):
                 self._raised_in.setdefault(item.nodeid, []).extend(self._skipped_by(error.value))
         report = yield
         self._reports.setdefault(item.nodeid, []).append(report)
@@ -156,7 +157,8 @@ class ResultPlugin:
             # Its last example has the wrong result, and there is no other way to fail.
             found.ended = outcome == "failed"
         if nodeid in self._controlled or nodeid in self._doctests:
-            self._write_line(control=self._id(nodeid, None), **found.plain(passed=outcome != "failed"))
+            told = {"ended": found.ended, "passed": outcome != "failed"}
+            self._write_line(control=self._id(nodeid, None), **told, held=[*found.held], doubts=[*found.doubts])
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -223,9 +225,3 @@ def last_line(text: str) -> str:
 def _plain(text: str) -> str:
     # A lone surrogate cannot be encoded when the line is written.
     return text[:_MAX_MESSAGE].encode("utf-8", "replace").decode()
-
-
-def _is_unittest_skip(error: BaseException) -> bool:
-    import unittest
-
-    return isinstance(error, unittest.SkipTest)

@@ -114,10 +114,6 @@ class Found:
     # Assertions that failed where the fix could catch it.
     failed: set[int] = field(default_factory=set)
 
-    def plain(self, *, passed: bool) -> dict[str, Any]:
-        """The result as it is reported; `passed`: although it fails at its end."""
-        return {"ended": self.ended, "passed": passed, "held": [*self.held], "doubts": [*self.doubts]}
-
 
 @dataclass(frozen=True)
 class _Definitions:
@@ -180,10 +176,12 @@ class Recorder:
         # Of each library, what its namespaces hold under the names of the tests.
         self._library_names: dict[str, list[tuple[Mapping[str, Any], dict[str, Any]]]] = {}
         self._builtin_names: dict[str, Any] = {}
-        self._namespaces: list[dict[str, Any]] = []
+        # Modules of the judge's side that run, or have run.
+        self.namespaces: list[dict[str, Any]] = []
         self._codes: set[types.CodeType] = set()
         self._constants: dict[Any, None] = {}
-        self._rebinding: set[str] = set()
+        # Files whose functions may be replaced, because they ask for it.
+        self.rebinding: set[str] = set()
         self._modules: Mapping[str, bool] = {}
         self._folder = ""
         self._texts: Mapping[str, bytes] = {}
@@ -202,10 +200,6 @@ class Recorder:
         """The number of an expectation."""
         self._places.append(f"{file}:{line}")
         return len(self._places) - 1
-
-    def add_rebinding(self, file: str) -> None:
-        """A file whose functions may be replaced, because it asks for it."""
-        self._rebinding.add(file)
 
     def add_source(self, tree: ast.Module) -> None:
         """The names and constants of a file of the judge's side, and the modules that it imports."""
@@ -295,13 +289,9 @@ class Recorder:
         given = any(isinstance(one, str) and module in one for one in self._constants)
         return given or self.gives_modules or bool(self._names & {"__module__", "modules", "import_module"})
 
-    def add_namespace(self, namespace: dict[str, Any]) -> None:
-        """A module of the judge's side that is about to run."""
-        self._namespaces.append(namespace)
-
     def add_functions(self, file: str, namespace: dict[str, Any]) -> None:
         """The functions, classes and constants of a module of the judge's side, which has run."""
-        if file in self._rebinding:
+        if file in self.rebinding:
             return
         own = [one for one in namespace.values() if type(one) is type and one.__module__ == namespace["__name__"]]
         for one in own:
@@ -432,7 +422,7 @@ class Recorder:
 
     def is_fix(self, file: str) -> bool:
         """Whether a file is one of the problem that is not on the judge's side."""
-        own = any(namespace.get("__file__") == file for namespace in self._namespaces)
+        own = any(namespace.get("__file__") == file for namespace in self.namespaces)
         return file.startswith(self._root) and not own
 
     def called(self, place: int, value: Any) -> Any:
@@ -542,7 +532,7 @@ class Recorder:
         """Whether the tests do not know a class of the fix: they may not mean it to equal several values."""
         name = kind.__name__
         libraries = [vars(module) for module in self._libraries.values() if module is not None]
-        bound = [space[name] for space in (*self._namespaces, *libraries) if name in space]
+        bound = [space[name] for space in (*self.namespaces, *libraries) if name in space]
         named = any(one is kind for one in bound) if bound else name in self._reached
         return not (named and name[:1].isupper() and (name in self._names or name in self._reached))
 
@@ -565,7 +555,7 @@ class Recorder:
             found = getattr(found, name, None)
         if module is None or found is not kind:
             return _is_of_one_mock(kind, found, module) or _flags(kind) & _HEAP_TYPE == 0
-        if any(vars(module) is namespace for namespace in self._namespaces):
+        if any(vars(module) is namespace for namespace in self.namespaces):
             return True
         codes = (getattr(_vars(kind).get(name), "__code__", None) for name in _METHODS)
         files = [
@@ -649,7 +639,7 @@ class Recorder:
             loaded = sys.modules.get(name)
             if name in self._libraries and self._libraries[name] is None and loaded is not None:
                 self._know_package(name, loaded)
-            known = any(loaded is not None and vars(loaded) is namespace for namespace in self._namespaces)
+            known = any(loaded is not None and vars(loaded) is namespace for namespace in self.namespaces)
             replaced = self._libraries.get(name) is not None and loaded is not self._libraries[name]
             other = name in self._modules and loaded is not None and not known
             if replaced or (other and self._modules[name]):

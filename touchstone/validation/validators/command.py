@@ -12,7 +12,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from touchstone.validation.sandbox.command import TMP, Command, CommandResult, L
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
 from touchstone.validation.test_reports import FORMATS, SuiteResults, merged, named_as_expected
 from touchstone.validation.validators import common
-from touchstone.validation.validators.common import ReportFormatError, take, take_or_none
+from touchstone.validation.validators.common import FULL, ReportFormatError, take, take_or_none
 from touchstone.vocabulary import COMMAND_REPORTS
 
 _SHELL = Path("/bin/sh")
@@ -107,7 +107,9 @@ class CommandValidator:
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
         """The program, the readable files, what arguments, environment or the problem's commands name, the system."""
-        named = set().union(*map(words, (problem.setup_command or "", problem.test_command or "", *self._provided)))
+        # Every command finds the interpreter's programs, because its scripts may run them.
+        provided = _PYTHON if self._python is not None else ()
+        named = set().union(*map(words, (problem.setup_command or "", problem.test_command or "", *provided)))
         own = {word: self._identity_of(word) for word in sorted(named)}
         return {"program": str(self._program), "files": self._files, "own": own, "system": self._system}
 
@@ -127,11 +129,6 @@ class CommandValidator:
         """The PATH of commands: the configured one, else the system's folders and then that of the interpreter."""
         folders = [str(self._python.program.parent)] if self._python is not None else []
         return ":".join([self._own_path, *folders])
-
-    @property
-    def _provided(self) -> tuple[str, ...]:
-        """The programs that every command finds, because its scripts may run them."""
-        return _PYTHON if self._python is not None else ()
 
     @functools.cached_property
     def _python(self) -> Interpreter | None:
@@ -217,31 +214,35 @@ class CommandValidator:
         )
 
     def _validate_one(self, job: Job, plan: _Plan) -> Report:
-        fidelity, mark = self._settings.fidelity, f"touchstone-{secrets.token_hex(16)}"
+        mark = f"touchstone-{secrets.token_hex(16)}"
         result = self._sandbox.run(self._command(job, plan, mark), self._limits)
-        if (report := common.report_if_stopped(result, fidelity)) is not None:
+        report = self._report(result, job, plan, mark)
+        return replace(report, fidelity=self._settings.fidelity, duration_seconds=result.seconds)
+
+    def _report(self, result: CommandResult, job: Job, plan: _Plan, mark: str) -> Report:
+        """The report on a command that has ended, as if it were of full fidelity."""
+        if (report := common.report_if_stopped(result)) is not None:
             return report
         if (missing := _not_run(result, mark)) is not None:
             # Where only the fix is to blame, this becomes a failure; see `outcomes`.
-            return Report("validator_unavailable", fidelity, note=missing, duration_seconds=result.seconds)
+            return Report("validator_unavailable", FULL, note=missing)
         if plan.report == "exit_code":
             if result.exit_code == 0 and left_early(
                 [str(plan.program), *plan.arguments], f"{_text(result.stdout)}\n{_text(result.stderr)}"
             ):
-                return common.no_report(result, fidelity, "exit code 0, but the test runner did not finish")
-            return report_from_exit_code(result, fidelity)
+                return common.no_report("exit code 0, but the test runner did not finish")
+            return report_from_exit_code(result)
         # The report files, as the wrapper printed them.
         documents = result.stdout.split(f"{mark} file\n".encode())[1:] if plan.report_file else [result.stdout]
         if plan.report == "json":
-            return report_from_json(result, b"".join(documents), fidelity, job.problem.working_directory)
+            return report_from_json(result, b"".join(documents), job.problem.working_directory)
         try:
             if not documents:
                 raise ReportFormatError(f"is missing: the command did not write {plan.report_file}")
             results = merged(FORMATS[plan.report].read(_text(document)) for document in documents)
         except ReportFormatError as error:
-            note = f"the {plan.report} report {error}; {_ending(result)}"
-            return common.no_report(result, fidelity, note)
-        return report_from_tests(result, results, plan.report, job.problem.judged_tests, fidelity)
+            return common.no_report(f"the {plan.report} report {error}; {_ending(result)}")
+        return report_from_tests(result, results, plan.report, job.problem.judged_tests)
 
 
 def _not_run(result: CommandResult, mark: str) -> str | None:
@@ -263,30 +264,28 @@ def _ending(result: CommandResult) -> str:
     return common.describe_exit(result) + (f": {words}" if words else "")
 
 
-def report_from_exit_code(result: CommandResult, fidelity: str) -> Report:
+def report_from_exit_code(result: CommandResult) -> Report:
     """Exit code 0 is passed, another code is failed with the end of the output, a signal is no report.
 
     All failures are the same error, whatever the code and the output: a fix that fails in other words fixes nothing.
     """
     if result.exit_code == 0:
-        return Report("passed", fidelity, duration_seconds=result.seconds)
+        return Report("passed", FULL)
     if result.exit_code is None or result.exit_code < 0:
-        return common.no_report(result, fidelity, f"the program was {common.describe_exit(result)}")
+        return common.no_report(f"the program was {common.describe_exit(result)}")
     failure = Diagnostic("error", "the command failed", output=_ending(result))
-    return Report("failed", fidelity, (failure,), duration_seconds=result.seconds)
+    return Report("failed", FULL, (failure,))
 
 
-def report_from_tests(
-    result: CommandResult, results: SuiteResults, report: str, judged: Sequence[str], fidelity: str
-) -> Report:
+def report_from_tests(result: CommandResult, results: SuiteResults, report: str, judged: Sequence[str]) -> Report:
     """The report of a test runner, if it agrees with the exit code: 0 if and only if nothing failed."""
     if results.failed == (result.exit_code == 0):
         said = "a failure" if results.failed else "no failure"
         note = f"the {report} report shows {said}, but the program ended with {_ending(result)}"
-        return common.no_report(result, fidelity, note, consistent=False)
+        return common.no_report(note, consistent=False)
     outcomes = named_as_expected(results, report, judged)
     if not results.failed and not results.unnamed and "passed" not in outcomes.values():
-        return common.no_report(result, fidelity, f"the {report} report has no passed test; {_ending(result)}")
+        return common.no_report(f"the {report} report has no passed test; {_ending(result)}")
     failures = [
         Diagnostic("error", f"test failed: {name}", results.messages.get(name, ""), test=name)
         for name, outcome in outcomes.items()
@@ -295,16 +294,15 @@ def report_from_tests(
     errors = [Diagnostic("error", error.summary, output=error.output or _ending(result)) for error in results.errors]
     return Report(
         "failed" if results.failed else "passed",
-        fidelity,
+        FULL,
         (*errors, *failures),
         # Where the format does not tell: a test that reported was compiled or loaded.
         results.compiled if results.compiled is not None else bool(results.outcomes or results.unnamed),
         {name: outcome == "passed" for name, outcome in outcomes.items() if outcome != "skipped"},
-        duration_seconds=result.seconds,
     )
 
 
-def report_from_json(result: CommandResult, document: bytes, fidelity: str, directory: str) -> Report:
+def report_from_json(result: CommandResult, document: bytes, directory: str) -> Report:
     """The program's report, if it is complete and consistent with itself and the exit code."""
     try:
         said = common.read_object(document)
@@ -313,24 +311,15 @@ def report_from_json(result: CommandResult, document: bytes, fidelity: str, dire
         tests = _tests(said)
         compiled, lint_warnings = take_or_none(said, "compiled", bool), take_or_none(said, "lint_warnings", int)
     except ReportFormatError as error:
-        note = f"the program's report {error}; {common.describe_exit(result)}"
-        return common.no_report(result, fidelity, note)
+        return common.no_report(f"the program's report {error}; {common.describe_exit(result)}")
     faults = any(common.errors_of(diagnostics)) or not all(tests.values()) or compiled is False
     if passed != (result.exit_code == 0):
         note = f"the report says passed: {str(passed).lower()}, but the program ended with "
-        return common.no_report(result, fidelity, note + common.describe_exit(result), consistent=False)
+        return common.no_report(note + common.describe_exit(result), consistent=False)
     if passed and faults:
         note = "the report says passed: true, but it has errors, failed tests or compiled: false"
-        return common.no_report(result, fidelity, note, consistent=False)
-    return Report(
-        "passed" if passed else "failed",
-        fidelity,
-        diagnostics,
-        compiled,
-        tests,
-        lint_warnings,
-        duration_seconds=result.seconds,
-    )
+        return common.no_report(note, consistent=False)
+    return Report("passed" if passed else "failed", FULL, diagnostics, compiled, tests, lint_warnings)
 
 
 def _diagnostic(entry: Mapping[str, Any], directory: str) -> Diagnostic:

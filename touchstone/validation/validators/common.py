@@ -21,7 +21,7 @@ from touchstone.validation.sandbox.processes import LimitExceeded
 from touchstone.validation.test_reports import ReportFormatError as ReportFormatError
 from touchstone.validation.test_reports import json_object
 
-FULL_FIDELITY = "full"
+FULL = "full"
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 # The base interpreter of the virtual environment. Every sandbox shows the files that it needs.
 PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
@@ -70,11 +70,9 @@ def sample(files: Mapping[str, bytes], filename: str) -> Job:
     return Job(Problem("sample", filename, root), Tree(root, tuple(sorted(files)), files))
 
 
-def report_if_stopped(result: CommandResult, fidelity: str) -> Report | None:
+def report_if_stopped(result: CommandResult) -> Report | None:
     """The report on a command that was stopped at a limit or by the sandbox; None if it exited by itself."""
-    if result.status == "exited":
-        return None
-    return stopped_at(result, Report(result.status, fidelity, duration_seconds=result.seconds))
+    return None if result.status == "exited" else stopped_at(result, Report(result.status, FULL))
 
 
 def stopped_at(limit: CommandResult | LimitExceeded, report: Report) -> Report:
@@ -82,9 +80,9 @@ def stopped_at(limit: CommandResult | LimitExceeded, report: Report) -> Report:
     return replace(report, status=limit.status, note=limit.note, starved=limit.starved, cpu_used=limit.cpu_used)
 
 
-def no_report(result: CommandResult, fidelity: str, note: str, *, consistent: bool = True) -> Report:
+def no_report(note: str, *, consistent: bool = True) -> Report:
     """The report on a command that exited by itself without a trustworthy report."""
-    return Report("no_report", fidelity, consistent=consistent, note=note, duration_seconds=result.seconds)
+    return Report("no_report", FULL, consistent=consistent, note=note)
 
 
 def describe_exit(result: CommandResult) -> str:
@@ -228,14 +226,14 @@ class ToolchainValidator(ABC, Generic[Tool]):
 
     def fidelity(self, problem: Problem) -> str:
         """Always full: the real tool runs."""
-        return FULL_FIDELITY
+        return FULL
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Yield one report per job."""
         availability = self._find()
         for job in jobs:
             if not availability.usable or self._tool is None:
-                yield unavailable(availability, FULL_FIDELITY)
+                yield unavailable(availability, FULL)
             else:
                 yield self._report(job, self._tool)
 
@@ -243,4 +241,5 @@ class ToolchainValidator(ABC, Generic[Tool]):
         """Nothing is kept running."""
 
     def _report(self, job: Job, tool: Tool) -> Report:
-        return self._build_report(self._sandbox.run(self._command(job, tool), self._limits), job)
+        result = self._sandbox.run(self._command(job, tool), self._limits)
+        return replace(self._build_report(result, job), duration_seconds=result.seconds)

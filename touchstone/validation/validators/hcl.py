@@ -49,7 +49,6 @@ class HclValidator:
         """Whether a correct module passes and a broken one fails."""
         jobs = [sample({"main.tf": _SAMPLE % value}, "main.tf") for value in (b"1", b"var.nobody")]
         sound, broken = (self._validate_one(job).status for job in jobs)
-        self.close()
         if (sound, broken) == ("passed", "failed"):
             return Availability(True, self.version)
         return Availability(False, f"{self.version}: finds a sound module {sound} and a broken one {broken}")
@@ -109,21 +108,21 @@ class HclValidator:
     def _ask(self, payload: Mapping[str, Any], fidelity: str) -> Report:
         started = time.monotonic()
         answer = self._worker.answer(payload, self._limits, _MAX_REPORT_BYTES)
-        seconds = time.monotonic() - started
         if (exceeded := answer.exceeded) is not None:
-            return stopped_at(exceeded, Report(exceeded.status, fidelity, duration_seconds=seconds))
-        return build_report(answer.content, fidelity, seconds)
+            report = stopped_at(exceeded, Report(exceeded.status, fidelity))
+        else:
+            report = build_report(answer.content, fidelity)
+        return replace(report, duration_seconds=time.monotonic() - started)
 
 
-def build_report(answer: bytes, fidelity: str, seconds: float) -> Report:
+def build_report(answer: bytes, fidelity: str) -> Report:
     """Parse the worker's answer; an incomplete answer becomes `no_report`."""
     try:
         content = json.loads(answer)
     except ValueError:
-        note = "the parser ended before it had reported"
-        return Report("no_report", fidelity, compiled=False, note=note, duration_seconds=seconds)
+        return Report("no_report", fidelity, compiled=False, note="the parser ended before it had reported")
     if "unusable" in content:
-        return Report("validator_unavailable", fidelity, note=content["unusable"], duration_seconds=seconds)
+        return Report("validator_unavailable", fidelity, note=content["unusable"])
     found = tuple(Diagnostic(**entry) for entry in content["diagnostics"])
     failed = any(entry.severity == "error" for entry in found)
     return Report(
@@ -133,7 +132,6 @@ def build_report(answer: bytes, fidelity: str, seconds: float) -> Report:
         compiled=content["compiled"],
         declared=tuple(map(tuple, content["declared"])),
         doubts=tuple(map(tuple, content["doubts"])),
-        duration_seconds=seconds,
     )
 
 

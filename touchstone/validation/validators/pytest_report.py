@@ -11,15 +11,12 @@ from typing import Any
 
 from touchstone.validation.judging.verdicts import missing_plugin
 from touchstone.validation.protocol import Diagnostic, Problem, Report, TestControl
-from touchstone.validation.pytest_runner.channel import read_lines
+from touchstone.validation.pytest_runner.channel import UNKNOWN, read_lines
 from touchstone.validation.sandbox.runner import JobAnswer
-from touchstone.validation.validators.common import stopped_at
+from touchstone.validation.validators.common import FULL, stopped_at
 
-FULL = "full"
 _MAX_PLACES = 20
 _NEUTRAL = ("skipped", "xfailed", "xpassed")
-# As in `pytest_runner.own_tests`: code that is in no file.
-UNKNOWN = "?"
 _TAMPERED = "the results were tampered with: something else was written among them"
 # What a line that the runner did not write may lead to.
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError)

@@ -27,8 +27,8 @@ from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import Interpreter, editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.runner import Borrowed, JobAnswer, SandboxRunner, WarmWorker, WorkerLostError
 from touchstone.validation.validators import lint
-from touchstone.validation.validators.common import sample, unavailable
-from touchstone.validation.validators.pytest_report import FULL, build_report, control_results
+from touchstone.validation.validators.common import FULL, sample
+from touchstone.validation.validators.pytest_report import build_report, control_results
 
 _TEST_FILES = ("test_*.py", "*_test.py")
 _CONFIGURING = {"conftest.py", "setup.py", *PYTEST_SETTINGS}
@@ -39,7 +39,6 @@ _WARM_WORKERS = 4
 _PYTEST = ("pytest", "_pytest", "pluggy", "iniconfig")
 _USED_BY_PYTEST = ("packaging", "py", "pygments")
 _WORKER = "touchstone.validation.pytest_runner.worker"
-_FINISHED = ("passed", "failed")
 # How often a control that accuses a fix, and the tests themselves, must give the same result again.
 _CONFIRMATIONS = 2
 # How many times the time of its tests a control may take before it is said to hang.
@@ -94,24 +93,13 @@ class PythonValidator:
 
     def probe(self) -> Availability:
         """Whether a right answer passes and a wrong one fails."""
-        if not self._pytest.usable:
-            return self._pytest
         right, wrong = [self._validate_one(_sample(answer)).status for answer in (b"1", b"2")]
-        self.close()
         if (right, wrong) == ("passed", "failed"):
             if missing := editable_installs(interpreter(self._settings.interpreter)):
                 names = f"{self._settings.interpreter}: {', '.join(missing)}"
                 report_warning(f"{names}: editable installs are not visible in the sandbox; install the package itself")
-            return Availability(True, f"Python {self.version}, {self._pytest.detail}")
+            return Availability(True, f"Python {self.version}, pytest {importlib.metadata.version('pytest')}")
         return Availability(False, f"Python {self.version} finds a right answer {right} and a wrong one {wrong}")
-
-    @functools.cached_property
-    def _pytest(self) -> Availability:
-        """Whether pytest is installed beside Touchstone."""
-        try:
-            return Availability(True, f"pytest {importlib.metadata.version('pytest')}")
-        except importlib.metadata.PackageNotFoundError:
-            return Availability(False, "pytest is not installed", "pip install pytest")
 
     def fidelity(self, problem: Problem) -> str:
         """Always full: the tests run."""
@@ -163,8 +151,6 @@ class PythonValidator:
         size = sum(map(len, contents.values()))
         if size > _MAX_TREE_BYTES:
             return Report("validator_unavailable", FULL, note=f"the tree has {size:,} bytes, too many to test")
-        if not self._pytest.usable:
-            return unavailable(self._pytest, FULL)
         files = {path: content.decode("utf-8", "surrogateescape") for path, content in contents.items()}
         mentions_numpy = any("numpy" in text for path, text in files.items() if path.endswith(".py"))
         worker = self._worker(self._python(job.problem), mentions_numpy)
@@ -212,7 +198,7 @@ class _Session:
         report = self._plain()
         took = time.monotonic() - started
         problem = self.job.problem
-        if not controls or report.status not in _FINISHED or not report.compiled:
+        if not controls or not report.finished or not report.compiled:
             return report
         summary = (problem.summary or "").strip().casefold()
         names_a_test = any(summary in (name.casefold(), f"test failed: {name.casefold()}") for name in report.tests)

@@ -27,7 +27,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from touchstone.validation.protocol import Availability, Diagnostic, Job, Proble
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common, rust_in_sandbox
 from touchstone.validation.validators.common import (
+    FULL,
     ReportFormatError,
     ToolchainValidator,
     take,
@@ -58,7 +59,6 @@ RUST_LIMITS = Limits(
     processes=256,
 )
 
-_FIDELITY = common.FULL_FIDELITY
 _SAMPLE = common.sample(
     {
         "Cargo.toml": b'[package]\nname = "sample"\nversion = "0.1.0"\nedition = "2021"\n',
@@ -193,25 +193,25 @@ def find_toolchain(configured: Path | None) -> Toolchain | None:
 
 def build_report(result: CommandResult, job: Job) -> Report:
     """The report of `rust_in_sandbox`, if it is complete and consistent."""
-    if (report := common.report_if_stopped(result, _FIDELITY)) is not None:
+    if (report := common.report_if_stopped(result)) is not None:
         return report
     try:
         report = _read(common.read_object(result.stdout), job)
     except ReportFormatError as error:
         note = f"the report {error}; {common.describe_exit(result)}; {common.output_tail(result)}"
-        return common.no_report(result, _FIDELITY, note)
+        return common.no_report(note)
     except ContradictionError as error:
-        return common.no_report(result, _FIDELITY, str(error), consistent=False)
+        return common.no_report(str(error), consistent=False)
     if result.exit_code != 0:
         note = f"there is a report, but what made it ended with {common.describe_exit(result)}"
-        return common.no_report(result, _FIDELITY, note, consistent=False)
-    return replace(report, duration_seconds=result.seconds)
+        return common.no_report(note, consistent=False)
+    return report
 
 
 def _read(said: Mapping[str, Any], job: Job) -> Report:
     if not take(said, "guarded", bool):
         note = "cc could not build the library that tells how a test ended; install a working C compiler"
-        return Report("validator_unavailable", _FIDELITY, note=note)
+        return Report("validator_unavailable", FULL, note=note)
     build = _Step.read(take(said, "build", dict))
     if build.exit_code != 0:
         return build.failure(compiled=False)
@@ -223,11 +223,11 @@ def _read(said: Mapping[str, Any], job: Job) -> Report:
         raise ContradictionError(f"changed while it was being tested: {', '.join(map(str, tampered))[:500]}")
     tests, failures = _tests(said, job.problem.expected_tests)
     if not tests:
-        return Report("no_report", _FIDELITY, compiled=True, note="the crate has no test that ran")
+        return Report("no_report", FULL, compiled=True, note="the crate has no test that ran")
     if not failures and (means := forgery_constructs(job.tree, job.problem)):
         raise ContradictionError(f"the fix brings in {means}, with which it could forge its own test report")
     diagnostics = (*failures, *build.warnings)
-    return Report("failed" if failures else "passed", _FIDELITY, diagnostics, True, tests, lint_warnings)
+    return Report("failed" if failures else "passed", FULL, diagnostics, True, tests, lint_warnings)
 
 
 def _lint_warnings(clippy: Mapping[str, Any] | None) -> int | None:
@@ -261,13 +261,13 @@ class _Step:
         """The report if this step failed."""
         if not self.started and _OFFLINE.search(self.stderr):
             note = "a crate is missing and cannot be downloaded in the sandbox: vendor it (cargo vendor) and set "
-            return Report("validator_unavailable", _FIDELITY, note=f"{note}validation.rust.vendor_dir ({self.stderr})")
+            return Report("validator_unavailable", FULL, note=f"{note}validation.rust.vendor_dir ({self.stderr})")
         if self.exit_code < 0:
-            return Report("no_report", _FIDELITY, note=f"cargo was killed by signal {-self.exit_code}")
+            return Report("no_report", FULL, note=f"cargo was killed by signal {-self.exit_code}")
         found = self.diagnostics
         if not any(common.errors_of(found)):
             found = (Diagnostic("error", "cargo could not build the crate", detail=self.stderr), *found)
-        return Report("failed", _FIDELITY, found, compiled, lint_warnings=lint_warnings)
+        return Report("failed", FULL, found, compiled, lint_warnings=lint_warnings)
 
 
 def _diagnostic(entry: Mapping[str, Any]) -> Diagnostic:

@@ -20,10 +20,9 @@ from touchstone.validation.files.file_identity import content_identity
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Tree
 from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.validators import common
-from touchstone.validation.validators.common import ReportFormatError, ToolchainValidator, take, take_or_none
+from touchstone.validation.validators.common import FULL, ReportFormatError, ToolchainValidator, take, take_or_none
 from touchstone.validation.validators.hcl import HclValidator
 
-_FIDELITY = common.FULL_FIDELITY
 _KNOWN_FORMAT = "1."
 # Enough for the schema of a large provider: the AWS provider alone needs over 512 MiB and 4 seconds.
 PROVIDER_LIMITS = Limits(seconds=60.0, memory_bytes=2 * 2**30, processes=128)
@@ -133,7 +132,7 @@ class TerraformValidator(ToolchainValidator[_Engine]):
 
     def _build_report(self, result: CommandResult, job: Job) -> Report:
         report = build_report(result, job)
-        if self._blocks is None or report.status not in ("passed", "failed"):
+        if self._blocks is None or not report.finished:
             return report
         return replace(report, declared=self._blocks.declared(job))
 
@@ -178,24 +177,23 @@ def _library() -> Path | None:
 
 def build_report(result: CommandResult, job: Job) -> Report:
     """The report of `validate`, if it is complete and consistent with itself and the exit code."""
-    if (report := common.report_if_stopped(result, _FIDELITY)) is not None:
+    if (report := common.report_if_stopped(result)) is not None:
         return report
     try:
         said = _read(result, job.problem.working_directory)
     except ReportFormatError as error:
         words = common.output_tail(replace(result, stdout=b""))
         note = f"the report of validate {error}; {common.describe_exit(result)}"
-        return common.no_report(result, _FIDELITY, f"{note}; {words}" if words else note)
+        return common.no_report(f"{note}; {words}" if words else note)
     if (contradiction := said.contradiction(result)) is not None:
-        return common.no_report(result, _FIDELITY, contradiction, consistent=False)
+        return common.no_report(contradiction, consistent=False)
     if (absent := said.absent(result)) is not None:
-        return Report("validator_unavailable", _FIDELITY, note=absent, duration_seconds=result.seconds)
+        return Report("validator_unavailable", FULL, note=absent)
     return Report(
         "passed" if said.valid else "failed",
-        _FIDELITY,
+        FULL,
         said.diagnostics,
         compiled=said.valid or not _has_syntax_error(said, result, job.tree),
-        duration_seconds=result.seconds,
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from touchstone.validation.judging.known_tests import patched_names
+from touchstone.validation.judging.patched_names import patched_names
 
 HEAD = "import builtins, math, os, sys, unittest.mock as mock\nimport numpy as np\nfrom re import Pattern\nimport own\n"
 
