@@ -269,8 +269,9 @@ class _Worker:
         random.seed(0)
         judged = {f"{root}/{name}": written[f"{root}/{name}"] for name in job["judge_files"]}
         self.results.start(self._write_line, here, lambda: changed_file(judged))
-        # Hides all of the above from `gc.get_objects`.
+        # Hides all of the above from `gc.get_objects`, and leaves its pages shared.
         gc.freeze()
+        gc.enable()
 
     def _run_own_session(self) -> int | None:
         """The exit code of a session of its own; None if pytest could not start it, which has been reported."""
