@@ -42,7 +42,8 @@ def test_a_configured_validator_goes_before_the_default() -> None:
 
 
 def test_configured_limits_go_on_top_of_the_validators_own() -> None:
-    assert limits_for("python", LimitSettings()) == Limits()
+    assert limits_for("python", LimitSettings()) == Limits(seconds=10, seconds_per_test=0.1)
+    assert limits_for("python", LimitSettings(seconds=10)) == Limits(seconds=10)
     assert limits_for("rust", LimitSettings()) == RUST_LIMITS
     given = limits_for("rust", LimitSettings(seconds=7, memory_mb=64))
     assert (given.seconds, given.memory_bytes, given.disk_bytes) == (7, 64 * 2**20, RUST_LIMITS.disk_bytes)

@@ -18,7 +18,7 @@ class LimitSettings(Section):
     """Resource limits of one validation; the default is the validator's own. `seconds` is CPU time."""
 
     seconds: float | None = Field(None, gt=0, le=_WEEK)
-    """CPU time, summed over all processes: 10, terraform 60, rust 240."""
+    """CPU time, summed over all processes: 10, python .1 per test if that is more, terraform 60, rust 240."""
     wall_seconds: float | None = Field(None, gt=0, le=_WEEK)
     """Wall-clock time, for fixes that sleep or deadlock: 5 times `seconds`, at least 60; rust 480."""
     memory_mb: int | None = Field(None, ge=64, le=_MAX_MB)

@@ -13,7 +13,7 @@ from touchstone.validation.sandbox.command import REMEDY, Limits, too_low
 from touchstone.validation.sandbox.runner import BACKENDS, INSTALL, SandboxRunner, choose_sandbox, probe_backend
 from touchstone.validation.validators.command import CommandValidator
 from touchstone.validation.validators.hcl import HclValidator
-from touchstone.validation.validators.python import PythonValidator
+from touchstone.validation.validators.python import PYTEST_LIMITS, PythonValidator
 from touchstone.validation.validators.rust import RUST_LIMITS, RustValidator
 from touchstone.validation.validators.terraform import PROVIDER_LIMITS, TerraformValidator
 
@@ -34,11 +34,12 @@ def validator_for(language: str, settings: ValidationSettings) -> str | None:
 
 def limits_for(validator: str, given: LimitSettings) -> Limits:
     """A validator's default limits, overridden by the configured ones."""
-    own = {"rust": RUST_LIMITS, "terraform": PROVIDER_LIMITS}.get(validator, Limits())
+    own = {"python": PYTEST_LIMITS, "rust": RUST_LIMITS, "terraform": PROVIDER_LIMITS}.get(validator, Limits())
     million = 2**20
     return replace(
         own,
         seconds=given.seconds or own.seconds,
+        seconds_per_test=0.0 if given.seconds else own.seconds_per_test,
         wall_seconds=given.wall_seconds or (None if given.seconds else own.wall_seconds),
         memory_bytes=(given.memory_mb or 0) * million or own.memory_bytes,
         disk_bytes=(given.disk_mb or 0) * million or own.disk_bytes,

@@ -28,11 +28,16 @@ def sandbox_or_skip(scratch: Path, wanted: str = "auto") -> SandboxRunner:
 
 
 def warm_validator(
-    scratch: Path, sandbox: str = "auto", *, controls: bool = True, **program: Any
+    scratch: Path,
+    sandbox: str = "auto",
+    *,
+    controls: bool = True,
+    limits: Limits = Limits(seconds=20.0),  # noqa: B008
+    **program: Any,
 ) -> Iterator[PythonValidator]:
     """A validator whose workers stay warm, closed at the end."""
     settings = PythonProgram(lint=False, **program)
-    made = PythonValidator(sandbox_or_skip(scratch, sandbox), Limits(seconds=20.0), settings, controls=controls)
+    made = PythonValidator(sandbox_or_skip(scratch, sandbox), limits, settings, controls=controls)
     yield made
     made.close()
 

@@ -7,6 +7,7 @@ import pytest
 from tests.validation.pytest_runner.support import judged, run_pytest, warm_validator
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.protocol import Report
+from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.validators.python import PythonValidator
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -297,3 +298,22 @@ def test_every_fixture_works_in_landlock(tmp_path: Path) -> None:
     for validator in warm_validator(tmp_path, sandbox="landlock"):
         report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
         assert outcomes(report) == ("passed", {"test_it": True}, ())
+
+
+@pytest.mark.parametrize(("per_test", "status"), [(0.0, "timeout"), (0.3, "passed")])
+def test_a_long_suite_has_time_for_every_test(tmp_path: Path, per_test: float, status: str) -> None:
+    tests = """
+        import time
+        import pytest
+        from solution import add
+
+        @pytest.mark.parametrize("number", range(100))
+        def test_add(number):
+            end = time.process_time() + 0.02
+            while time.process_time() < end:
+                assert add(number, 1) == number + 1
+        """
+    limits = Limits(seconds=1.0, seconds_per_test=per_test)
+    for validator in warm_validator(tmp_path, controls=False, limits=limits):
+        report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
+        assert report.status == status and len(report.tests) == 100

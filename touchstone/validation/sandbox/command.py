@@ -25,10 +25,11 @@ class Limits:
     """Resource limits of one validation. A job that exceeds one is killed.
 
     `seconds` is CPU time over all processes, so that a busy machine changes no verdict. `wall_seconds` ends a job that
-    waits forever; the default, `wall`, is several times as long.
+    waits forever; the default, `wall`, is several times as long. A long suite gets `seconds_per_test`, if that is more.
     """
 
     seconds: float = 10.0
+    seconds_per_test: float = 0.0
     wall_seconds: float | None = None
     memory_bytes: int = 512 * 2**20
     disk_bytes: int = 64 * 2**20

@@ -43,6 +43,7 @@ _WORKER = "touchstone.validation.pytest_runner.worker"
 _CONFIRMATIONS = 2
 # How many times the time of its tests a control may take before it is said to hang.
 _HANGING = 10
+PYTEST_LIMITS = Limits(seconds_per_test=0.1)
 
 
 class PythonValidator:
@@ -242,9 +243,14 @@ class _Session:
         return control
 
     def _plain(self) -> Report:
-        """The report on the tests as they are."""
+        """The report on the tests as they are. Many tests get more time, once it is known how many they are."""
+        report = self._within(0.0)
+        needed = self.limits.seconds_per_test * len(report.tests)
+        return self._within(needed) if report.cpu_used and needed > self.limits.seconds else report
+
+    def _within(self, seconds: float) -> Report:
         token = secrets.token_hex(16)
-        ended = self._run({"token": token})
+        ended = self._run({"token": token}, seconds)
         if isinstance(ended, Report):
             return ended
         return build_report(self.job.problem, self.tests, ended, token)
