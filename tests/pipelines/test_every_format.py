@@ -31,6 +31,8 @@ DAMAGED = {
 # Formats that never hold attempts, or whose attempts another file in this folder has.
 NOT_EVALUATED = {
     "bigcode-figures": "ignored",
+    "cdash": "unknown",
+    "cucumber": "unknown",
     "git-lfs": "refused",
     "human-eval-problems": "ignored",
     "human-eval-samples": "ignored",
@@ -111,6 +113,8 @@ def put_other_systems(root: Path) -> None:
     write(root / "index" / "claude-x" / "instance_results" / "swe-bench.json", INDEX)
     report = (root / "swebench" / "acme__fixer-large.run-2026-05.json").read_bytes()
     write(root / "reports" / "acme__reported.run-1.json", report)
+    write(root / "Test.xml", '<Site Name="here"><Testing/></Site>')
+    write(root / "behave.json", [{"keyword": "Feature", "elements": []}])
     (root / "predictions").mkdir()
     shutil.move(root / "swebench" / "preds.jsonl", root / "predictions" / "preds.jsonl")
 
