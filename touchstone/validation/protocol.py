@@ -46,6 +46,10 @@ class Diagnostic:
         return ": ".join([self.severity, f"{self.summary}{where}", *filter(None, (self.detail, self.output))])
 
 
+# Of a test that did not come to its end.
+NOT_REPORTED = "it did not report"
+
+
 @dataclass(frozen=True)
 class TestControl:
     """What the negative control found in one test (`pytest_runner.controls`).
@@ -98,6 +102,7 @@ class Report:
     `starved`: it, or its control, timed out while the machine was too busy to run it. `cpu_used`: it used up its CPU
     time. `declared` lists what the tree declares and a fix must not remove, each as a type and names; None if that is
     unknown. `doubts` are what the validator cannot judge in this tree, each with its reason and the text in question.
+    `steady`: until it used up its CPU time, one test after another ended, so the limit may be too low for all of them.
     `skipped`: tests that neither passed nor failed. `control`: what the negative control says of each test that has one
     (see `judging.known_tests`); None if no control was run.
     """
@@ -113,6 +118,7 @@ class Report:
     duration_seconds: float = 0.0
     starved: bool = False
     cpu_used: bool = False
+    steady: bool = False
     declared: tuple[tuple[str, ...], ...] | None = None
     skipped: tuple[str, ...] = ()
     control: Mapping[str, TestControl] | None = None

@@ -20,7 +20,7 @@ from touchstone.validation.judging.verdicts import (
     target_diagnostics,
     unlike_recorded,
 )
-from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report
+from touchstone.validation.protocol import NOT_REPORTED, UNDECIDED, Diagnostic, Problem, Report
 from touchstone.vocabulary import STATUSES
 
 RULES: tuple[Success, ...] = get_args(Success)
@@ -256,6 +256,29 @@ def test_after_a_baseline_that_did_not_finish_only_a_pass_will_do(status: str) -
     assert (failed.status, failed.fixed, failed.plausible) == ("failed", False, False)
     again = compute_verdict(hangs, hangs, problem(**BLOCK), 1, 5)
     assert (again.status, again.fixed, again.plausible) == (status, False, False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reference", "status"),
+    [
+        (True, True, None, "validator_unavailable"),
+        (True, True, "timeout", "validator_unavailable"),
+        (True, True, "passed", "timeout"),
+        (True, False, None, "timeout"),
+        (False, True, None, "timeout"),
+    ],
+)
+def test_a_limit_that_is_too_low_for_the_problem_accuses_no_fix(
+    before: bool, after: bool, reference: str | None, status: str
+) -> None:
+    unheard = Diagnostic("error", "test failed: test_two", NOT_REPORTED, test="test_two")
+    stopped = Report("timeout", "full", (unheard,), cpu_used=True)
+    known = None if reference is None else Report(reference, "full")
+    fix = replace(stopped, steady=after)
+    verdict = compute_verdict(replace(stopped, steady=before), fix, problem(), 1, 5, reference=known)
+    assert verdict.status == status and ("validation.limits.seconds" in verdict.note) == (status != "timeout")
+    wrong = replace(fix, diagnostics=(T1, unheard))
+    assert compute_verdict(replace(stopped, steady=before), wrong, problem(), 1, 5, reference=known).status == "timeout"
 
 
 @pytest.mark.parametrize(

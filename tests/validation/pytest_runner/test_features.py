@@ -317,3 +317,12 @@ def test_a_long_suite_has_time_for_every_test(tmp_path: Path, per_test: float, s
     for validator in warm_validator(tmp_path, controls=False, limits=limits):
         report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
         assert report.status == status and len(report.tests) == 100
+        assert report.steady == (status == "timeout")
+
+
+def test_an_endless_test_is_told_from_a_limit_too_low_for_all(tmp_path: Path) -> None:
+    tests = "from solution import add\ndef test_one(): assert add(1, 2) == 3\ndef test_two(): assert add(2, 2) == 4\n"
+    endless = "def add(a, b):\n    while a == b: pass\n    return a + b\n"
+    for validator in warm_validator(tmp_path, controls=False, limits=Limits(seconds=1.0)):
+        report = run_pytest(validator, {"solution.py": endless, "test_it.py": tests})
+        assert (report.status, report.steady) == ("timeout", False)

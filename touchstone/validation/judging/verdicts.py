@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from pathlib import PurePosixPath
 
 from touchstone.validation.judging.removed_blocks import removed_blocks
-from touchstone.validation.protocol import UNDECIDED, Diagnostic, Problem, Report, Severity
+from touchstone.validation.protocol import NOT_REPORTED, UNDECIDED, Diagnostic, Problem, Report, Severity
 from touchstone.vocabulary import Success
 
 
@@ -123,7 +123,11 @@ def compute_verdict(
     """
     baseline, report = only_judged(baseline, problem), only_judged(report, problem)
     target_errors = target_diagnostics(baseline, problem)
-    known = _without_a_baseline(baseline, target_errors) or _without_a_report(report)
+    known = (
+        _without_a_baseline(baseline, target_errors)
+        or _without_time(baseline, report, reference)
+        or _without_a_report(report)
+    )
     if known:
         return known
     remaining = _remaining(baseline, report, target_errors, problem.path, (first_line, last_line))
@@ -213,6 +217,16 @@ def _without_a_baseline(baseline: Report, target_errors: Sequence[Diagnostic]) -
         note = f"the unmodified problem shows no such error at fidelity {baseline.fidelity}"
         return Verdict("validator_unavailable", note=note)
     return None
+
+
+def _without_time(baseline: Report, report: Report, reference: Report | None) -> Verdict | None:
+    """The verdict if the problem's tests may need more time than they have, else None."""
+    has_failed = any(found.detail != NOT_REPORTED for found in report.diagnostics)
+    in_time = reference is not None and reference.finished
+    if not (baseline.steady and report.steady) or has_failed or in_time:
+        return None
+    note = "its tests reach the limit of CPU time one after another, as those of the unmodified problem do"
+    return Verdict("validator_unavailable", note=f"{note}; raise validation.limits.seconds")
 
 
 def _without_a_report(report: Report) -> Verdict | None:

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import time
 import unittest
 from collections.abc import Callable, Generator
 from functools import partial
@@ -17,6 +18,8 @@ from touchstone.validation.pytest_runner.controls import doctest_control
 from touchstone.validation.pytest_runner.own_tests import OwnTests
 
 _MAX_MESSAGE = 500
+# Bound here, because tests may replace it.
+_cpu_seconds = time.process_time
 # Known markers of plugins that are not loaded, so that `--strict-markers` accepts them.
 _MARKERS = ("asyncio", "anyio", "trio", "timeout", "flaky", "order")
 
@@ -147,7 +150,7 @@ class ResultPlugin:
         outcome, message = _outcome(reports, self._raised_in.get(nodeid))
         if self._tests.recorder is not None:
             self._write_control(nodeid, outcome)
-        line: dict[str, Any] = {"test": self._id(nodeid, None), "outcome": outcome, "message": message}
+        line = {"test": self._id(nodeid, None), "outcome": outcome, "message": message, "at": _cpu_seconds()}
         self._write_line(**line, where=self._raised_in.get(nodeid, []), memory=self._memory)
 
     def _write_control(self, nodeid: str, outcome: str) -> None:

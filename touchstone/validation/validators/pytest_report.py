@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from touchstone.validation.judging.verdicts import missing_plugin
-from touchstone.validation.protocol import Diagnostic, Problem, Report, TestControl
+from touchstone.validation.protocol import NOT_REPORTED, Diagnostic, Problem, Report, TestControl
 from touchstone.validation.pytest_runner.channel import UNKNOWN, read_lines
 from touchstone.validation.sandbox.runner import JobAnswer
 from touchstone.validation.validators.common import FULL, stopped_at
@@ -22,10 +22,16 @@ _TAMPERED = "the results were tampered with: something else was written among th
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError)
 
 
-def build_report(problem: Problem, tests: Sequence[str], answer: JobAnswer, token: str) -> Report:
-    """Build the report from pytest's lines. A test that did not report, or did so twice, has failed."""
+def build_report(problem: Problem, tests: Sequence[str], answer: JobAnswer, token: str, seconds: float) -> Report:
+    """Build the report from pytest's lines. A test that did not report, or did so twice, has failed.
+
+    `seconds`: the limit of CPU time.
+    """
+    lines, foreign = read_lines(answer.content, token)
     try:
-        return _report_of(problem, tests, answer, *read_lines(answer.content, token))
+        report = _report_of(problem, tests, answer, lines, foreign)
+        # One endless test would have left no time for others.
+        return replace(report, steady=report.cpu_used and any(line.get("at", 0) > seconds / 2 for line in lines))
     except _MALFORMED:
         return Report("no_report", FULL, consistent=False, note=_TAMPERED)
 
@@ -182,7 +188,7 @@ class _Results:
     def _message(self, name: str) -> str:
         line = self._by_id.get(name)
         if line is None:
-            return "it did not report"
+            return NOT_REPORTED
         if self._times[name] > 1 or name in self._twice:
             return "it reported more than once"
         return str(line["message"]) if line["outcome"] == "failed" else f"skipped by the fix: {line['message']}"

@@ -253,7 +253,7 @@ class _Session:
         ended = self._run({"token": token}, seconds)
         if isinstance(ended, Report):
             return ended
-        return build_report(self.job.problem, self.tests, ended, token)
+        return build_report(self.job.problem, self.tests, ended, token, max(self.limits.seconds, seconds))
 
     def _control(self, report: Report, took: float, *, quiet: bool = False) -> dict[str, TestControl] | Report:
         """What the control says of each test, by id; a report if the sandbox failed.
