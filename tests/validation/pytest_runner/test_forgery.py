@@ -192,7 +192,7 @@ def test_ids_are_those_of_the_unmodified_problem(validator: PythonValidator, nam
 )
 def test_lines_that_the_runner_did_not_write_are_no_result(line: str) -> None:
     answer = JobAnswer(f"token{line}\n".encode(), exit_code=0)
-    found = build_report(Problem("p", "solution.py", NOWHERE), ["test_it.py"], answer, "token")
+    found = build_report(Problem("p", "solution.py", NOWHERE), ["test_it.py"], answer, "token", 10.0)
     assert found.status == "no_report"
 
 

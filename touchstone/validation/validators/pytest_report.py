@@ -27,8 +27,8 @@ def build_report(problem: Problem, tests: Sequence[str], answer: JobAnswer, toke
 
     `seconds`: the limit of CPU time.
     """
-    lines, foreign = read_lines(answer.content, token)
     try:
+        lines, foreign = read_lines(answer.content, token)
         report = _report_of(problem, tests, answer, lines, foreign)
         # One endless test would have left no time for others.
         return replace(report, steady=report.cpu_used and any(line.get("at", 0) > seconds / 2 for line in lines))
