@@ -75,7 +75,8 @@ class PassAudit:
             return pl.LazyFrame(schema=dtypes)
         flags = pl.LazyFrame(rows, schema={name: dtypes[name] for name in dtypes if name not in ("passed", "ruling")})
         passed = outcomes.select(*ATTEMPT_KEY, "passed", "ruling")
-        return sort_attempts(flags.join(passed, on=ATTEMPT_KEY, how="left").select(list(dtypes)), "model")
+        joined = flags.join(passed, on=ATTEMPT_KEY, how="left", maintain_order="left").select(list(dtypes))
+        return sort_attempts(joined, "model", stable=True)
 
     def _fix_rows(self, models: Iterable[str], rules: list[AuditRule]) -> Iterator[Flag]:
         known: dict[tuple[str, str], list[Flag]] = {}

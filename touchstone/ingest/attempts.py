@@ -274,10 +274,13 @@ def as_attempts(rows: pl.LazyFrame, model: pl.Expr) -> pl.LazyFrame:
     return rows.select(**typed, **{name: pl.col(name) for name in extras})
 
 
-def sort_attempts(attempts: pl.LazyFrame, *first: str) -> pl.LazyFrame:
-    """Sort by the `first` columns, tier, problem and iteration; numeric iterations sort as numbers."""
+def sort_attempts(attempts: pl.LazyFrame, *first: str, stable: bool = False) -> pl.LazyFrame:
+    """Sort by the `first` columns, tier, problem and iteration; numeric iterations sort as numbers.
+
+    `stable`: several rows of an attempt keep their order.
+    """
     by_number = pl.col("iteration_id").cast(pl.Int64, strict=False)
-    return attempts.sort(*first, "tier", "oid", by_number, "iteration_id", nulls_last=True)
+    return attempts.sort(*first, "tier", "oid", by_number, "iteration_id", nulls_last=True, maintain_order=stable)
 
 
 def sort_read(attempts: pl.LazyFrame, scratch: Path, at_once: int = _SORTED_AT_ONCE) -> tuple[pl.LazyFrame, int | None]:
