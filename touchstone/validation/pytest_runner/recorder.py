@@ -47,7 +47,7 @@ _SCALARS = (int, float, complex, str, bytes, bytearray, range, type(None), bool)
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _PLAIN = (*_SCALARS, *_CONTAINERS)
 # Bound here, because a fix may replace them.
-_all, _map, _is, _folder = all, map, operator.is_, os.getcwd
+_all, _map, _is, _getcwd = all, map, operator.is_, os.getcwd
 # What of a function can be replaced in place.
 _PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 # How many objects in a value are looked at.
@@ -249,7 +249,7 @@ class Recorder:
 
         `modules` are on the judge's side, with whether only there; `own_names` can be imported from the problem.
         """
-        self._texts, self._modules, self._folder = texts, modules, _folder()
+        self._texts, self._modules, self._folder = texts, modules, _getcwd()
         used = (self._names | {"__import__"}) & self._builtins.keys() - self._patched
         self._builtin_names = {name: self._builtins[name] for name in used}
         for name in [name for name in self._libraries if name.partition(".")[0] in own_names]:
@@ -341,7 +341,7 @@ class Recorder:
 
     def _check_names(self) -> None:
         """Doubt what replaced a function of the language or of a library, or the folder that the tests run in."""
-        if "chdir" not in self._names and _folder() != self._folder:
+        if "chdir" not in self._names and _getcwd() != self._folder:
             self.doubt("the working directory was changed", "")
         for name, found in _replaced(vars(builtins), self._builtin_names):
             if not self._is_of_tests(found):

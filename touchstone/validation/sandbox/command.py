@@ -25,7 +25,8 @@ class Limits:
     """Resource limits of one validation. A job that exceeds one is killed.
 
     `seconds` is CPU time over all processes, so that a busy machine changes no verdict. `wall_seconds` ends a job that
-    waits forever; the default, `wall`, is several times as long. A long suite gets `seconds_per_test`, if that is more.
+    waits forever; the default, `wall`, is several times as long. Many tests have `seconds_per_test` each, where that is
+    more than `seconds`.
     """
 
     seconds: float = 10.0
