@@ -26,6 +26,7 @@ from touchstone.validation.reach import (
     JAVASCRIPT,
     PYTEST_SETTINGS,
     PYTHON,
+    SOURCE_FOLDERS,
     TreeIndex,
     folder_of,
     is_among_tests,
@@ -137,7 +138,7 @@ class _Split:
 
     def _is_packaged(self, path: str) -> bool:
         top = path.removeprefix(f"{self.problem.working_directory}/").partition("/")[0]
-        return joined(self.problem.working_directory, f"{top}/__init__.py") in self.index.files or top in ("src", "lib")
+        return joined(self.problem.working_directory, f"{top}/__init__.py") in self.index.files or top in SOURCE_FOLDERS
 
     @cached_property
     def tests(self) -> frozenset[str]:
@@ -277,7 +278,7 @@ class _Split:
         if self.own:
             return any(path.startswith(f"{folder}/") for folder in self._source_folders)
         top = path.partition("/")[0]
-        return f"{top}/__init__.py" in self.index.files or (top in ("src", "lib") and not only_packages)
+        return f"{top}/__init__.py" in self.index.files or (top in SOURCE_FOLDERS and not only_packages)
 
     def _is_beside_tests(self, path: str) -> bool:
         return any(path.startswith(f"{folder}/") for folder in self.folders_of_tests)

@@ -42,6 +42,8 @@ _TEST_LIBRARIES = frozenset({"pytest", "_pytest", "unittest", "nose", "testtools
 _JAVASCRIPT_TESTS = re.compile(r"""\bexpect\s*\(|["'](?:chai|vitest|@jest/globals|node:test)["']""")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
+# Folders that hold a project's packages and are none.
+SOURCE_FOLDERS = ("src", "lib")
 # Where pytest looks for its configuration.
 PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
 _TEST_FOLDERS = frozenset({"tests", "__tests__", "__mocks__", "__snapshots__", "testdata", "benches"})
@@ -196,7 +198,7 @@ class TreeIndex:
             return
         first = module.partition(".")[0]
         while first in self._by_name or f"{first}.py" in self._by_name:
-            for base in (folder, joined(folder, "src"), joined(folder, "lib")):
+            for base in (folder, *(joined(folder, name) for name in SOURCE_FOLDERS)):
                 if found := list(self._module(base or "", module, names)):
                     yield from found
                     return

@@ -106,6 +106,30 @@ def test_a_module_may_have_the_name_of_one_of_ours(validator: PythonValidator, m
     assert validate(validator, module, ADD).status == "passed"
 
 
+@pytest.mark.parametrize(("directory", "folder"), [("", "src"), ("", "lib"), ("shop", "src")])
+def test_a_package_in_a_source_folder_is_imported_as_if_it_were_installed(
+    validator: PythonValidator, directory: str, folder: str
+) -> None:
+    # A package of this name is installed beside Touchstone.
+    tests = """
+        import subprocess, sys
+        from click.sums import add
+
+        def test_add():
+            assert add(1, 2) == 3
+
+        def test_a_program():
+            program = "from click.sums import add; print(add(1, 2))"
+            assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "3"
+        """
+    for code, status in ((ADD, "passed"), (ADD.replace("+", "-"), "failed")):
+        files = {f"{folder}/click/__init__.py": "", f"{folder}/click/sums.py": code, "tests/test_it.py": tests}
+        placed = {f"{directory}/{name}".strip("/"): text for name, text in files.items()}
+        job = job_of(placed, f"{folder}/click/sums.py", working_directory=directory)
+        (report,) = validator.validate([job])
+        assert (report.status, len(report.tests)) == (status, 2), report.note
+
+
 @pytest.mark.parametrize("module", ["codecs", "pytest", "time", "stat", "io.buffers"])
 def test_a_module_that_python_never_looks_for_leaves_it_undecided(validator: PythonValidator, module: str) -> None:
     report = validate(validator, module, ADD)

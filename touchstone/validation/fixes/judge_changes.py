@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from touchstone.validation.protocol import Problem, Tree
-from touchstone.validation.reach import CODE, looks_like_test
+from touchstone.validation.reach import CODE, SOURCE_FOLDERS, looks_like_test
 
 # Tests rely on these; a new file of such a name would be imported instead.
 _TEST_LIBRARIES = (
@@ -75,11 +75,12 @@ def hidden_modules(new: Iterable[str], problem: Problem, tree: Tree) -> list[str
     """The new paths that would be imported instead of a library's module, a test runner's or a judge's.
 
     >>> from pathlib import Path
-    >>> problem, tree = Problem("a", "shop.py", Path("clones")), Tree(Path("clones"), ("numpy/core.py",))
-    >>> hidden_modules(["json.py", "pytest/a.py", "shop/json.py", "numpy/b.py"], problem, tree)
-    ['json.py', 'pytest/a.py']
+    >>> problem, tree = Problem("a", "shop.py", Path("clones"), "app"), Tree(Path("clones"), ("numpy/core.py",))
+    >>> hidden_modules(["json.py", "pytest/a.py", "app/src/json.py", "shop/json.py", "numpy/b.py"], problem, tree)
+    ['json.py', 'pytest/a.py', 'app/src/json.py']
     """
-    folders = {"", f"{problem.working_directory}/" if problem.working_directory else "", "src/", "lib/"}
+    below = [f"{place}/" if place else "" for place in {"", problem.working_directory}]
+    folders = {*below, *(f"{place}{name}/" for place in below for name in SOURCE_FOLDERS)}
     places = [(path, folder, name) for path in new for folder in folders if (name := _top_name(path, folder))]
     known = {(folder, _top_name(path, folder)) for path in tree.files for folder in folders} if places else set()
     return [

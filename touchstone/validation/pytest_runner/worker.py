@@ -262,7 +262,10 @@ class _Worker:
         write_files(written, self.root, job["directory"])
         self.tests.use(root, files, self.compiled, job)
         here = os.getcwd()  # noqa: PTH109
-        sys.path.insert(0, here)
+        sources = [f"{here}/{name}" for name in job["sources"]]
+        sys.path[:0] = [here, *sources]
+        # For what the tests start, which would have both from the environment that they are run in.
+        os.environ["PYTHONPATH"] = os.pathsep.join([*sources, *self.policy["paths"]])
         # A file of the problem comes before a module of that name that happens to be loaded, as in a fresh process.
         for name in [name for first in job["names"] for name in self._loaded.get(first, ())]:
             del sys.modules[name]

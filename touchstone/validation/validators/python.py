@@ -8,6 +8,7 @@ import functools
 import importlib.metadata
 import os
 import secrets
+import sys
 import sysconfig
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from touchstone.validation.files.file_identity import content_identity, packages
 from touchstone.validation.judging.verdicts import only_judged
 from touchstone.validation.protocol import Availability, Job, Problem, Report, TestControl
 from touchstone.validation.pytest_runner.plugins import mentioned_plugins
-from touchstone.validation.reach import PYTEST_SETTINGS
+from touchstone.validation.reach import PYTEST_SETTINGS, SOURCE_FOLDERS
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import Interpreter, editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.runner import Borrowed, JobAnswer, SandboxRunner, WarmWorker, WorkerLostError
@@ -171,6 +172,7 @@ class PythonValidator:
         return {
             "files": files,
             "directory": job.problem.working_directory,
+            "sources": _source_folders(job),
             "fix": job.problem.path,
             "is_fix": job.is_fix,
             "fix_names": sorted(_importable_names(job, tests, [job.problem.path])),
@@ -314,10 +316,27 @@ def packages_folder() -> Path:
     return Path(sysconfig.get_path("purelib"))
 
 
+def _source_folders(job: Job) -> list[str]:
+    """The folders below the working directory whose packages are imported as if the project were installed.
+
+    Not a folder that is itself a package, or has a module that is named like one of the standard library.
+    """
+    below = PurePosixPath(job.problem.working_directory)
+    found = []
+    for name in SOURCE_FOLDERS:
+        folder = below / name
+        inside = [PurePosixPath(path).relative_to(folder) for path in job.tree.within(str(folder))]
+        modules = {PurePosixPath(path.parts[0]).stem for path in inside if path.suffix == ".py"}
+        if modules and not modules & {"__init__", *sys.stdlib_module_names}:
+            found.append(name)
+    return found
+
+
 def _importable_names(job: Job, tests: Sequence[str], paths: Iterable[str]) -> set[str]:
     """The first part of every module name that these files of a job can be imported by."""
     below = PurePosixPath(job.problem.working_directory)
-    places = {below, PurePosixPath(), below / "src", *(below / PurePosixPath(name).parent for name in tests)}
+    places = {below, PurePosixPath(), *(below / name for name in SOURCE_FOLDERS)}
+    places |= {below / PurePosixPath(name).parent for name in tests}
     found = set()
     for path in map(PurePosixPath, paths):
         for place in places:
