@@ -18,7 +18,7 @@ from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.judging.verdicts import (
     Verdict,
     compute_verdict,
-    missing_package,
+    missing_need,
     new_doubts,
     only_judged,
     target_diagnostics,
@@ -238,8 +238,8 @@ def judge_fix(
         report = replace(report, status="no_report", note=f"the fix needs what the problem does not: {report.note}")
     report = _comparable_report(report, applied, problem)
     files = (target.problem.path, *target.tree.files)
-    if missing := missing_package(baseline, report, problem.reference, files):
-        note = f"neither the unmodified problem nor the fix can be tested without '{missing}', which is not installed"
+    if missing := missing_need(baseline, report, problem.reference, files):
+        note = f"neither the unmodified problem nor the fix can be tested without {missing}"
         report = replace(report, status="validator_unavailable", note=f"{note} where the tests run")
     verdict = compute_verdict(baseline, report, problem.judged, *applied.lines, success, problem.reference)
     return report, replace(verdict, note="\n".join(filter(None, (verdict.note, *applied.notes))))

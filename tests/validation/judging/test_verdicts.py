@@ -14,7 +14,7 @@ from touchstone.validation.judging.verdicts import (
     Success,
     Verdict,
     compute_verdict,
-    missing_package,
+    missing_need,
     only_judged,
     succeeded,
     target_diagnostics,
@@ -456,14 +456,19 @@ def test_a_name_in_the_lists_that_no_test_has() -> None:
     assert unlike_recorded(loaded, JUDGED, Report("passed", "full", tests=listed | {"test_bug": True})) == ""
 
 
-# A package that the environment lacks leaves a fix undecided; a wrong import that the fix leaves is its failure.
+# A package or server that the environment lacks leaves a fix undecided; a wrong import that stays is a failure.
 
 FILES = ("shop/prices.py", "tests/test_prices.py", "index.js")
+SERVER = "a server that it connects to"
 
 
 def lacking(*modules: str, others: int = 0) -> Report:
     found = [Diagnostic("error", f"not collected: ModuleNotFoundError: No module named '{name}'") for name in modules]
     return report(*found, *[Diagnostic("error", "test failed: test_total")] * others)
+
+
+def refused(said: str = "ConnectionRefusedError: [Errno 111] Connection refused") -> Report:
+    return report(Diagnostic("error", "test failed: test_total", said))
 
 
 def of_node(name: str) -> Report:
@@ -488,9 +493,13 @@ def of_node(name: str) -> Report:
             for name in ("colections", "urllib2", "ConfigParser", "httplib", "urlparse", "price", "shop.total")
         ),
         (lacking("test_prices"), lacking("test_prices"), None),
+        (refused(), refused("OSError: [Errno 111] Connect call failed ('::1', 6379, 0, 0)"), SERVER),
+        (refused(), lacking(others=1), None),
+        (lacking(others=1), refused(), None),
     ],
 )
-def test_a_package_that_is_missing(before: Report, after: Report, missing: str | None) -> None:
-    assert missing_package(before, after, None, FILES) == missing
-    assert missing_package(before, after, before, FILES) == missing, "the reference fix lacks it too"
-    assert missing_package(before, after, Report("passed", "full"), FILES) is None
+def test_a_package_or_server_that_is_missing(before: Report, after: Report, missing: str | None) -> None:
+    said = missing if missing in (None, SERVER) else f"'{missing}', which is not installed"
+    assert missing_need(before, after, None, FILES) == said
+    assert missing_need(before, after, before, FILES) == said, "the reference fix lacks it too"
+    assert missing_need(before, after, Report("passed", "full"), FILES) is None

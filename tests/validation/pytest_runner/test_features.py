@@ -265,13 +265,60 @@ def test_a_fix_may_bring_doctests_that_pass(validator: PythonValidator) -> None:
         ({"check_it.py": "def check(): pass\n"}, "there is no test"),
         ({"test_it.py": "def check(): pass\n"}, "pytest finds no test"),
         ({"test_it.py": "def test_it(: pass\n"}, "test_it.py cannot be compiled: SyntaxError: invalid syntax"),
-        ({"test_it.py": "import socket\ndef test_it(): socket.create_server(('127.0.0.1', 0))\n"}, "needs a network"),
+        ({"test_it.py": "import socket\ndef test_it(): socket.create_connection(('1.2.3.4', 5))\n"}, "needs a network"),
+        (
+            {"test_it.py": "import asyncio\nasync def test_it(): await asyncio.open_connection('1.2.3.4', 5)\n"},
+            "needs a network",
+        ),
     ],
 )
 def test_what_cannot_be_tested_is_undecided(validator: PythonValidator, tests: dict[str, str], note: str) -> None:
     report = run_pytest(validator, {"solution.py": ADD, **tests}, is_fix=False)
     assert report.status == "validator_unavailable"
     assert note in report.note
+
+
+SERVED = """
+    import asyncio, http.server, socket, threading, urllib.request
+    from solution import add
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(str(add(1, 2)).encode())
+
+    def test_threads():
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever).start()
+            try:
+                assert urllib.request.urlopen(f"http://localhost:{server.server_port}").read() == b"3"
+            finally:
+                server.shutdown()
+
+    def test_streams():
+        async def answer(reader, writer):
+            writer.write(str(add(1, 2)).encode())
+            writer.close()
+
+        async def ask():
+            async with await asyncio.start_server(answer, socket.gethostname(), 0) as server:
+                reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+                assert await reader.read() == b"3"
+
+        asyncio.run(ask())
+    """
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.nightly)])
+def test_tests_have_a_network_of_their_own_where_the_sandbox_has_one(tmp_path: Path, sandbox: str) -> None:
+    for validator in warm_validator(tmp_path, sandbox=sandbox):
+        for code, status in ((ADD, "passed"), (ADD.replace("+", "-"), "failed")):
+            report = run_pytest(validator, {"solution.py": code, "test_it.py": SERVED})
+            if sandbox == "bubblewrap":
+                assert (report.status, len(report.tests)) == (status, 2), report
+            else:
+                assert report.status == "validator_unavailable" and "not even to 127.0.0.1" in report.note
 
 
 def test_a_file_that_the_fix_renames_is_tested_where_it_is_now(validator: PythonValidator) -> None:

@@ -20,7 +20,7 @@ from touchstone.validation.sandbox.confinement import build_filter, install_filt
 
 pytestmark = pytest.mark.skipif(not system_calls_known(), reason="the system calls of this machine are not known")
 
-CHOICES = ("unix_sockets", "processes", "signals", "attributes", "preallocation", "hiding")
+CHOICES = ("sockets", "processes", "signals", "attributes", "preallocation", "hiding")
 EVERYTHING, NOTHING = dict.fromkeys(CHOICES, True), dict.fromkeys(CHOICES, False)
 _FALLOCATE = {"x86_64": 285, "aarch64": 47}.get(platform.machine(), 0)
 
@@ -101,7 +101,7 @@ def test_what_only_root_can_do_is_denied_to_root_too(attempted: tuple[str, int])
 @pytest.mark.parametrize(
     ("choice", "attempt"),
     [
-        ("unix_sockets", a_socket),
+        ("sockets", a_socket),
         ("processes", a_process),
         # A second filter takes away no less.
         ("processes", under_a_second_filter),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import wait_for_none
+from tests.validation.pytest_runner.support import sandbox_or_skip
 from tests.validation.sandbox.writing_worker import LINE
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import LimitExceeded, descendants
@@ -19,6 +20,15 @@ WAITED = LimitExceeded("timeout", "took more than 0.3 s of wall time; it was wai
 @pytest.fixture
 def worker(sandbox_runner: SandboxRunner) -> Iterator[WarmWorker]:
     made = WarmWorker(sandbox_runner, "writing_worker:serve", LIMITS, paths=[Path(__file__).parent])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def bubblewrap_worker(tmp_path: Path) -> Iterator[WarmWorker]:
+    made = WarmWorker(
+        sandbox_or_skip(tmp_path, "bubblewrap"), "writing_worker:serve", LIMITS, paths=[Path(__file__).parent]
+    )
     yield made
     made.close()
 
@@ -39,6 +49,17 @@ def test_an_answer_is_what_the_process_of_the_job_wrote(worker: WarmWorker) -> N
     too_long = ask(worker, 30_000)
     assert too_long.exceeded == LimitExceeded("output_limit") and len(too_long.content) > 2_000_000
     assert ask(worker, 1) == JobAnswer(LINE, exit_code=0)
+
+
+def test_the_ports_of_one_job_are_free_for_the_next(bubblewrap_worker: WarmWorker) -> None:
+    for _ in range(3):
+        assert ask(bubblewrap_worker, 1, "serve at a port") == JobAnswer(2 * LINE, exit_code=0)
+
+
+def test_what_waits_in_sockets_is_memory(bubblewrap_worker: WarmWorker) -> None:
+    limits = Limits(wall_seconds=50, memory_bytes=200 * 2**20)
+    assert ask(bubblewrap_worker, 1, "fill sockets", limits).exceeded == LimitExceeded("memory_limit")
+    assert ask(bubblewrap_worker, 1) == JobAnswer(LINE, exit_code=0)
 
 
 @pytest.mark.nightly

@@ -398,24 +398,27 @@ def unlike_recorded(baseline: Report, problem: Problem, reference: Report | None
     return ""
 
 
-# Packages that neither a problem nor its fix brings: where the environment lacks one, nothing can be judged
+# What neither a problem nor its fix brings: where the environment lacks it, nothing can be judged
 
 # As Python and Node say it; a name that starts with a dot or a slash is a file of the project.
 _MISSING = re.compile(r"(?:No module named|Cannot find (?:module|package)) ['\"]?([@\w][\w@-]*)")
+# As Python and other programs say that nothing listens where they connect to.
+_REFUSED = re.compile(r"Connection refused|Connect call failed|ECONNREFUSED")
+_SERVER = "a server that it connects to"
 _PLUGIN = re.compile(r"No module named '((?:pytest_|anyio|trio)\w*)")
 # Of Python 2's standard library, those whose names are unlike any of today's.
 _OLD_MODULES = ("__builtin__", "cPickle", "commands", "cStringIO", "HTMLParser", "httplib", "StringIO", "urlparse")
 
 
-def missing_package(baseline: Report, report: Report, reference: Report | None, files: Iterable[str]) -> str | None:
-    """The package for lack of which alone both the unmodified problem and the fix fail; None if there is none.
+def missing_need(baseline: Report, report: Report, reference: Report | None, files: Iterable[str]) -> str | None:
+    """The package or server for lack of which alone the unmodified problem and the fix fail; None if there is none.
 
     The environment has all that is needed if a reference fix passes. A name that is like that of one of the problem's
     `files`, or of a module of the standard library of any time, is a mistake to be repaired, not a package.
 
     >>> lost = Report("no_report", "full", note="exit code 1: python: No module named pytest")
-    >>> missing_package(lost, lost, None, ["shop/price.py"]), missing_package(lost, lost, None, ["pytest.py"])
-    ('pytest', None)
+    >>> missing_need(lost, lost, None, ["shop/price.py"]), missing_need(lost, lost, None, ["pytest.py"])
+    ("'pytest', which is not installed", None)
     """
     before = set().union(*map(_missing, _failures(baseline)))
     if not before or (reference is not None and reference.status == "passed"):
@@ -424,7 +427,10 @@ def missing_package(baseline: Report, report: Report, reference: Report | None, 
     known = own.union(map(str.casefold, (*sys.stdlib_module_names, *_OLD_MODULES)))
     packages = {name for name in before if not get_close_matches(name.casefold(), known, n=1, cutoff=0.8)}
     each = [_missing(failure) & packages for failure in _failures(report)]
-    return min(set().union(*each)) if each and all(each) else None
+    if not each or not all(each):
+        return None
+    name = min(set().union(*each))
+    return name if name == _SERVER else f"'{name}', which is not installed"
 
 
 def _failures(report: Report) -> list[str]:
@@ -434,7 +440,7 @@ def _failures(report: Report) -> list[str]:
 
 
 def _missing(failure: str) -> set[str]:
-    return set(_MISSING.findall(failure))
+    return {*_MISSING.findall(failure), *([_SERVER] if _REFUSED.search(failure) else [])}
 
 
 def missing_plugin(message: str) -> str | None:

@@ -22,10 +22,12 @@ def needed_by(error: BaseException, item: pytest.Item) -> str | None:
     """What a test lacks, if that is why it failed: a network, a plugin that awaits it or that defines its fixture."""
     cause: BaseException | None = error
     while cause is not None:
-        denied = isinstance(cause, socket.gaierror) or (isinstance(cause, OSError) and cause.errno == errno.EPERM)
+        number = cause.errno if isinstance(cause, OSError) else None
+        denied = isinstance(cause, socket.gaierror) or number == errno.EPERM
         frames = inspect.getinnerframes(cause.__traceback__) if denied and cause.__traceback__ else []
-        if frames and frames[-1].filename == socket.__file__:
-            return f"{item.name} needs a network, and the sandbox has none, not even to 127.0.0.1; {_LEAVE_OUT}"
+        if number == errno.ENETUNREACH or (frames and frames[-1].filename == socket.__file__):
+            own = ", not even to 127.0.0.1" if number == errno.EPERM else " but its own 127.0.0.1"
+            return f"{item.name} needs a network, and the sandbox has none{own}; {_LEAVE_OUT}"
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, pytest.FixtureLookupError):
         return f"{item.name} uses the fixture {error.argname}, which no loaded plugin defines; {_NAME_IT}"

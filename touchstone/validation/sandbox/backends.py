@@ -86,7 +86,7 @@ class Backend(ABC):
         policy: dict[str, Any] = {
             "pid_namespace": self.pid_namespace,
             "confined": True,
-            "unix_sockets": False,
+            "sockets": False,
             "landlock": None,
             "uid": None,
             "limits": asdict(launch.limits),
@@ -116,7 +116,7 @@ class Bubblewrap(Backend):
         return super().missing()
 
     def wrap(self, launch: Launch) -> tuple[list[str], dict[str, Any]]:
-        """Everything read-only except a private folder of limited size; own user, no network, no capabilities."""
+        """Everything read-only except a private folder of limited size; own user and loopback, no capabilities."""
         user = self.user(launch)
         program = shutil.which("bwrap") or "bwrap"
         namespaces = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
@@ -140,6 +140,7 @@ class Bubblewrap(Backend):
         for place in ("/tmp", "/dev/shm"):
             if not any(folder.is_relative_to(place) for folder in folders):
                 line += ["--symlink", BOX, place]
+        line += ["--hostname", "localhost", "--ro-bind", str(Path(__file__).with_name("hosts")), "/etc/hosts"]
         for path in _SYSTEM_FILES:
             line += ["--ro-bind-try", path, path]
         for folder in folders:
@@ -151,7 +152,7 @@ class Bubblewrap(Backend):
             line += ["--proc", "/proc", "--ro-bind", str(launch.tree), _TREE]
         size = launch.limits.disk_bytes + launch.tree_bytes
         line += ["--perms", "1777", "--size", str(size), "--tmpfs", BOX, "--remount-ro", "/", "--chdir", BOX]
-        return [*line, "--"], {"uid": user, "tmp": BOX, "tree": _TREE, "unix_sockets": True}
+        return [*line, "--"], {"uid": user, "tmp": BOX, "tree": _TREE, "sockets": True}
 
 
 class Landlock(Backend):

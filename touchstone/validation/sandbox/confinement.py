@@ -67,10 +67,14 @@ _SETSOCKOPT, _FALLOCATE = (54, 208), (285, 47)
 
 _NEW_NAMESPACES = 0x7E020000
 _CLONE_THREAD = 0x00010000
-_AF_UNIX = 1
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_SOCKET_KIND, _STREAM, _DATAGRAM = 0xF, 1, 2
+_TCP, _UDP = 6, 17
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 # SO_SNDBUF, SO_RCVBUF and their privileged forms: what a socket holds counts for no process.
 _BUFFER_SIZES = (7, 8, 32, 33)
+# Encryption and other protocols inside the kernel.
+_TCP_ULP = 31
 # Datagram sockets: they could send to any other socket by name.
 _WITHOUT_CONNECTION = 0b10
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
@@ -85,7 +89,7 @@ _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _X32_CALLS = 0x40000000
 
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 24, 32
 
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
@@ -97,15 +101,16 @@ def system_calls_known() -> bool:
 
 
 def build_filter(
-    *, unix_sockets: bool, processes: bool, signals: bool, attributes: bool, preallocation: bool, hiding: bool
+    *, sockets: bool, processes: bool, signals: bool, attributes: bool, preallocation: bool, hiding: bool
 ) -> bytes:
     """Build the BPF program of the filter.
 
-    Without `processes`, no process can be started (threads can) and this one cannot outlive its parent. Without
-    `signals`, none can be sent. Without `attributes`, changing a file's permissions, owner or times has no effect but
-    reports success, so that copying a file with its metadata still works. Without `preallocation`, disk space is taken
-    only by writing, which takes time. Without `hiding`, the supervisor can count the sockets of every process. Socket
-    buffers keep their default size.
+    With `sockets`, which is for a network namespace of its own, there are Unix, TCP and UDP sockets; without, only
+    connected pairs. Without `processes`, no process can be started (threads can) and this one cannot outlive its
+    parent. Without `signals`, none can be sent. Without `attributes`, changing a file's permissions, owner or times has
+    no effect but reports success, so that copying a file with its metadata still works. Without `preallocation`, disk
+    space is taken only by writing, which takes time. Without `hiding`, the supervisor can count the sockets of every
+    process. Socket buffers keep their default size.
     """
     machine, architecture = _MACHINES[os.uname().machine]
     refuse, ignore = _step(_RETURN, _ERRNO | errno.EPERM), _step(_RETURN, _ERRNO)
@@ -139,8 +144,24 @@ def build_filter(
     if not processes:
         on_argument(_CLONE, _FIRST_ARGUMENT, _step(_ANY_BIT, _CLONE_THREAD, then=1), refuse)
         on_argument(_PRCTL, _FIRST_ARGUMENT, _step(_EQUAL, _PR_SET_PDEATHSIG, otherwise=1), refuse)
-    if unix_sockets:
-        on_argument(_SOCKET, _FIRST_ARGUMENT, _step(_EQUAL, _AF_UNIX, then=1), refuse)
+    if sockets:
+        on_argument(
+            _SOCKET,
+            _FIRST_ARGUMENT,
+            _step(_EQUAL, _AF_UNIX, then=11),
+            _step(_EQUAL, _AF_INET, then=1),
+            _step(_EQUAL, _AF_INET6, otherwise=8),
+            _step(_LOAD, _SECOND_ARGUMENT),
+            _step(_AND, _SOCKET_KIND),
+            _step(_EQUAL, _STREAM, then=1),
+            _step(_EQUAL, _DATAGRAM, otherwise=4),
+            _step(_LOAD, _THIRD_ARGUMENT),
+            _step(_EQUAL, 0, then=3),
+            _step(_EQUAL, _TCP, then=2),
+            _step(_EQUAL, _UDP, then=1),
+            refuse,
+        )
+        on_argument(_SETSOCKOPT, _THIRD_ARGUMENT, _step(_EQUAL, _TCP_ULP, otherwise=1), refuse)
     else:
         answer([_SOCKET], refuse)
         on_argument(_SOCKETPAIR, _SECOND_ARGUMENT, _step(_ANY_BIT, _WITHOUT_CONNECTION, otherwise=1), refuse)

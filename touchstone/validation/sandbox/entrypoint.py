@@ -67,7 +67,7 @@ def confine(policy: Policy, *, processes: bool) -> None:
         restrict_files(policy["landlock"]["readable"], policy["landlock"]["writable"])
     if policy["confined"]:
         allowed = build_filter(
-            unix_sockets=policy["unix_sockets"],
+            sockets=policy["sockets"],
             processes=processes,
             signals=processes or policy["pid_namespace"],
             attributes=policy["landlock"] is None or policy["uid"] is not None,

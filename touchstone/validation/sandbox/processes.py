@@ -92,13 +92,14 @@ def _stat(place: str) -> list[bytes]:
 def exceeds_memory(process: int, limit_bytes: int) -> bool:
     """Whether a process and its descendants use more memory, with what the kernel holds and charges to none of them.
 
-    That is the buffers of their sockets, counted as full, and the files in bubblewrap's private file system, each
-    without its content, which the size of the file system limits. Memory that forked processes share counts once, or
-    a pool of one process per processor would pass on a small machine only.
+    That is the buffers of their sockets, counted as full, what waits to be read in the sandbox's own network, and the
+    files in bubblewrap's private file system, each without its content, which the size of the file system limits.
+    Memory that forked processes share counts once, or a pool of one process per processor would pass on a small machine
+    only.
     """
     processes = list(descendants(process))
     sockets = {found.st_ino for found in _open_files(processes) if stat.S_ISSOCK(found.st_mode)}
-    kernel = len(sockets) * _socket_buffer_bytes() + _private_files(process) * _INODE_BYTES
+    kernel = len(sockets) * _socket_buffer_bytes() + _private_files(process) * _INODE_BYTES + _queued_bytes(process)
     if kernel + sum(map(_resident_bytes, processes)) <= limit_bytes:
         return False
     # Takes much longer, so it is asked only here.
@@ -142,6 +143,41 @@ def _private_files(process: int) -> int:
             found = os.statvfs(f"/proc/{first}/root{BOX}")
             return found.f_files - found.f_ffree
     return 0
+
+
+def has_connections(process: int) -> bool:
+    """Whether the own network of a sandbox holds TCP sockets, or the ports of some that were closed a moment ago."""
+    network = _own_network(process)
+    if network is None:
+        return False
+    with suppress(OSError):
+        found = f"{_read(f'{network}/sockstat')} {_read(f'{network}/sockstat6')}".split()
+        return any(name in ("inuse", "tw") and count != "0" for name, count in itertools.pairwise(found))
+    return False
+
+
+def _queued_bytes(process: int) -> int:
+    """What waits in the TCP and UDP sockets of a sandbox's own network to be sent or read."""
+    network, total = _own_network(process), 0
+    # To list the sockets takes long where the machine has many; to ask whether there are any does not.
+    for table in ("tcp", "tcp6", "udp", "udp6") if has_connections(process) else ():
+        with suppress(OSError):
+            queues = (line.split()[4].split(":") for line in _read(f"{network}/{table}").splitlines()[1:])
+            total += sum(int(sent, 16) + int(received, 16) for sent, received in queues)
+    return total
+
+
+def _own_network(process: int) -> str | None:
+    """The tables of a sandbox's own network, seen through its first process inside; None if it has none."""
+    for first in children(process):
+        with suppress(OSError):
+            if not Path(f"/proc/{first}/ns/net").samefile("/proc/self/ns/net"):
+                return f"/proc/{first}/net"
+    return None
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="ascii")
 
 
 def folder_bytes(folder: Path) -> int:

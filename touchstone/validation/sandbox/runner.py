@@ -25,7 +25,14 @@ from touchstone.validation.sandbox.backends import ENVIRONMENT, Backend, Bubblew
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits
 from touchstone.validation.sandbox.entrypoint import JOB, READY, remove_folder
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
-from touchstone.validation.sandbox.processes import JobClock, LimitExceeded, end_sandbox, memory_group, usage
+from touchstone.validation.sandbox.processes import (
+    JobClock,
+    LimitExceeded,
+    end_sandbox,
+    has_connections,
+    memory_group,
+    usage,
+)
 
 _LOOK_EVERY_SECONDS = 0.1
 _CHUNK = 65_536
@@ -268,6 +275,9 @@ class WarmWorker:
         elif self._forks and (exit_code is None or self._receive(_END_IDLE_SECONDS) is None):
             self.close()
             exit_code = None
+        elif self._forks and has_connections(self.process):
+            # The next job would find their ports in use.
+            self.close()
         return JobAnswer(bytes(content), exceeded, exit_code)
 
     def _send(self, control: socket.socket, payload: Any, answer: int) -> None:
