@@ -736,7 +736,9 @@ def _absolute_imports(node: ast.Import | ast.ImportFrom) -> list[str]:
 
 
 def _is_of_package(value: Any) -> bool:
-    """Whether a function or class is of an installed package, some of which replace parts of the standard library."""
+    """Whether a function, class or property is of an installed package, some of which replace parts of other ones."""
+    if isinstance(value, property):
+        return all(map(_is_of_package, filter(None, (value.fget, value.fset, value.fdel))))
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     return any(part in str(getattr(module, "__file__", None) or "") for part in _PACKAGES)
 
