@@ -262,6 +262,10 @@ def test_a_fix_may_bring_doctests_that_pass(validator: PythonValidator) -> None:
 @pytest.mark.parametrize(
     ("tests", "note"),
     [
+        (
+            {"pytest.ini": "[pytest]\nasyncio_mode = auto\nfilterwarnings = error\n", "test_it.py": "def test(): 0\n"},
+            "pytest cannot be started: PytestConfigWarning: Unknown config option: asyncio_mode",
+        ),
         ({"check_it.py": "def check(): pass\n"}, "there is no test"),
         ({"test_it.py": "def check(): pass\n"}, "pytest finds no test"),
         ({"test_it.py": "def test_it(: pass\n"}, "test_it.py cannot be compiled: SyntaxError: invalid syntax"),

@@ -45,6 +45,11 @@ class ResultPlugin:
         for name in _MARKERS:
             config.addinivalue_line("markers", f"{name}: of a plugin that is not loaded")
 
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Say what pytest cannot do, such as accept the problem's configuration, if no file of the problem did it."""
+        if not any(Path(entry.path).is_relative_to(self._directory) for entry in excinfo.traceback):
+            self._write_line(unusable=f"{excinfo.typename}: {excinfo.value}"[:_MAX_MESSAGE])
+
     # Registered first and so called last: a plugin, or a hook in a conftest, comes before.
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> object | None:
         """Run a coroutine test in an event loop of its own."""

@@ -63,6 +63,13 @@ _SWALLOWING = (contextlib.suppress, contextlib.ExitStack, contextlib.AsyncExitSt
 # A class of the problem that is one of these has everything, or every error, as its instance.
 _ANY_EXCEPTION = (object, BaseException, Exception)
 _UNIONS = (types.UnionType, type(typing.Union[int, str]))  # noqa: UP007
+# Classes of the language that the standard library gives another name, as in `types`.
+_LIBRARY_NAMES = frozenset(
+    (name, value)
+    for loaded in sys.stdlib_module_names & sys.modules.keys()
+    for name, value in vars(sys.modules[loaded]).items()
+    if type(value) is type and value.__module__ == "builtins"
+)
 # Read past a metaclass, which may say otherwise.
 _mro, _vars, _flags = (type.__dict__[name].__get__ for name in ("__mro__", "__dict__", "__flags__"))
 _EQUALITY = ("__eq__", "__ne__", "__array_ufunc__", "__array_function__")
@@ -676,7 +683,8 @@ class Recorder:
                 self.doubt(f"{name} of {module} is several classes", f"{name} =")
             elif isinstance(value, type) and value.__name__ != name:
                 alike = [one for one in values.values() if one is value]
-                if value.__module__ == "builtins" or len(alike) > 1:
+                builtin = value.__module__ == "builtins" and (name, value) not in _LIBRARY_NAMES
+                if builtin or len(alike) > 1:
                     self.doubt(f"{name} of {module} is {value.__name__}", f"{name} =")
 
     def _hold(self, place: int) -> None:
