@@ -230,6 +230,7 @@ def test_tools_count_tests_or_each_of_their_failures(tmp_path: Path, root: str, 
 
 
 _SKIPPED, _FAILED = case("<skipped/>", name="s"), case("<failure/>", name="f")
+_TWICE = "<flakyFailure/><flakyFailure/>"
 
 
 @pytest.mark.parametrize(
@@ -255,13 +256,14 @@ _SKIPPED, _FAILED = case("<skipped/>", name="s"), case("<failure/>", name="f")
             'tests="5" skipped="1" disabled="3"',
             {"tests": (5, None), "skipped and disabled": (4, None)},
         ),
-        # Surefire counts each run of a test, or only those of the last rerun.
+        # Surefire counts each run of a test, or only the tests of the last rerun.
         (
-            case() + case("<flakyFailure/>", name="u"),
-            'tests="3" failures="1"',
-            {"tests": (3, None), "failures": (1, None)},
+            case(_TWICE) + case("<failure/><rerunFailure/><rerunError/>", name="u"),
+            'tests="6" failures="4" errors="1"',
+            {"tests": (6, 6), "failures": (4, 4), "errors": (1, 1)},
         ),
-        (case() + case("<error/><rerunError/>", name="u"), 'tests="1" errors="1"', {"tests": (1, 1), "errors": (1, 1)}),
+        (case(_TWICE), 'tests="1" failures="0"', {"tests": (1, 1), "failures": (0, 0)}),
+        (case() + case(_TWICE, name="u"), 'tests="1" failures="0"', {"tests": (1, None), "failures": (0, 0)}),
     ],
 )
 def test_tools_count_in_their_own_ways(

@@ -138,7 +138,8 @@ _JUNIT_NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pen
 _JUNIT_FAILED = {"failed", "fail", "failure", "error"}
 _SKIPPED_TAGS = ("skipped", "disabled", "ignored")
 _FLAKY = ("flakyFailure", "flakyError")
-_RERUN = (*_FLAKY, "rerunFailure", "rerunError")
+_RERUN: dict[str, Outcome] = {"flakyFailure": "failed", "flakyError": "error"}
+_RERUN |= {"rerunFailure": "failed", "rerunError": "error"}
 _UNSURE = "inconclusive"
 _CTEST = re.compile("Unable to find executable|Required Files Missing|Fixture dependency failed|Missing Configuration")
 
@@ -178,7 +179,8 @@ class _JUnit(_XmlReport):
         self._opened = 0
         self._case: Case | None = None
         self._todo = self._says_failed = self._is_unsure = False
-        self._has_reruns = False
+        # The further failures of tests that were run again.
+        self._reruns: Counter[Outcome] = Counter()
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "testsuite":
@@ -203,7 +205,7 @@ class _JUnit(_XmlReport):
             if tag in _SKIPPED_TAGS:
                 self._skip(self._case, attributes)
             elif tag in _RERUN:
-                self._has_reruns = True
+                self._reruns[_RERUN[tag]] += 1
                 self._case.flaky = self._case.flaky or tag in _FLAKY
 
     def end(self, tag: str, text: str) -> None:
@@ -323,7 +325,7 @@ class _JUnit(_XmlReport):
         listed, skipped = counts.total() - sum(suites.values()), counts["skipped"]
         disabled = stated.get("disabled") or 0
         # jest-junit lists a file that cannot be run as a case that `errors` counts, and `tests` does not.
-        tests = [listed, listed - disabled, counts.total(), listed - counts["error"]]
+        tests = [listed, listed - disabled, counts.total(), listed - counts["error"], listed + self._reruns.total()]
         if all(stated.get(name) is None for name in _NOT_JUDGED):
             tests.append(listed - skipped)  # Ginkgo 1
         bad = self._counted_bad({name: counts[outcome] + suites[name] for name, outcome in _NAMES.items()})
@@ -343,14 +345,15 @@ class _JUnit(_XmlReport):
             if missing and name in ("tests", both):
                 tests_are = counted(missing, "disabled or skipped test is", "disabled or skipped tests are")
                 own, note = None, f"{tests_are} not listed"
-            elif own != count and self._has_reruns:
-                own, note = None, "with reruns, or of the last of them"
+            elif own != count and self._reruns:
+                own, note = None, "of the last rerun"
             yield ReportedFigure("", name, count, own, note=note)
 
     def _counted_bad(self, own: dict[str, int]) -> dict[str, int]:
         """How many failures and errors there are, as the file counts them."""
         stated = {name: count for name in _NAMES if (count := self._sums.get(name)) is not None}
         ways = [own, {name: self._bad[outcome] for name, outcome in _NAMES.items()}]
+        ways.append({name: own[name] + self._reruns[outcome] for name, outcome in _NAMES.items()})
         if not own["errors"]:  # the reporter of mocha calls all of them errors, too
             ways.append(dict.fromkeys(_NAMES, own["failures"]))
         if len(stated) == len(own) and sum(stated.values()) == sum(own.values()):
@@ -362,9 +365,9 @@ class _JUnit(_XmlReport):
         if missing := self._unlisted(counts):
             tests = f"{missing:,} of the {self._sums['tests']:,} tests that the file counts"
             yield f"{tests} are disabled or skipped and not listed: they are missing"
-        elif (stated := self._sums.get("tests") or 0) > self._count:
+        elif (stated := self._sums.get("tests") or 0) > self._count + self._reruns.total():
             listed = f"the file counts {stated:,} tests and lists {self._count:,}"
-            yield f"{listed}: others are missing, or it counts {'reruns' if self._has_reruns else 'assertions'}"
+            yield f"{listed}: others are missing, or it counts assertions"
 
     def _unlisted(self, counts: Counter[str]) -> int:
         """How many tests the file counts as disabled or skipped but does not list."""
