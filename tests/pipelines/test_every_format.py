@@ -31,8 +31,9 @@ DAMAGED = {
 # Formats that never hold attempts, or whose attempts another file in this folder has.
 NOT_EVALUATED = {
     "bigcode-figures": "ignored",
-    "cdash": "unknown",
-    "cucumber": "unknown",
+    "printed-tests": "ignored",
+    "unread-json": "unknown",
+    "unread-xml": "unknown",
     "git-lfs": "refused",
     "human-eval-problems": "ignored",
     "human-eval-samples": "ignored",
@@ -114,6 +115,7 @@ def put_other_systems(root: Path) -> None:
     report = (root / "swebench" / "acme__fixer-large.run-2026-05.json").read_bytes()
     write(root / "reports" / "acme__reported.run-1.json", report)
     write(root / "Test.xml", '<Site Name="here"><Testing/></Site>')
+    write(root / "bats.tap", "TAP version 13\n1..1\nok 1 - adds\n")
     write(root / "behave.json", [{"keyword": "Feature", "elements": []}])
     (root / "predictions").mkdir()
     shutil.move(root / "swebench" / "preds.jsonl", root / "predictions" / "preds.jsonl")

@@ -35,7 +35,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.exported import ATTEMPT_PROPERTY, MODEL_PROPERTY
 from touchstone.ingest.adapters.json_files import number_of, parse_line
 from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, ReportedFigure, words
@@ -641,9 +641,3 @@ JUNIT = _adapter("junit", "JUnit XML", _JUnit)
 TRX = _adapter("trx", "TRX test results", _Trx, _NAMESPACE, "(XML with TestRun of Visual Studio)")
 NUNIT = _adapter("nunit", "NUnit XML", _NUnit, "<test-suite", "(XML with test-run or test-results, and test-suite)")
 TESTNG = _adapter("testng", "TestNG results", _TestNG, marks="(XML with testng-results)")
-CDASH = not_evaluated(
-    "cdash",
-    "CTest results for CDash",
-    lambda head: (found := _ROOT.match(head.text)) is not None and found[1] == "Site",
-    "CTest results for CDash, which Touchstone does not read; write JUnit XML instead (ctest --output-junit FILE)",
-)
