@@ -47,7 +47,7 @@ def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
     if not stated:
         file, stated = object_beside(Path(*folders, name), name)
     general, configs = inside(stated, "config_general"), inside(stated, "config_tasks")
-    # Until version 0.10, the name of a task had no number of shots there.
+    # Until 2025 the name of a task had no number of shots there.
     config = inside(configs, task) or inside(configs, task.rpartition("|")[0])
     model = text_of(general.get("model_name")) or "/".join(folders[start:]) or "unnamed"
     metrics = [inside(each) for each in list_of(config.get("metrics") or config.get("metric"))]
