@@ -49,7 +49,13 @@ NOT_EVALUATED = {
     "tau2-bench-parts": "ignored",
 }
 # Variants of other formats, with tests of their own.
-NOT_HERE = {"inspect-index", "promptfoo-table", "livecodebench-generations", "repairbench-candidates"}
+NOT_HERE = {
+    "openhands-parts",
+    "inspect-index",
+    "promptfoo-table",
+    "livecodebench-generations",
+    "repairbench-candidates",
+}
 SCYLLA = """experiment,agent_model,tier,subtest,run_number,score,impl_rate,passed,grade,cost_usd,duration_seconds,code
 repair,scylla model,T0,001,1,0.9,1.028,True,A,0.5,NaN,0
 repair,scylla model,T0,001,2,0.1,0.2,False,F,0.5,3.0,1

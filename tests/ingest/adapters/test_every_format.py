@@ -27,14 +27,8 @@ GOLDEN = Path(__file__).parent / "golden"
 NOT_READ = {"bigcode-figures", "git-lfs", "human-eval-samples", "human-eval-problems", "livecodebench-generations"}
 NOT_READ |= {"aider-leaderboard", "inspect-index", "promptfoo-table", "tau2-bench-parts"}
 NOT_READ |= {"bigcodebench-figures", "multipl-e-figures", "every-eval-ever-aggregates", "lighteval-results"}
-NOT_READ |= {
-    "repairbench-candidates",
-    "repairbench-figures",
-    "swebench-pro-errors",
-    "unread-xml",
-    "unread-json",
-    "printed-tests",
-}
+NOT_READ |= {"repairbench-candidates", "repairbench-figures", "swebench-pro-errors", "openhands-parts"}
+NOT_READ |= {"unread-xml", "unread-json", "printed-tests"}
 JSON_SAMPLES = [name for name, sample in SAMPLES.items() if sample.is_json]
 TEXTS = [name for name in SAMPLES if name not in ("inspect archive", "parquet", "lighteval", "failproof database")]
 SCYLLA = "experiment,agent_model,tier,subtest,run_number,passed\n"

@@ -66,6 +66,7 @@ _IN_ORDER = (
     ("cruxeval", "ADAPTER", {"json"}),
     ("bigcode", "ADAPTER FIGURES", {"json"}),
     ("swebench_pro", "ADAPTER ERRORS", {"json"}),
+    ("openhands", "PARTS", {"json"}),
     ("swebench", "REPORT", {"json"}),
     ("swebench_logs", "ADAPTER", {"json", "folder"}),
     ("swebench", "SUBMISSION", {"json"}),

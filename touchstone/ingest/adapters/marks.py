@@ -32,6 +32,7 @@ _KNOWN = {
     "swebench-report": "(lists such as resolved_ids and unresolved_ids)",
     "swebench-logs": "resolved | *.resolved, patch_exists | *.patch_exists | PASS_TO_PASS (or the folder of such logs)",
     "swebench-submission": "resolved[], no_generation[] | no_logs[] | unresolved[] (in results.json)",
+    "openhands-parts": "(a report, predictions or attempts of a critic beside an output.jsonl)",
     "openhands": "[].instance_id, [].test_result",
     "swebench-pro": "(true or false by instance, in eval_results.json or with ids that start with instance_)",
     "openhands-index": "*.resolved, *.cost (in the folder instance_results)",
