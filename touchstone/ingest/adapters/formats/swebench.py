@@ -308,8 +308,10 @@ def parse_report(path: Path) -> RunReport:
     if not isinstance(document.get("resolved_ids"), list):
         raise InputFileError(f"{path}: a SWE-bench run report has a list resolved_ids; this one has none")
     model, run, name_notes = _model_and_run(path)
-    if exported := exported_model(document):
-        model, name_notes = exported, []
+    # OpenHands' benchmarks call their reports output.report.json, and name the model inside.
+    exported = exported_model(document)
+    if named := exported or (name_notes and text_of(document.get(_MODEL))):
+        model, name_notes = named, []
     ids, refused = _listed_ids(document)
     statuses = _reported_statuses(ids, "unresolved_ids" in document)
     reasons = document.get("failure_reasons")
