@@ -117,6 +117,19 @@ def test_verdicts_of_deepeval(tmp_path: Path) -> None:
     assert rows(read_adapted(file.parent), "oid") == rows(table, "oid")
 
 
+def test_a_link_to_a_run_of_deepeval_is_none(tmp_path: Path) -> None:
+    """As a run on Confident AI leaves it, beside the run itself in newer versions only."""
+    folder = tmp_path / "shop" / ".deepeval"
+    folder.mkdir(parents=True)
+    (folder / ".latest_test_run.json").write_text('{"testRunLink": "https://app.confident-ai.com/x"}')
+    for path in (folder, folder / ".latest_test_run.json"):
+        with pytest.raises(InputFileError, match="only a link to the run on Confident AI"):
+            read_adapted(path)
+    cases = [{"name": "t", "success": True}]
+    (folder / ".temp_test_run_data.json").write_text(json.dumps({"testCases": cases, "metricsScores": []}))
+    assert rows(read_adapted(folder), "llm_name", "oid", "passed") == [("shop", "t", "true")]
+
+
 @pytest.mark.parametrize("name", [".deepeval/.temp_test_run_data.json", "temp_test_run_data.json"])
 def test_a_run_of_deepeval_without_counts_and_metrics_of_older_files(tmp_path: Path, name: str) -> None:
     metric = {"metric": "Bias", "score": 0.25, "success": True}
