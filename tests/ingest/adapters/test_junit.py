@@ -140,11 +140,17 @@ def test_the_file_is_part_of_the_name_unless_the_class_is_named_after_it(
     assert read(tmp_path, case(name="adds", **attributes)).frame["oid"].to_list() == [oid]
 
 
-def test_tests_of_one_name_in_different_files_of_one_suite_are_no_reruns(tmp_path: Path) -> None:
-    """Node puts the tests of all files beside each other, with the path of each file from the root."""
-    cases = case(classname="test", file="/app/a.test.js") + case("<failure/>", classname="test", file="/app/b.test.js")
-    found = verdicts(document(tmp_path, f"<testsuites>{cases}</testsuites>"))
-    assert found == {"a.test.js::test.t": "true", "b.test.js::test.t": "false"}
+def test_tests_of_one_name_in_different_files_are_no_reruns(tmp_path: Path) -> None:
+    cases = case(file="/app/a.test.js") + case("<failure/>", file="/app/b.test.js")
+    for root in ("testsuites", "testsuite"):
+        found = verdicts(document(tmp_path, f"<{root}>{cases}</{root}>"))
+        assert found == {"a.test.js::c.t": "true", "b.test.js::c.t": "false"}
+
+
+def test_without_a_suite_nothing_is_a_rerun(tmp_path: Path) -> None:
+    """Node puts the tests of all files beside each other, and older versions do not say of which file they are."""
+    cases = case(classname="test") + case("<failure/>", classname="test")
+    assert verdicts(document(tmp_path, f"<testsuites>{cases}</testsuites>")) == {"test.t": "true", "test.t #2": "false"}
 
 
 def test_without_files_suites_and_then_their_order_tell_tests_apart(tmp_path: Path) -> None:

@@ -258,7 +258,8 @@ class _JUnit(_XmlReport):
         off = attributes.get("disabled", "").lower() == "true" or attributes.get("enabled", "").lower() == "false"
         case = Case(0, full, "skipped" if off or said & _JUNIT_NOT_RUN else "passed", "", classname, suite.path)
         case.file, case.seconds = file or suite.file, attributes.get("time", "").replace(",", "")
-        case.group = suite.number
+        # Node puts tests of all files beside each other, without a suite, and runs none of them again.
+        case.group = suite.number if self._suites else None
         case.whole = whole
         self._case, self._is_unsure = self.begin(case), _UNSURE in said
         self._todo, self._says_failed = False, not said.isdisjoint(_JUNIT_FAILED)
