@@ -163,3 +163,7 @@ def test_a_submission_to_multi_swe_bench(tmp_path: Path) -> None:
     )
     assert outcomes(table) == outcomes(read_adapted(REPORT))
     assert table.frame["llm_name"].unique().to_list() == ["20240825_fixer"]
+    both = GOOD["error_ids"] + GOOD["empty_patch_ids"]
+    lists = {"error_ids": "absent", "empty_patch_ids": "absent", "empty_error_patch_ids": both}
+    found = outcomes(read(tmp_path / "20240825_fixer" / "results", "results.json", **lists))
+    assert {oid: found[oid][0] for oid in both} == dict.fromkeys(both)

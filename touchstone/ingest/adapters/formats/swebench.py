@@ -137,6 +137,8 @@ _OTHER_KEYS = {
     "success_ids": "resolved_ids",
     "resolved": "resolved_ids",
     "failure_ids": "unresolved_ids",
+    # Some have no patch and others an error: which of them is not said.
+    "empty_error_patch_ids": "error_ids",
     "success": "resolved_instances",
     "submitted": "total_instances",
 }
