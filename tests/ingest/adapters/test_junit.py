@@ -131,6 +131,8 @@ def test_tests_of_one_name_in_different_files_are_different_tests(tmp_path: Path
         ({"classname": "spec.cart_spec", "file": "./spec/cart_spec.rb"}, "spec.cart_spec.adds"),
         ({"classname": "Cart", "file": "/home/me/cart.test.js"}, "Cart.adds"),
         ({"classname": "", "class": "Tests\\CartTest", "file": "/home/me/CartTest.php"}, "Tests.CartTest.adds"),
+        ({"classname": "/home/me/Cart.Tests.ps1"}, "adds"),
+        ({"classname": "/cart/items"}, "/cart/items.adds"),
     ],
 )
 def test_the_file_is_part_of_the_name_unless_the_class_is_named_after_it(

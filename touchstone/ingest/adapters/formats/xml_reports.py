@@ -141,6 +141,8 @@ _FLAKY = ("flakyFailure", "flakyError")
 _RERUN: dict[str, Outcome] = {"flakyFailure": "failed", "flakyError": "error"}
 _RERUN |= {"rerunFailure": "failed", "rerunError": "error"}
 _UNSURE = "inconclusive"
+# Not the path of a page, such as /login.
+_FILE = re.compile(r"\.[A-Za-z]\w*$")
 _CTEST = re.compile("Unable to find executable|Required Files Missing|Fixture dependency failed|Missing Configuration")
 
 
@@ -247,7 +249,7 @@ class _JUnit(_XmlReport):
         suite.cases += 1
         # Of a file that cannot be loaded pytest has no class, and others have its name or that of the suite.
         whole = attributes.get("classname", "".join(suite.names[-1:])) in ("", name)
-        if ROOTED.match(classname):
+        if ROOTED.match(classname) and _FILE.search(classname):
             # Pester's classes are files, which may be in another folder in the next run.
             name = re.split(r"[\\/]", name)[-1] if whole else name
             classname, file = "", file or classname
