@@ -31,8 +31,9 @@ DAMAGED = {
 # Formats that never hold attempts, or whose attempts another file in this folder has.
 NOT_EVALUATED = {
     "bigcode-figures": "ignored",
-    "cdash": "unknown",
-    "cucumber": "unknown",
+    "printed-tests": "ignored",
+    "unread-json": "unknown",
+    "unread-xml": "unknown",
     "git-lfs": "refused",
     "human-eval-problems": "ignored",
     "human-eval-samples": "ignored",
@@ -48,7 +49,13 @@ NOT_EVALUATED = {
     "tau2-bench-parts": "ignored",
 }
 # Variants of other formats, with tests of their own.
-NOT_HERE = {"inspect-index", "promptfoo-table", "livecodebench-generations", "repairbench-candidates"}
+NOT_HERE = {
+    "openhands-parts",
+    "inspect-index",
+    "promptfoo-table",
+    "livecodebench-generations",
+    "repairbench-candidates",
+}
 SCYLLA = """experiment,agent_model,tier,subtest,run_number,score,impl_rate,passed,grade,cost_usd,duration_seconds,code
 repair,scylla model,T0,001,1,0.9,1.028,True,A,0.5,NaN,0
 repair,scylla model,T0,001,2,0.1,0.2,False,F,0.5,3.0,1
@@ -114,6 +121,7 @@ def put_other_systems(root: Path) -> None:
     report = (root / "swebench" / "acme__fixer-large.run-2026-05.json").read_bytes()
     write(root / "reports" / "acme__reported.run-1.json", report)
     write(root / "Test.xml", '<Site Name="here"><Testing/></Site>')
+    write(root / "bats.tap", "TAP version 13\n1..1\nok 1 - adds\n")
     write(root / "behave.json", [{"keyword": "Feature", "elements": []}])
     (root / "predictions").mkdir()
     shutil.move(root / "swebench" / "preds.jsonl", root / "predictions" / "preds.jsonl")

@@ -117,6 +117,19 @@ def test_verdicts_of_deepeval(tmp_path: Path) -> None:
     assert rows(read_adapted(file.parent), "oid") == rows(table, "oid")
 
 
+def test_a_link_to_a_run_of_deepeval_is_none(tmp_path: Path) -> None:
+    """As a run on Confident AI leaves it, beside the run itself in newer versions only."""
+    folder = tmp_path / "shop" / ".deepeval"
+    folder.mkdir(parents=True)
+    (folder / ".latest_test_run.json").write_text('{"testRunLink": "https://app.confident-ai.com/x"}')
+    for path in (folder, folder / ".latest_test_run.json"):
+        with pytest.raises(InputFileError, match="only a link to the run on Confident AI"):
+            read_adapted(path)
+    cases = [{"name": "t", "success": True}]
+    (folder / ".temp_test_run_data.json").write_text(json.dumps({"testCases": cases, "metricsScores": []}))
+    assert rows(read_adapted(folder), "llm_name", "oid", "passed") == [("shop", "t", "true")]
+
+
 @pytest.mark.parametrize("name", [".deepeval/.temp_test_run_data.json", "temp_test_run_data.json"])
 def test_a_run_of_deepeval_without_counts_and_metrics_of_older_files(tmp_path: Path, name: str) -> None:
     metric = {"metric": "Bias", "score": 0.25, "success": True}
@@ -194,15 +207,21 @@ def test_every_metric_of_every_eval_ever_has_its_own_suite(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "metrics", [[{"pass@1:16": 0, "acc": 1}, {"pass@1:16": 1, "acc": 0}], ["{'acc': True}", "{'acc': False}"]]
+    ("metrics", "named", "key"),
+    [
+        ([{"pass@1:16": 0, "acc": 1}, {"pass@1:16": 1, "acc": 0}], "lighteval|arc:easy|0", "metrics"),
+        (["{'acc': True}", "{'acc': False}"], "lighteval|arc:easy", "metric"),
+    ],
 )
-def test_details_of_lighteval_from_before_2025_and_as_the_hub_has_them(tmp_path: Path, metrics: list[Any]) -> None:
+def test_details_of_lighteval_from_before_2025_and_as_the_hub_has_them(
+    tmp_path: Path, metrics: list[Any], named: str, key: str
+) -> None:
     folder = tmp_path / "details_acme__fixer" / TIME
     folder.mkdir(parents=True)
     columns = {"full_prompt": ["a", "b"], "metrics": metrics, "predictions": [["A"], ["B"]]}
     pl.DataFrame(columns).write_parquet(folder / f"details_lighteval|arc:easy|0_{TIME}.parquet")
     results = {"config_general": {"model_name": "acme/fixer"}, "results": {"lighteval|arc:easy|0": {"acc": 0.5}}}
-    config = {"lighteval|arc:easy|0": {"metrics": [{"metric_name": "acc", "corpus_level_fn": "mean"}]}}
+    config = {named: {key: [{"metric_name": "acc", "corpus_level_fn": "mean"}]}}
     (folder.parent / f"results_{TIME}.json").write_text(json.dumps({**results, "config_tasks": config}))
     table = read_adapted(folder / f"details_lighteval|arc:easy|0_{TIME}.parquet")
     task = "lighteval|arc:easy|0"

@@ -109,6 +109,24 @@ def test_a_long_first_line(tmp_path: Path) -> None:
     assert detect_format(write(tmp_path, line.encode())) == "failproof"
 
 
+@pytest.mark.parametrize(
+    ("record", "found"),
+    [
+        ({"instance_id": "a__b-1", "test_result": {"git_patch": "x"}}, "openhands"),
+        ({"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": "x"}, "swebench-predictions"),
+        ({"oid": "a", "model": "m", "passed": True}, "jsonl"),
+    ],
+)
+def test_a_first_line_that_is_longer_than_the_start_that_is_looked_at(
+    tmp_path: Path, record: dict[str, object], found: str
+) -> None:
+    """As with the history of an agent in it."""
+    path = tmp_path / "output.jsonl"
+    path.write_text("\n" + f"{json.dumps({'history': 'x' * 2_000_000} | record)}\n{json.dumps(record)}\n")
+    assert detect_format(path) == found
+    assert read_adapted(path).frame.height == 2
+
+
 @pytest.mark.parametrize("tail", ["", "\\"])
 def test_a_string_that_is_never_closed_is_read_once(tmp_path: Path, tail: str) -> None:
     """Trying every escaped quote as another start would take hours."""

@@ -131,6 +131,8 @@ def test_tests_of_one_name_in_different_files_are_different_tests(tmp_path: Path
         ({"classname": "spec.cart_spec", "file": "./spec/cart_spec.rb"}, "spec.cart_spec.adds"),
         ({"classname": "Cart", "file": "/home/me/cart.test.js"}, "Cart.adds"),
         ({"classname": "", "class": "Tests\\CartTest", "file": "/home/me/CartTest.php"}, "Tests.CartTest.adds"),
+        ({"classname": "/home/me/Cart.Tests.ps1"}, "adds"),
+        ({"classname": "/cart/items"}, "/cart/items.adds"),
     ],
 )
 def test_the_file_is_part_of_the_name_unless_the_class_is_named_after_it(
@@ -138,6 +140,19 @@ def test_the_file_is_part_of_the_name_unless_the_class_is_named_after_it(
 ) -> None:
     """Whether or not another test has that name, so that an attempt that lacks the other one has the same problem."""
     assert read(tmp_path, case(name="adds", **attributes)).frame["oid"].to_list() == [oid]
+
+
+def test_tests_of_one_name_in_different_files_are_no_reruns(tmp_path: Path) -> None:
+    cases = case(file="/app/a.test.js") + case("<failure/>", file="/app/b.test.js")
+    for root in ("testsuites", "testsuite"):
+        found = verdicts(document(tmp_path, f"<{root}>{cases}</{root}>"))
+        assert found == {"a.test.js::c.t": "true", "b.test.js::c.t": "false"}
+
+
+def test_without_a_suite_nothing_is_a_rerun(tmp_path: Path) -> None:
+    """Node puts the tests of all files beside each other, and older versions do not say of which file they are."""
+    cases = case(classname="test") + case("<failure/>", classname="test")
+    assert verdicts(document(tmp_path, f"<testsuites>{cases}</testsuites>")) == {"test.t": "true", "test.t #2": "false"}
 
 
 def test_without_files_suites_and_then_their_order_tell_tests_apart(tmp_path: Path) -> None:
@@ -220,6 +235,75 @@ def test_tools_count_tests_or_each_of_their_failures(tmp_path: Path, root: str, 
     assert counts(table) == {"tests": (tests, 2), "failures": (1 if tests == 2 else 3,) * 2, "errors": (1, 1)}
     note = f"the file counts {tests} tests and lists 2: others are missing, or it counts assertions"
     assert (note in table.notes) == (tests > 2)
+
+
+_SKIPPED, _FAILED = case("<skipped/>", name="s"), case("<failure/>", name="f")
+_TWICE = "<flakyFailure/><flakyFailure/>"
+
+
+@pytest.mark.parametrize(
+    ("cases", "stated", "figures"),
+    [
+        # Ginkgo 1 lists what it does not run; Ginkgo 2 calls an aborted test a failure, and counts an error.
+        (case() + _SKIPPED, 'tests="1" failures="0"', {"tests": (1, 1), "failures": (0, 0)}),
+        (
+            _FAILED + case("<failure type='aborted'/>"),
+            'failures="1" errors="1"',
+            {"failures": (1, 1), "errors": (1, 1)},
+        ),
+        (_FAILED + case("<error/>"), 'failures="0" errors="1"', {"failures": (0, 1), "errors": (1, 1)}),
+        # Pester 5 counts what is inconclusive apart, and does not list what was not run.
+        (
+            _SKIPPED + case("<skipped/>", status="Inconclusive"),
+            'tests="2" skipped="1"',
+            {"tests": (2, 2), "skipped": (1, 1)},
+        ),
+        (_SKIPPED + case("<skipped/>", status="Inconclusive"), 'skipped="2"', {"skipped": (2, 2)}),
+        (
+            _SKIPPED + case("<skipped/>", status="Inconclusive"),
+            'tests="5" skipped="1" disabled="3"',
+            {"tests": (5, None), "skipped and disabled": (4, None)},
+        ),
+        # Surefire counts each run of a test, or only the tests of the last rerun.
+        (
+            case(_TWICE) + case("<failure/><rerunFailure/><rerunError/>", name="u"),
+            'tests="6" failures="4" errors="1"',
+            {"tests": (6, 6), "failures": (4, 4), "errors": (1, 1)},
+        ),
+        (case(_TWICE), 'tests="1" failures="0"', {"tests": (1, 1), "failures": (0, 0)}),
+        (case() + case(_TWICE, name="u"), 'tests="1" failures="0"', {"tests": (1, None), "failures": (0, 0)}),
+    ],
+)
+def test_tools_count_in_their_own_ways(
+    tmp_path: Path, cases: str, stated: str, figures: dict[str, tuple[int, int | None]]
+) -> None:
+    assert counts(document(tmp_path, f"<testsuite name='s' {stated}>{cases}</testsuite>")) == figures
+
+
+@pytest.mark.parametrize("folder", ["C:\\repo\\tests", "/repo/tests"])
+def test_a_class_that_is_a_file_in_some_folder_is_no_part_of_the_name(tmp_path: Path, folder: str) -> None:
+    """As Pester writes it; the next run may be in another folder. What cannot be loaded is named by its path."""
+    separator = folder[-6]
+    file, other = f"{folder}{separator}Cart.Tests.ps1", f"{folder}{separator}User.Tests.ps1"
+    cases = [case(name="Cart.adds", classname=file), case(name="is loaded", classname=file)]
+    cases += [case("<failure/>", name="is loaded", classname=other), case("<error/>", name=other, classname=other)]
+    table = read(tmp_path, *cases)
+    assert verdicts(table) == {
+        "Cart.adds": "true",
+        "Cart.Tests.ps1::is loaded": "true",
+        "User.Tests.ps1::is loaded": "false",
+        "User.Tests.ps1": "false",
+    }
+    assert any("1 file or suite could not be run" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "whole"),
+    [("name='t' classname=''", True), ("name='s'", True), ("name='t'", False), ("name='t' classname='c'", False)],
+)
+def test_which_errors_are_of_a_whole_file(tmp_path: Path, attributes: str, whole: bool) -> None:
+    table = read(tmp_path, f"<testcase {attributes}><error/></testcase>")
+    assert any("could not be run" in note for note in table.notes) == whole
 
 
 def test_skipped_tests_that_only_the_outermost_element_counts(tmp_path: Path) -> None:

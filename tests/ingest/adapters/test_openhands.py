@@ -74,6 +74,34 @@ def test_verdicts_of_a_later_grading_are_joined(tmp_path: Path) -> None:
     assert [file.name for file in table.files] == ["output.jsonl", Path(graded).name]
 
 
+@pytest.mark.parametrize("name", ["output.report.json", "report.json"])
+def test_a_run_report_beside_the_output_judges_it(tmp_path: Path, name: str) -> None:
+    """As OpenHands' benchmarks leave their files: the others are made from the output, or it from them."""
+    ids = [f"a__b-{number}" for number in range(5)]
+    lists = {"resolved_ids": ids[:1], "unresolved_ids": ids[1:2], "empty_patch_ids": ids[2:4], "error_ids": []}
+    (tmp_path / name).write_text(
+        json.dumps({"total_instances": 500, "submitted_instances": 4, "resolved_instances": 1} | lists)
+    )
+    others = [instance(patch=patch) for patch in ("diff\n", "diff\n", "only setup.py\n", "")]
+    others += [instance("litellm.RateLimitError: 429", patch=""), instance() | {"test_result": {"score": 1}}]
+    lines = [each | {"instance_id": oid} for each, oid in zip(others, [*ids, "not_in_it"], strict=True)]
+    table = read(tmp_path, *lines)
+    assert table.frame["passed"].to_list() == ["true", "false", "false", "false", None, None]
+    assert [(each.name, each.reported, each.recomputed) for each in table.figures] == [
+        ("resolved_instances", 1, 1),
+        ("resolved / instances", None, 1 / 6),
+    ]
+    assert [file.name for file in table.files] == ["output.jsonl", name]
+    (tmp_path / "output.swebench.jsonl").write_text(
+        '{"instance_id": "a", "model_name_or_path": "m", "model_patch": ""}'
+    )
+    shutil.copy(tmp_path / "output.jsonl", tmp_path / "output.critic_attempt_1.jsonl")
+    for part in (name, "output.swebench.jsonl", "output.critic_attempt_1.jsonl"):
+        assert detect_format(tmp_path / part) == "openhands-parts"
+    (tmp_path / "output.jsonl").unlink()
+    assert detect_format(tmp_path / name) == "swebench-report"
+
+
 def test_a_grading_alone_takes_the_model_from_beside_it(tmp_path: Path) -> None:
     (tmp_path / "claude_maxiter_100").mkdir()
     path = Path(shutil.copy(FILES / "handmade_output.swebench_eval.jsonl", tmp_path / "claude_maxiter_100"))

@@ -1,6 +1,7 @@
 """Test results of runners other than JUnit: the rules of each tool. The samples have the rest (`formats`)."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -178,14 +179,26 @@ def test_a_list_of_the_tests_of_googletest_is_no_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "instead"),
     [
-        ("behave.json", '[{"keyword": "Feature", "name": "Login", "status": "failed", "elements": [{"steps": []}]}]'),
-        ("Test.xml", '<?xml version="1.0"?><Site Name="s"><Testing><Test Status="passed"/></Testing></Site>'),
+        ("behave.json", '[{"keyword": "Feature", "elements": [{"steps": []}]}]', "JUnit XML (behave --junit)"),
+        ("Test.xml", '<?xml version="1.0"?><Site Name="s"><Testing/></Site>', "JUnit XML (ctest --output-junit FILE)"),
+        ("x.xml", "<!-- x --><assemblies><assembly/></assemblies>", "TRX (dotnet test --logger trx)"),
+        ("p.json", '{"suites": [{}], "stats": {"expected": 1, "unexpected": 0}}', "JUnit XML (--reporter=junit)"),
+        ("p.json", '{"exitcode": 1, "tests": [{"nodeid": "a"}]}', "JUnit XML (pytest --junitxml=FILE)"),
+        ("log.jsonl", '{"pytest_version": "8", "$report_type": "SessionStart"}\n', "JUnit XML (pytest"),
+        ("rust.json", '{"type": "suite", "event": "started", "test_count": 1}\n{"type": "test"}\n', "JUnit XML (cargo"),
+        ("a.tap", "TAP version 13\n1..1\nok 1 - adds\n", "JUnit XML (bats --report-formatter junit"),
+        ("a.txt", "# Subtest: cart\nnot ok 1 - adds\n1..1\n", "JUnit XML (bats --report-formatter junit"),
+        ("a.log", "=== RUN   TestAdds\n--- PASS: TestAdds (0.00s)\n", "JSON (go test -json)"),
+        ("a.log", "\nrunning 1 test\ntest tests::adds ... ok\n", "JUnit XML (cargo nextest)"),
+        ("a.log", "===== test session starts =====\ncollected 1 item\n", "JUnit XML (pytest --junitxml=FILE)"),
     ],
 )
-def test_a_report_that_is_not_read_says_what_to_write_instead(tmp_path: Path, name: str, content: str) -> None:
-    with pytest.raises(InputFileError, match="write JUnit XML instead"):
+def test_a_report_that_is_not_read_says_what_to_write_instead(
+    tmp_path: Path, name: str, content: str, instead: str
+) -> None:
+    with pytest.raises(InputFileError, match=re.escape(f"which Touchstone does not read; write {instead}")):
         read(tmp_path, content, name)
 
 

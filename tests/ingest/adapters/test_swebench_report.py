@@ -41,6 +41,13 @@ def test_a_report_of_a_subset_says_what_it_leaves_out(tmp_path: Path) -> None:
     assert "494 problems of the 500 that the report counts are not in it: the run was on a part of them" in table.notes
 
 
+def test_the_model_that_a_report_names_inside(tmp_path: Path) -> None:
+    """As those of OpenHands' benchmarks; the name of other files says it."""
+    named = {"model_name_or_path": "OpenHands/acme-1"}
+    assert read(tmp_path, "output.report.json", **named).models() == ["OpenHands/acme-1"]
+    assert read(tmp_path, "m.r.json", **named).models() == ["m"]
+
+
 def test_logs_beside_the_report_tell_where_the_run_starts(tmp_path: Path) -> None:
     (tmp_path / "logs" / "run_evaluation" / "v1.0" / "a__m").mkdir(parents=True)
     assert read(tmp_path, "a__m.v1.0.json").frame.select("llm_name", "run_id").row(0) == ("a/m", "v1.0")
@@ -156,3 +163,7 @@ def test_a_submission_to_multi_swe_bench(tmp_path: Path) -> None:
     )
     assert outcomes(table) == outcomes(read_adapted(REPORT))
     assert table.frame["llm_name"].unique().to_list() == ["20240825_fixer"]
+    both = GOOD["error_ids"] + GOOD["empty_patch_ids"]
+    lists = {"error_ids": "absent", "empty_patch_ids": "absent", "empty_error_patch_ids": both}
+    found = outcomes(read(tmp_path / "20240825_fixer" / "results", "results.json", **lists))
+    assert {oid: found[oid][0] for oid in both} == dict.fromkeys(both)

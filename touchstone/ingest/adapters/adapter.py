@@ -18,9 +18,11 @@ from pathlib import Path
 
 from touchstone.config.formats import AdapterSource, JsonFormat
 from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.json_files import LINES_SUFFIXES
 from touchstone.ingest.adapters.steps import Step
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.compressed import open_input, uncompressed_name
+from touchstone.ingest.limits import limits
 from touchstone.vocabulary import FileStatus
 
 LIST = "[]"
@@ -96,10 +98,17 @@ class Head:
     @cached_property
     def first_line(self) -> object:
         """The JSON value on the first line, as in JSON Lines; None if there is none."""
+        line, end, _ = self.text.partition("\n")
         try:
-            return json.loads(self.text.partition("\n")[0])
-        except (ValueError, RecursionError):
+            # A record with the history of an agent may be longer than the start that is looked at.
+            return json.loads(line if end or not self.name.lower().endswith(LINES_SUFFIXES) else self._whole_line())
+        except (ValueError, RecursionError, OSError, InputFileError):
             return None
+
+    def _whole_line(self) -> str:
+        with open_input(self.path) as file:
+            lines = iter(lambda: file.readline(limits().row_bytes), b"")
+            return next((line for line in lines if line.strip()), b"").decode("utf-8-sig", errors="replace")
 
     @cached_property
     def first_record(self) -> dict[str, object]:

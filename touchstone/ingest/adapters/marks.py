@@ -5,6 +5,7 @@ alternatives. What is in parentheses is for people only. How a file is recognize
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from touchstone.config.json_paths import ELEMENTS, VALUES, Step, parse_path
 from touchstone.ingest.adapters.adapter import LIST, Adapter, Head
@@ -31,6 +32,7 @@ _KNOWN = {
     "swebench-report": "(lists such as resolved_ids and unresolved_ids)",
     "swebench-logs": "resolved | *.resolved, patch_exists | *.patch_exists | PASS_TO_PASS (or the folder of such logs)",
     "swebench-submission": "resolved[], no_generation[] | no_logs[] | unresolved[] (in results.json)",
+    "openhands-parts": "(a report, predictions or attempts of a critic beside an output.jsonl)",
     "openhands": "[].instance_id, [].test_result",
     "swebench-pro": "(true or false by instance, in eval_results.json or with ids that start with instance_)",
     "openhands-index": "*.resolved, *.cost (in the folder instance_results)",
@@ -43,8 +45,6 @@ _KNOWN = {
     "tau2-bench-parts": "task_id | model_name, termination_reason | methodology",
     "git-lfs": "(the text of a Git LFS pointer)",
     "junit": "(XML with testsuites, testsuite or testcase)",
-    "cdash": "(XML with Site)",
-    "cucumber": "[].keyword, [].elements",
     "every-eval-ever-aggregates": "schema_version, evaluation_id, evaluation_results",
     "helm": "[].instance_id, [].stats (in per_instance_stats.json, or a run's folder)",
     "lighteval": "(a Parquet file with doc, metric and model_response)",
@@ -80,6 +80,16 @@ def lacking(adapter: Adapter, head: Head) -> str:
     return (
         f"lacks {', '.join(missing)}{note}" if missing else f"has {', '.join(wanted)}, but not all of its marks{note}"
     )
+
+
+def has_marks(head: Head, marks: str) -> bool:
+    """Whether the start of a file has all of these marks."""
+    return all(has_mark(head, each) for each in _alternatives(marks))
+
+
+@cache
+def _alternatives(marks: str) -> list[list[tuple[Step, ...]]]:
+    return [[parse_path(path).steps for path in mark.split(" | ")] for mark in marks.split(", ")]
 
 
 def has_mark(head: Head, alternatives: Sequence[tuple[Step, ...]]) -> bool:

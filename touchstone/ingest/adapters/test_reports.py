@@ -56,7 +56,7 @@ _CLASSIFICATION = {"passed": "pass", "failed": "fail", "error": "error", "skippe
 _FIELDS = ("model", "tier", "attempt")
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _FIRST_ATTEMPT = "1"
-_ROOTED = re.compile(r"(?:/|[A-Za-z]:[\\/])")
+ROOTED = re.compile(r"(?:/|[A-Za-z]:[\\/])")
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 _HASH_BYTES = 5
@@ -195,7 +195,7 @@ def report_table(path: Path, format_name: str, options: ReadOptions, report: Rep
         nonlocal place, folder, whole
         for case in report.cases():
             whole += case.whole
-            if _ROOTED.match(case.file):
+            if ROOTED.match(case.file):
                 folder = _common_folder(folder, case.file)
             yield _record(case, place)
         if report.model:
@@ -227,7 +227,14 @@ def _tell_apart(rows: pl.LazyFrame, apart: Collection[int], folder: str) -> pl.D
         LINE, "oid", _GROUP, "outcome", "flaky", pl.col("test_file", "test_suite").fill_null("")
     )
     alone = pl.col(_GROUP).is_null() | pl.col(_GROUP).is_in(list(map(str, apart)))
-    rank, test = pl.col("outcome").replace_strict(WORST_FIRST, range(4), return_dtype=pl.Int64), ("oid", _GROUP)
+    rank, test = (
+        pl.col("outcome").replace_strict(WORST_FIRST, range(4), return_dtype=pl.Int64),
+        (
+            "oid",
+            _GROUP,
+            "test_file",
+        ),
+    )
     worst = rank * (1 << 40) + pl.col(LINE)
     differ = (pl.col("outcome") == "failed").any() & (pl.col("outcome") == "passed").any()
     found = (
@@ -299,7 +306,7 @@ def _tells_apart(classname: str, file: str) -> bool:
     """
     stem = file.rpartition(".")[0] or file
     own, named = (_NOT_ALPHANUMERIC.sub(".", text).strip(".") for text in (classname, stem))
-    return not _ROOTED.match(file) and f".{named}." not in f".{own}."
+    return not ROOTED.match(file) and f".{named}." not in f".{own}."
 
 
 def _record(case: Case, place: Place) -> Record:

@@ -50,6 +50,8 @@ COLUMNS = words(
     "asked_sha"
 )
 _LATEST = (".latest_run_full.json", ".latest_test_run.json", ".temp_test_run_data.json")
+# What a run on Confident AI leaves, if anything, instead of its test cases.
+_LINK = {("testRunLink",)}
 _LISTS = ("testCases", "conversationalTestCases")
 _USAGE = {
     "input_tokens": "inputTokenCount",
@@ -63,7 +65,8 @@ _REPETITION = re.compile(r"(?P<test>.+?)-?(?P<nth>\d{1,4})-(?P<of>\d{1,4})\]")
 
 def read_deepeval(path: Path) -> AdapterTable:
     """Read the test cases of one run into rows of text cells."""
-    file = next(path / name for name in _LATEST if (path / name).is_file()) if path.is_dir() else path
+    files = [path / name for name in _LATEST if (path / name).is_file()] if path.is_dir() else [path]
+    file = next((each for each in files if Head(each).key_paths != _LINK), files[0])
     run, carried = _run(file), Carried(_MAPPED, COLUMNS)
     named = _model(file, run)
     cases = list(_cases(run))
@@ -90,7 +93,7 @@ def _recognizes(head: Head) -> bool:
         return not head.names.isdisjoint(_LATEST)
     paths = {keys[1:] if keys[0] == "testRunData" else keys for keys in head.key_paths}
     marks = {("metricsScores",), ("metricScores",), ("testCases", LIST, "metricsData")}
-    return ("testCases",) in paths and not marks.isdisjoint(paths)
+    return head.key_paths == _LINK or (("testCases",) in paths and not marks.isdisjoint(paths))
 
 
 ADAPTER = Adapter(FORMAT, "a DeepEval test run", _recognizes, lambda path, _: read_deepeval(path))
@@ -100,6 +103,9 @@ def _run(file: Path) -> dict[str, object]:
     document = read_document(file)
     run = inside(document, "testRunData") or inside(document)
     if not any(isinstance(run.get(name), list) for name in _LISTS):
+        if "testRunLink" in run:
+            kept = "set DEEPEVAL_RESULTS_FOLDER to keep test_run_<time>.json"
+            raise InputFileError(f"{file}: only a link to the run on Confident AI, without its test cases; {kept}")
         raise InputFileError(f"{file}: a DeepEval test run needs a list 'testCases'")
     return run
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from touchstone.config.json_paths import parse_path
-from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions, not_evaluated
+from touchstone.ingest.adapters.adapter import Adapter, ReadOptions
 from touchstone.ingest.adapters.exported import KEY, exported_model
 from touchstone.ingest.adapters.json_files import inside, list_of, number_of, raw_values, scalar_of, skim_document
 from touchstone.ingest.adapters.json_stream import Each, Keep, Shape
-from touchstone.ingest.adapters.marks import has_mark
+from touchstone.ingest.adapters.marks import has_marks
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.adapters.test_reports import Case, Outcome, Report, report_table
 
@@ -183,12 +182,7 @@ class _Format:
     counted: Mapping[str, Collection[str]]
 
     def adapter(self) -> Adapter:
-        marks = [[parse_path(path).steps for path in mark.split(" | ")] for mark in self.marks.split(", ")]
-
-        def recognizes(head: Head) -> bool:
-            return all(has_mark(head, mark) for mark in marks)
-
-        return Adapter(self.name, self.title, recognizes, self._read, marks=self.marks)
+        return Adapter(self.name, self.title, lambda head: has_marks(head, self.marks), self._read, marks=self.marks)
 
     def _read(self, path: Path, options: ReadOptions) -> AdapterTable:
         raw = raw_values(lambda path: ((number, entry) for number, (entry, _) in _Document(path, self).entries()))
@@ -275,9 +269,3 @@ GOOGLETEST = _Format(
     "",
     {"tests": (), "failures": ("failed",), "disabled": ("disabled",)},
 ).adapter()
-CUCUMBER = not_evaluated(
-    "cucumber",
-    "Cucumber or behave results",
-    lambda head: {(LIST, "keyword"), (LIST, "elements")} <= head.key_paths,
-    "Cucumber or behave results in JSON, which Touchstone does not read; write JUnit XML instead (behave --junit)",
-)

@@ -46,9 +46,11 @@ def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
     file, stated = object_beside(Path(*folders[: start - 1], "results", *folders[start:], name), name)
     if not stated:
         file, stated = object_beside(Path(*folders, name), name)
-    general, config = inside(stated, "config_general"), inside(stated, "config_tasks", task)
+    general, configs = inside(stated, "config_general"), inside(stated, "config_tasks")
+    # Until 2025 the name of a task had no number of shots there.
+    config = inside(configs, task) or inside(configs, task.rpartition("|")[0])
     model = text_of(general.get("model_name")) or "/".join(folders[start:]) or "unnamed"
-    metrics = [inside(each) for each in list_of(config.get("metrics"))]
+    metrics = [inside(each) for each in list_of(config.get("metrics") or config.get("metric"))]
     means = [text_of(each.get("metric_name")) for each in metrics if each.get("corpus_level_fn") == "mean"]
     figures = inside(stated, "results", task)
     generation = inside(general, "model_config", "generation_parameters")

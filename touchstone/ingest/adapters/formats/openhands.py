@@ -2,10 +2,13 @@
 
 An output has one instance per line, with the patch, and the verdict after grading. The report in `test_result` decides.
 Without one the patch (`git_patch`) is an attempt without a verdict; verdicts that a later grading wrote to
-`<name>.swebench_eval.jsonl` are joined. A failed grading (`error_eval`) has no verdict, and nor has an empty patch
-after an error of the model's provider or of the runtime; any other empty patch is a failure. The model is in the
-metadata of the line, else in those of the output that was graded or in `metadata.json` beside the file, else it is the
-folder's name. Instructions are left out; histories are read for the audit and not kept.
+`<name>.swebench_eval.jsonl`, or as a run report of SWE-bench to `<name>.report.json` or `report.json`, are joined.
+That report, the predictions that were made for it (`<name>.swebench.jsonl`) and the attempts from which a critic chose
+those of the output (`<name>.critic_attempt_<n>.jsonl`) are no attempts of their own. A failed grading (`error_eval`)
+has no verdict, and nor has an empty patch after an error of the model's provider or of the runtime; any other empty
+patch is a failure. The model is in the metadata of the line, else in those of the output that was graded or in
+`metadata.json` beside the file, else it is the folder's name. Instructions are left out; histories are read for the
+audit and not kept.
 
 The index is `<model>/instance_results/<benchmark>.json`, by instance its cost and its outcome. The model is in
 `metadata.json` above the file, else it is the folder's name; the score that the index shows is in `scores.json`, in
@@ -25,7 +28,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, Head
+from touchstone.ingest.adapters.adapter import Adapter, Head, not_evaluated
 from touchstone.ingest.adapters.folders import beside, bounded_document, is_file, object_in
 from touchstone.ingest.adapters.formats.swebench import (
     COLUMNS,
@@ -38,9 +41,12 @@ from touchstone.ingest.adapters.formats.swebench import (
     STATUS,
     TIMEOUT,
     UNRESOLVED,
+    RunReport,
     attempt_cells,
     is_judged,
+    is_run_report,
     outcome_of,
+    parse_report,
     undecide_unless_judged,
 )
 from touchstone.ingest.adapters.json_files import (
@@ -82,7 +88,8 @@ from touchstone.text import counted
 FORMAT = "openhands"
 _TOKENS = words("input_tokens output_tokens cache_read_tokens cache_write_tokens")
 _COLUMNS = (*COLUMNS, "suite", "cost_usd", *_TOKENS, "agent", "model_patch")
-_EVALUATED = ".swebench_eval.jsonl"
+_EVALUATED, _OUTPUT = ".swebench_eval.jsonl", "output.jsonl"
+_PART = re.compile(r"(?:(?P<of>.+)\.(?:report\.json|swebench\.jsonl|critic_attempt_\d+\.jsonl)|report\.json)")
 # Errors of the provider, the network and the sandbox; the agent's own end otherwise, in a loop or at a limit.
 _INFRASTRUCTURE = re.compile(
     r"litellm|RateLimit|APIConnection|APIError|InternalServerError|ServiceUnavailable|Authentication|Overloaded"
@@ -101,16 +108,18 @@ def read_openhands(path: Path) -> AdapterTable:
     # An output and its grading have the same attempts.
     place = hashlib.blake2b(os.fsencode(path.absolute().with_name(_output_name(path))), digest_size=8).hexdigest()
     verdicts, evaluated = _verdicts_beside(path)
+    report = parse_report(graded) if (graded := _run_report(path)) is not None else None
     settings: dict[StatedSetting, None] = {}
-    records = line_records(path, "instance", partial(_fill, verdicts, settings), {"llm_name": model})
+    judged = report.attempts if report else {}
+    records = line_records(path, "instance", partial(_fill, verdicts, judged, settings), {"llm_name": model})
     # Not by the patch: gradings have none.
     table = refuse_repetition(table_from_records(path, FORMAT, _COLUMNS, records, raw_lines), STATUS)
     table = settle(table, words("llm_name oid iteration_id sample_uuid"), partial(_number, place))
     table, notes = undecide_unless_judged(table)
     taken = not table.rows.filter(pl.col("llm_name") == model).head(1).collect().is_empty()
     notes += ["instructions and histories are not kept", *([model_note] if taken and model_note else [])]
-    table = replace(table, files=(path, *(files if taken else []), *evaluated))
-    return table.stating(_figures(table), settings, notes)
+    table = replace(table, files=(path, *(files if taken else []), *evaluated, *([graded] if graded else [])))
+    return table.stating(_figures(table, report), settings, notes)
 
 
 def _number(place: str, rows: pl.DataFrame) -> pl.DataFrame:
@@ -118,6 +127,14 @@ def _number(place: str, rows: pl.DataFrame) -> pl.DataFrame:
     return number_attempts_of_rows(rows).with_columns(
         pl.when(pl.col(ROW_ERROR_KIND).is_null()).then(unique).alias("sample_uuid")
     )
+
+
+def _run_report(path: Path) -> Path | None:
+    """The run report of SWE-bench beside an output."""
+    name = uncompressed_name(path)
+    names = [f"{name.removesuffix('.jsonl')}.report.json", *(["report.json"] if name == _OUTPUT else [])]
+    files = (beside(path, each) for each in names)
+    return next((file for file in files if is_file(file) and is_run_report(Head(file))), None)
 
 
 def _recognizes(head: Head) -> bool:
@@ -135,6 +152,22 @@ def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
 
 ADAPTER = Adapter(
     FORMAT, "OpenHands output", _recognizes, lambda path, _: read_openhands(path), transcripts=_transcripts
+)
+
+
+def _is_part(head: Head) -> bool:
+    found = _PART.fullmatch(head.name)
+    if found is None or (head.name.endswith("report.json") and not is_run_report(head)):
+        return False
+    return _recognizes(Head(beside(head.path, f"{found['of'] or 'output'}.jsonl")))
+
+
+PARTS = not_evaluated(
+    "openhands-parts",
+    "a part of an OpenHands run",
+    _is_part,
+    "belongs to the OpenHands output beside it, which is read instead; a report is read with it",
+    "ignored",
 )
 
 
@@ -195,6 +228,7 @@ def _verdicts_beside(path: Path) -> tuple[dict[str, dict[str, object]], list[Pat
 
 def _fill(
     verdicts: Mapping[str, Mapping[str, object]],
+    judged: Mapping[str, tuple[str, str | None]],
     settings: dict[StatedSetting, None],
     cells: Cells,
     instance: Mapping[str, object],
@@ -205,8 +239,11 @@ def _fill(
     result = section_of(instance, "test_result") or {}
     report = section_of(result, "report") or verdicts.get(oid)
     patch, error = text_of(result.get("git_patch")), text_of(instance.get("error"))
-    status = _status(report, bool(patch and patch.strip()), error)
-    cells |= attempt_cells(oid, model, None, status, error) | _usage(instance)
+    by_run, reason = judged.get(oid, (None, None))
+    # Benchmarks without patches have other results.
+    is_empty = not (patch and patch.strip()) and ("git_patch" in result or not result)
+    status = _status(report, by_run, is_empty, error)
+    cells |= attempt_cells(oid, model, None, status, error or reason) | _usage(instance)
     cells |= {
         "iteration_id": text_of(instance.get("attempt")),
         "suite": text_of(metadata.get("dataset")),
@@ -217,15 +254,17 @@ def _fill(
     settings |= dict.fromkeys(stated_settings(model, "limits", metadata, "max_iterations"))
 
 
-def _status(report: Mapping[str, object] | None, has_patch: bool, error: str | None) -> str:
+def _status(report: Mapping[str, object] | None, judged: str | None, is_empty: bool, error: str | None) -> str:
+    """The status by the report of the line, else as it is `judged` by the report of the run."""
     if report is not None and report.get("resolved") is True:
         return RESOLVED
-    is_empty = not has_patch if report is None else report.get("empty_generation") is True
-    if is_empty:
+    if report is None and judged not in (None, EMPTY_PATCH, ERROR):
+        return judged
+    if (is_empty or judged == EMPTY_PATCH) if report is None else report.get("empty_generation") is True:
         infrastructure = error is not None and _INFRASTRUCTURE.search(error) and not _OWN_END.search(error)
         return INFRA_FAILURE if infrastructure else EMPTY_PATCH
     if report is None:
-        return NOT_RUN
+        return judged or NOT_RUN
     flags = {"failed_apply_patch": PATCH_FAILED, "test_timeout": TIMEOUT, "error_eval": ERROR}
     found = next((status for flag, status in flags.items() if report.get(flag) is True), None)
     if found is None and report.get("resolved") is not False:
@@ -246,13 +285,18 @@ def _usage(instance: Mapping[str, object]) -> Cells:
     }
 
 
-def _figures(table: AdapterTable) -> list[ReportedFigure]:
-    """The share that the grading script prints: resolved of all lines."""
+def _figures(table: AdapterTable, report: RunReport | None) -> list[ReportedFigure]:
+    """The share that the grading script prints: resolved of all lines; and what the report of the run states."""
     known = table.rows.filter(pl.col(ROW_ERROR_KIND).is_null()).group_by("llm_name", STATUS).len().collect()
     by_model: dict[str, dict[str, int]] = {}
     for model, status, count in known.iter_rows():
         by_model.setdefault(model, {})[status or NOT_RUN] = count
+    stated = report.figures[:1] if report is not None and len(by_model) == 1 else []
     return [
+        ReportedFigure(model, figure.name, figure.reported, float(by_model[model].get(RESOLVED, 0)))
+        for figure in stated
+        for model in by_model
+    ] + [
         ReportedFigure(
             model,
             "resolved / instances",

@@ -137,6 +137,8 @@ _OTHER_KEYS = {
     "success_ids": "resolved_ids",
     "resolved": "resolved_ids",
     "failure_ids": "unresolved_ids",
+    # Some have no patch and others an error: which of them is not said.
+    "empty_error_patch_ids": "error_ids",
     "success": "resolved_instances",
     "submitted": "total_instances",
 }
@@ -308,8 +310,10 @@ def parse_report(path: Path) -> RunReport:
     if not isinstance(document.get("resolved_ids"), list):
         raise InputFileError(f"{path}: a SWE-bench run report has a list resolved_ids; this one has none")
     model, run, name_notes = _model_and_run(path)
-    if exported := exported_model(document):
-        model, name_notes = exported, []
+    # OpenHands' benchmarks call their reports output.report.json, and name the model inside.
+    exported = exported_model(document)
+    if named := exported or (name_notes and text_of(document.get(_MODEL))):
+        model, name_notes = named, []
     ids, refused = _listed_ids(document)
     statuses = _reported_statuses(ids, "unresolved_ids" in document)
     reasons = document.get("failure_reasons")

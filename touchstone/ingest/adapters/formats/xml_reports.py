@@ -35,11 +35,11 @@ from pathlib import Path
 from xml.parsers import expat
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.exported import ATTEMPT_PROPERTY, MODEL_PROPERTY
 from touchstone.ingest.adapters.json_files import number_of, parse_line
 from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, ReportedFigure, words
-from touchstone.ingest.adapters.test_reports import MAX_TEXT, WORST_FIRST, Case, Outcome, Report, report_table
+from touchstone.ingest.adapters.test_reports import MAX_TEXT, ROOTED, WORST_FIRST, Case, Outcome, Report, report_table
 from touchstone.ingest.compressed import open_input, uncompressed_name
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
 from touchstone.ingest.limits import limits
@@ -138,6 +138,11 @@ _JUNIT_NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pen
 _JUNIT_FAILED = {"failed", "fail", "failure", "error"}
 _SKIPPED_TAGS = ("skipped", "disabled", "ignored")
 _FLAKY = ("flakyFailure", "flakyError")
+_RERUN: dict[str, Outcome] = {"flakyFailure": "failed", "flakyError": "error"}
+_RERUN |= {"rerunFailure": "failed", "rerunError": "error"}
+_UNSURE = "inconclusive"
+# Not the path of a page, such as /login.
+_FILE = re.compile(r"\.[A-Za-z]\w*$")
 _CTEST = re.compile("Unable to find executable|Required Files Missing|Fixture dependency failed|Missing Configuration")
 
 
@@ -175,7 +180,9 @@ class _JUnit(_XmlReport):
         self._suites: list[_Suite] = []
         self._opened = 0
         self._case: Case | None = None
-        self._todo = self._says_failed = False
+        self._todo = self._says_failed = self._is_unsure = False
+        # The further failures of tests that were run again.
+        self._reruns: Counter[Outcome] = Counter()
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "testsuite":
@@ -199,8 +206,9 @@ class _JUnit(_XmlReport):
         elif self._case is not None:
             if tag in _SKIPPED_TAGS:
                 self._skip(self._case, attributes)
-            elif tag in _FLAKY:
-                self._case.flaky = True
+            elif tag in _RERUN:
+                self._reruns[_RERUN[tag]] += 1
+                self._case.flaky = self._case.flaky or tag in _FLAKY
 
     def end(self, tag: str, text: str) -> None:
         if tag == "testcase" and self._case is not None:
@@ -208,12 +216,12 @@ class _JUnit(_XmlReport):
             if case.outcome == "passed" and self._says_failed:
                 case.outcome = "failed"
             # Without a suite around it, no figure counts it.
-            case.status = (case.status or case.outcome) if self._suites else ""
+            word = _UNSURE if self._is_unsure and case.outcome == "skipped" else case.status or case.outcome
+            case.status = word if self._suites else ""
             if case.outcome in _NAMES.values():
                 # GoogleTest does not name what fails outside of tests.
                 case.name = case.name or case.classname or case.suite
-            # pytest's entry for a file that cannot be imported.
-            case.whole = not case.classname and case.outcome == "error"
+            case.whole = case.whole and case.outcome == "error"
             self.found.append(case)
         elif tag == "testsuite":
             suite = self._suites[-1]
@@ -236,18 +244,27 @@ class _JUnit(_XmlReport):
             raise InputFileError(f"{self.path}: a <testcase> stands inside another one")
         # Older versions of PHPUnit call it `class`.
         classname = attributes.get("classname") or attributes.get("class", "").replace("\\", ".")
-        name = attributes.get("name", "")
+        name, file = attributes.get("name", ""), _file_of(attributes)
         suite = self._suites[-1] if self._suites else _Suite(0, (), "", None, Counter())
         suite.cases += 1
+        # Of a file that cannot be loaded pytest has no class, and others have its name or that of the suite.
+        whole = attributes.get("classname", "".join(suite.names[-1:])) in ("", name)
+        if ROOTED.match(classname) and _FILE.search(classname):
+            # Pester's classes are files, which may be in another folder in the next run.
+            name = re.split(r"[\\/]", name)[-1] if whole else name
+            classname, file = "", file or classname
         # Node: the class is the same for all tests, the suites tell them apart.
         full = "/".join((*suite.names, name)) if classname == "test" else name
         full = f"{classname}.{full}" if name and classname else name
         said = {attributes.get("status", "").lower(), attributes.get("result", "").lower()}
         off = attributes.get("disabled", "").lower() == "true" or attributes.get("enabled", "").lower() == "false"
         case = Case(0, full, "skipped" if off or said & _JUNIT_NOT_RUN else "passed", "", classname, suite.path)
-        case.file, case.seconds = _file_of(attributes) or suite.file, attributes.get("time", "").replace(",", "")
-        case.group = suite.number
-        self._case, self._todo, self._says_failed = self.begin(case), False, not said.isdisjoint(_JUNIT_FAILED)
+        case.file, case.seconds = file or suite.file, attributes.get("time", "").replace(",", "")
+        # Node puts tests of all files beside each other, without a suite, and runs none of them again.
+        case.group = suite.number if self._suites else None
+        case.whole = whole
+        self._case, self._is_unsure = self.begin(case), _UNSURE in said
+        self._todo, self._says_failed = False, not said.isdisjoint(_JUNIT_FAILED)
 
     def _property(self, name: str, value: str) -> None:
         if self._case is None:
@@ -305,43 +322,59 @@ class _JUnit(_XmlReport):
             self._sums[name] = (sum_before or 0) + int(text) if known else None
 
     def figures(self, counts: Counter[str]) -> Iterator[ReportedFigure]:
-        """Tools differ in whether `tests` counts disabled ones, which some do not list, and errors of whole files."""
+        """Tools differ in what they count: of several ways, the one that gives what is stated."""
         stated, missing = self._sums, self._unlisted(counts)
-        note = f"{counted(missing, 'disabled or skipped test is', 'disabled or skipped tests are')} not listed"
         suites = {name: counts[f"suite {outcome}"] for name, outcome in _NAMES.items()}
-        listed = counts.total() - sum(suites.values())
+        listed, skipped = counts.total() - sum(suites.values()), counts["skipped"]
+        disabled = stated.get("disabled") or 0
         # jest-junit lists a file that cannot be run as a case that `errors` counts, and `tests` does not.
-        ways = (listed, listed - (stated.get("disabled") or 0), counts.total(), listed - counts["error"])
-        own = {name: counts[outcome] + suites[name] for name, outcome in _NAMES.items()}
-        if all(stated.get(name) == self._bad[outcome] for name, outcome in _NAMES.items()):
-            own = {name: self._bad[outcome] for name, outcome in _NAMES.items()}
-        # The reporter of mocha calls all of them errors.
-        if stated.get("errors") == own["failures"] and not own["errors"]:
-            own = {"failures": own["failures"] if stated.get("failures") else 0, "errors": own["failures"]}
-        skipped, disabled = (stated.get(name) for name in _NOT_JUDGED)
+        tests = [listed, listed - disabled, counts.total(), listed - counts["error"], listed + self._reruns.total()]
+        if all(stated.get(name) is None for name in _NOT_JUDGED):
+            tests.append(listed - skipped)  # Ginkgo 1
+        bad = self._counted_bad({name: counts[outcome] + suites[name] for name, outcome in _NAMES.items()})
         both = " and ".join(_NOT_JUDGED) if disabled else _NOT_JUDGED[0]
+        known = [count for name in _NOT_JUDGED if (count := stated.get(name)) is not None]
         rows = {
-            "tests": (stated.get("tests"), next((way for way in ways if way == stated.get("tests")), listed)),
-            **{name: (stated.get(name), count) for name, count in own.items()},
-            both: (None if skipped is disabled is None else (skipped or 0) + (disabled or 0), counts["skipped"]),
+            "tests": (stated.get("tests"), tests),
+            **{name: (stated.get(name), [count]) for name, count in bad.items()},
+            # Pester: of what it calls inconclusive, versions count all or none.
+            both: (sum(known) if known else None, [skipped, skipped + counts[_UNSURE]]),
         }
-        for name, (count, found) in rows.items():
-            known = None if missing and name in ("tests", both) else found
-            if count is not None:
-                yield ReportedFigure("", name, count, known, note=note if missing else None)
+        for name, (count, ways) in rows.items():
+            if count is None:
+                continue
+            own: int | None = next((way for way in ways if way == count), ways[0])
+            note = None
+            if missing and name in ("tests", both):
+                tests_are = counted(missing, "disabled or skipped test is", "disabled or skipped tests are")
+                own, note = None, f"{tests_are} not listed"
+            elif own != count and self._reruns:
+                own, note = None, "of the last rerun"
+            yield ReportedFigure("", name, count, own, note=note)
+
+    def _counted_bad(self, own: dict[str, int]) -> dict[str, int]:
+        """How many failures and errors there are, as the file counts them."""
+        stated = {name: count for name in _NAMES if (count := self._sums.get(name)) is not None}
+        ways = [own, {name: self._bad[outcome] for name, outcome in _NAMES.items()}]
+        ways.append({name: own[name] + self._reruns[outcome] for name, outcome in _NAMES.items()})
+        if not own["errors"]:  # the reporter of mocha calls all of them errors, too
+            ways.append(dict.fromkeys(_NAMES, own["failures"]))
+        if len(stated) == len(own) and sum(stated.values()) == sum(own.values()):
+            ways.append(stated)  # which of them are errors: Ginkgo counts aborted tests, which are listed as failures
+        return next((way for way in ways if stated.items() <= way.items()), own)
 
     def notes(self, counts: Counter[str]) -> Iterator[str]:
         """Which tests are missing."""
         if missing := self._unlisted(counts):
             tests = f"{missing:,} of the {self._sums['tests']:,} tests that the file counts"
             yield f"{tests} are disabled or skipped and not listed: they are missing"
-        elif (stated := self._sums.get("tests") or 0) > self._count:
+        elif (stated := self._sums.get("tests") or 0) > self._count + self._reruns.total():
             listed = f"the file counts {stated:,} tests and lists {self._count:,}"
             yield f"{listed}: others are missing, or it counts assertions"
 
     def _unlisted(self, counts: Counter[str]) -> int:
         """How many tests the file counts as disabled or skipped but does not list."""
-        listed = sum(counts[word] for word in WORST_FIRST)
+        listed = sum(counts[word] for word in (*WORST_FIRST, _UNSURE))
         missing = (self._sums.get("tests") or 0) - listed
         not_judged = sum(self._sums.get(name) or 0 for name in _NOT_JUDGED) - counts["skipped"]
         return missing if 0 < missing <= not_judged else 0
@@ -611,9 +644,3 @@ JUNIT = _adapter("junit", "JUnit XML", _JUnit)
 TRX = _adapter("trx", "TRX test results", _Trx, _NAMESPACE, "(XML with TestRun of Visual Studio)")
 NUNIT = _adapter("nunit", "NUnit XML", _NUnit, "<test-suite", "(XML with test-run or test-results, and test-suite)")
 TESTNG = _adapter("testng", "TestNG results", _TestNG, marks="(XML with testng-results)")
-CDASH = not_evaluated(
-    "cdash",
-    "CTest results for CDash",
-    lambda head: (found := _ROOT.match(head.text)) is not None and found[1] == "Site",
-    "CTest results for CDash, which Touchstone does not read; write JUnit XML instead (ctest --output-junit FILE)",
-)
