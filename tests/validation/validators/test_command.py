@@ -69,6 +69,19 @@ def test_scripts_and_makefiles_find_python(sandbox: Sandbox, tmp_path: Path) -> 
     assert (report.status, report.note) == ("passed", "")
 
 
+@pytest.mark.parametrize("status", ["passed", "failed"])
+def test_a_package_in_src_is_imported_as_if_it_were_installed(sandbox: Sandbox, tmp_path: Path, status: str) -> None:
+    # A package of this name is installed beside Touchstone.
+    files = {
+        "shop/src/click/__init__.py": f"PRICE = {1 if status == 'passed' else 2}",
+        "shop/tests/test_it.py": "def test_it():\n    import click\n    assert click.PRICE == 1\n",
+    }
+    job = job_of(tree_of(tmp_path, files), "src/click/__init__.py", "shop")
+    validator = CommandValidator(sandbox, Limits(processes=64), CommandProgram())
+    problem = replace(job.problem, test_command="cd tests && python -m pytest -q")
+    assert report_on(validator, replace(job, problem=problem)).status == status
+
+
 def test_all_failures_are_the_same_error(job: Job) -> None:
     """Otherwise a fix that fails in other words would have repaired the first failure."""
     ways = [CommandResult("exited", 1, b"one"), CommandResult("exited", 2, b"", b"two")]

@@ -181,7 +181,7 @@ class Recorder:
         self._star: Mapping[str, Any] = {}
         self._before_star: Mapping[str, Any] = {}
         # Of each library, what its namespaces hold under the names of the tests.
-        self._library_names: dict[str, list[tuple[Mapping[str, Any], dict[str, Any]]]] = {}
+        self._library_names: dict[str, list[tuple[str, Mapping[str, Any], dict[str, Any]]]] = {}
         self._builtin_names: dict[str, Any] = {}
         # Modules of the judge's side that run, or have run.
         self.namespaces: list[dict[str, Any]] = []
@@ -282,7 +282,8 @@ class Recorder:
             wanted = self._names | {*_METHODS} if name != "unittest" else vars(space).keys()
             found = {one: vars(space)[one] for one in wanted & vars(space).keys()}
             known = {one: value for one, value in found.items() if callable(value) or space is not module}
-            entries += [(vars(space), known)] if known else []
+            label = f"{name}.{space.__name__}" if isinstance(space, type) else name
+            entries += [(label, vars(space), known)] if known else []
 
     def _know_package(self, name: str, module: types.ModuleType) -> None:
         file = getattr(module, "__file__", None) or str(getattr(module, "__path__", ""))
@@ -353,10 +354,10 @@ class Recorder:
         for name, found in _replaced(vars(builtins), self._builtin_names):
             if not self._is_of_tests(found):
                 self.doubt(f"{name} was replaced", f"builtins.{name} =")
-        for library, entries in self._library_names.items():
-            for name, found in itertools.chain.from_iterable(itertools.starmap(_replaced, entries)):
+        for label, namespace, known in itertools.chain.from_iterable(self._library_names.values()):
+            for name, found in _replaced(namespace, known):
                 if name not in self._patched and not (_is_of_package(found) or self._is_of_tests(found)):
-                    self.doubt(f"{library}.{name} was replaced", f"{library}.{name} =")
+                    self.doubt(f"{label}.{name} was replaced", f"{label}.{name} =")
 
     def _is_of_tests(self, value: Any) -> bool:
         """Whether the tests themselves put a value somewhere: a function of theirs, or a mock."""

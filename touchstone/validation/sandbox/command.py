@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Protocol
 
 from touchstone.validation.protocol import Tree
-from touchstone.validation.sandbox.entrypoint import INTERPRETER_BYTES
+from touchstone.validation.sandbox.entrypoint import INTERPRETER_BYTES, WORK
 
 # Placeholder in arguments and environment for the private folder, the only one the command may write to.
 TMP = "@TMP@"
+# The copy of the tree in it.
+TREE = f"{TMP}/{WORK}"
 # That folder as bubblewrap mounts it.
 BOX = "/box"
 

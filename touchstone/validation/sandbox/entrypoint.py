@@ -36,6 +36,8 @@ _FIRST_IN_NAMESPACE = 2
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 JOB, READY = b"job", b"ready to fork"
 MAX_DESCRIPTORS = 8
+# In the private folder, the copy of the tree.
+WORK = "work"
 # Headroom for the interpreter and its libraries, which use address space but little memory.
 INTERPRETER_BYTES = 256 * 2**20
 
@@ -367,7 +369,7 @@ def _exec_command(policy: Policy) -> NoReturn:
         os.setsid()
         os.set_inheritable(policy["status_fd"], False)
         switch_user(policy)
-        work = Path(policy["tmp"]) / "work"
+        work = Path(policy["tmp"], WORK)
         _copy_tree(policy["tree"], work)
         (work / policy["directory"]).mkdir(parents=True, exist_ok=True)
         os.chdir(work / policy["directory"])

@@ -7,6 +7,7 @@ the working directory. The exit code must agree: 0 if and only if it passed.
 """
 
 import functools
+import os
 import re
 import secrets
 import shutil
@@ -25,7 +26,7 @@ from touchstone.validation.files.file_identity import (
     system_identity,
 )
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
-from touchstone.validation.sandbox.command import TMP, Command, CommandResult, Limits, Sandbox
+from touchstone.validation.sandbox.command import TMP, TREE, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
 from touchstone.validation.test_reports import FORMATS, SuiteResults, merged, named_as_expected
 from touchstone.validation.validators import common
@@ -202,7 +203,9 @@ class CommandValidator:
         line = [str(plan.program), *plan.arguments]
         if plan.setup or plan.report_file:
             line = [str(_SHELL), "-c", _WRAPPER, "sh", mark, plan.setup, plan.report_file, *line]
-        environment = {"HOME": TMP, "LANG": "C.UTF-8", **self._settings.environment, "PATH": self._search_path}
+        sources = [f"{TREE}/{job.problem.working_directory}/{name}" for name in common.source_folders(job)]
+        environment = {"HOME": TMP, "LANG": "C.UTF-8", **({"PYTHONPATH": os.pathsep.join(sources)} if sources else {})}
+        environment |= {**self._settings.environment, "PATH": self._search_path}
         for name, value in FORMATS[plan.report].environment.items() if plan.report in FORMATS else ():
             environment[name] = f"{environment.get(name, '')} {value}".strip()
         return Command(

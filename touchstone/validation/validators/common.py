@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report, Severity, Tree
+from touchstone.validation.reach import SOURCE_FOLDERS
 from touchstone.validation.sandbox.command import Command, CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.processes import LimitExceeded
 from touchstone.validation.test_reports import ReportFormatError as ReportFormatError
@@ -31,6 +32,22 @@ _TAIL_CHARACTERS = 2000
 _SHELL_SIGNAL_OFFSET = 128
 
 Field = TypeVar("Field")
+
+
+def source_folders(job: Job) -> list[str]:
+    """The folders below the working directory whose packages are imported as if the project were installed.
+
+    Not a folder that is itself a package, or has a module that is named like one of the standard library.
+    """
+    below = PurePosixPath(job.problem.working_directory)
+    found = []
+    for name in SOURCE_FOLDERS:
+        folder = below / name
+        inside = [PurePosixPath(path).relative_to(folder) for path in job.tree.within(str(folder))]
+        modules = {PurePosixPath(path.parts[0]).stem for path in inside if path.suffix == ".py"}
+        if modules and not modules & {"__init__", *sys.stdlib_module_names}:
+            found.append(name)
+    return found
 
 
 def find_program(configured: Path | None, names: Sequence[str], folders: Sequence[Path] = ()) -> Path | None:

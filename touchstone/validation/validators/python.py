@@ -8,7 +8,6 @@ import functools
 import importlib.metadata
 import os
 import secrets
-import sys
 import sysconfig
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.interpreters import Interpreter, editable_installs, interpreter, with_environment
 from touchstone.validation.sandbox.runner import Borrowed, JobAnswer, SandboxRunner, WarmWorker, WorkerLostError
 from touchstone.validation.validators import lint
-from touchstone.validation.validators.common import FULL, sample
+from touchstone.validation.validators.common import FULL, sample, source_folders
 from touchstone.validation.validators.pytest_report import build_report, control_results
 
 _TEST_FILES = ("test_*.py", "*_test.py")
@@ -172,7 +171,7 @@ class PythonValidator:
         return {
             "files": files,
             "directory": job.problem.working_directory,
-            "sources": _source_folders(job),
+            "sources": source_folders(job),
             "fix": job.problem.path,
             "is_fix": job.is_fix,
             "fix_names": sorted(_importable_names(job, tests, [job.problem.path])),
@@ -314,22 +313,6 @@ def find_tests(job: Job) -> tuple[str, ...]:
 def packages_folder() -> Path:
     """The packages beside Touchstone. Tests and fixes can import them unless another environment is configured."""
     return Path(sysconfig.get_path("purelib"))
-
-
-def _source_folders(job: Job) -> list[str]:
-    """The folders below the working directory whose packages are imported as if the project were installed.
-
-    Not a folder that is itself a package, or has a module that is named like one of the standard library.
-    """
-    below = PurePosixPath(job.problem.working_directory)
-    found = []
-    for name in SOURCE_FOLDERS:
-        folder = below / name
-        inside = [PurePosixPath(path).relative_to(folder) for path in job.tree.within(str(folder))]
-        modules = {PurePosixPath(path.parts[0]).stem for path in inside if path.suffix == ".py"}
-        if modules and not modules & {"__init__", *sys.stdlib_module_names}:
-            found.append(name)
-    return found
 
 
 def _importable_names(job: Job, tests: Sequence[str], paths: Iterable[str]) -> set[str]:
