@@ -460,6 +460,11 @@ def test_a_name_in_the_lists_that_no_test_has() -> None:
 
 FILES = ("shop/prices.py", "tests/test_prices.py", "index.js")
 SERVER = "a server that it connects to"
+OF_PYTEST = {
+    "pytest.PytestConfigWarning: Unknown config option: asyncio_mode": "Unknown config option: asyncio_mode",
+    "python -m pytest: error: unrecognized arguments: --cov=shop": "unrecognized arguments: --cov=shop",
+    "__main__.py: error: unrecognized arguments: --numprocesses 2": "unrecognized arguments: --numprocesses",
+}
 
 
 def lacking(*modules: str, others: int = 0) -> Report:
@@ -469,6 +474,10 @@ def lacking(*modules: str, others: int = 0) -> Report:
 
 def refused(said: str = "ConnectionRefusedError: [Errno 111] Connection refused") -> Report:
     return report(Diagnostic("error", "test failed: test_total", said))
+
+
+def of_pytest(said: str) -> Report:
+    return Report("no_report", "full", note=f"the pytest report is missing; exit code 4: {said}")
 
 
 def of_node(name: str) -> Report:
@@ -494,12 +503,13 @@ def of_node(name: str) -> Report:
         ),
         (lacking("test_prices"), lacking("test_prices"), None),
         (refused(), refused("OSError: [Errno 111] Connect call failed ('::1', 6379, 0, 0)"), SERVER),
+        *((of_pytest(said), of_pytest(said), f"a plugin of pytest ({need})") for said, need in OF_PYTEST.items()),
         (refused(), lacking(others=1), None),
         (lacking(others=1), refused(), None),
     ],
 )
-def test_a_package_or_server_that_is_missing(before: Report, after: Report, missing: str | None) -> None:
-    said = missing if missing in (None, SERVER) else f"'{missing}', which is not installed"
+def test_a_package_plugin_or_server_that_is_missing(before: Report, after: Report, missing: str | None) -> None:
+    said = missing if missing is None or " " in missing else f"'{missing}', which is not installed"
     assert missing_need(before, after, None, FILES) == said
     assert missing_need(before, after, before, FILES) == said, "the reference fix lacks it too"
     assert missing_need(before, after, Report("passed", "full"), FILES) is None

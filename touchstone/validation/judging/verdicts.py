@@ -402,16 +402,19 @@ def unlike_recorded(baseline: Report, problem: Problem, reference: Report | None
 
 # As Python and Node say it; a name that starts with a dot or a slash is a file of the project.
 _MISSING = re.compile(r"(?:No module named|Cannot find (?:module|package)) ['\"]?([@\w][\w@-]*)")
-# As Python and other programs say that nothing listens where they connect to.
-_REFUSED = re.compile(r"Connection refused|Connect call failed|ECONNREFUSED")
-_SERVER = "a server that it connects to"
+# What else may be missing, and how that is said.
+_OTHER_NEEDS = (
+    (re.compile(r"Connection refused|Connect call failed|ECONNREFUSED"), "a server that it connects to"),
+    (re.compile(r"PytestConfigWarning: (Unknown config option: \w+)"), r"a plugin of pytest (\1)"),
+    (re.compile(r"(?:pytest|__main__\.py): error: (unrecognized arguments: \S+)"), r"a plugin of pytest (\1)"),
+)
 _PLUGIN = re.compile(r"No module named '((?:pytest_|anyio|trio)\w*)")
 # Of Python 2's standard library, those whose names are unlike any of today's.
 _OLD_MODULES = ("__builtin__", "cPickle", "commands", "cStringIO", "HTMLParser", "httplib", "StringIO", "urlparse")
 
 
 def missing_need(baseline: Report, report: Report, reference: Report | None, files: Iterable[str]) -> str | None:
-    """The package or server for lack of which alone the unmodified problem and the fix fail; None if there is none.
+    """The package, plugin or server for lack of which alone the unmodified problem and the fix fail; None if none is.
 
     The environment has all that is needed if a reference fix passes. A name that is like that of one of the problem's
     `files`, or of a module of the standard library of any time, is a mistake to be repaired, not a package.
@@ -430,7 +433,7 @@ def missing_need(baseline: Report, report: Report, reference: Report | None, fil
     if not each or not all(each):
         return None
     name = min(set().union(*each))
-    return name if name == _SERVER else f"'{name}', which is not installed"
+    return name if " " in name else f"'{name}', which is not installed"
 
 
 def _failures(report: Report) -> list[str]:
@@ -440,7 +443,8 @@ def _failures(report: Report) -> list[str]:
 
 
 def _missing(failure: str) -> set[str]:
-    return {*_MISSING.findall(failure), *([_SERVER] if _REFUSED.search(failure) else [])}
+    others = {found.expand(need) for said, need in _OTHER_NEEDS if (found := said.search(failure))}
+    return {*_MISSING.findall(failure), *others}
 
 
 def missing_plugin(message: str) -> str | None:
