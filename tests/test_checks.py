@@ -397,6 +397,15 @@ def test_reference_fixes_pass() -> None:
     ).passed
 
 
+def test_unmodified_problems_at_a_limit_are_named() -> None:
+    ends = {"a": ("failed", None), "b": ("timeout", "passed"), "c": ("timeout", None), "d": ("memory_limit", "failed")}
+    rows = [{"oid": oid, "baseline_status": said, "reference_status": fix} for oid, (said, fix) in ends.items()]
+    checked = [validation_checks.baselines_within_limits(pl.LazyFrame(rows[:end]), COUNTING) for end in (2, 4)]
+    assert [(found.passed, found.error) for found in checked] == [(True, False), (False, False)]
+    assert "2 of 4 unmodified problems reached a limit (for example c: timeout)" in checked[1].message
+    assert "raise validation.limits.memory_mb" in checked[1].message
+
+
 def test_reports_consistent() -> None:
     assert validation_checks.reports_consistent(outcomes({}, {"consistent": None})).passed
     found = validation_checks.reports_consistent(outcomes({}, {"consistent": False, "diagnostics": "exit 1"}))

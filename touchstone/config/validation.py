@@ -18,17 +18,17 @@ class LimitSettings(Section):
     """Resource limits of one validation; the default is the validator's own. `seconds` is CPU time."""
 
     seconds: float | None = Field(None, gt=0, le=_WEEK)
-    """CPU time, summed over all processes: 10, python .1 per test if that is more, terraform 60, rust 240."""
+    """CPU time of all processes: 10, python .1 per test if that is more, terraform 60, command 120, rust 240."""
     wall_seconds: float | None = Field(None, gt=0, le=_WEEK)
     """Wall-clock time, for fixes that sleep or deadlock: 5 times `seconds`, at least 60; rust 480."""
     memory_mb: int | None = Field(None, ge=64, le=_MAX_MB)
-    """Memory: 512, terraform and rust 2048."""
+    """Memory: 2048."""
     disk_mb: int | None = Field(None, ge=1, le=_MAX_MB)
-    """Disk space besides the copy of the files: 64, rust 512."""
+    """Disk space besides the copy of the files: 64, command and rust 512."""
     output_mb: int | None = Field(None, ge=1, le=_MAX_MB)
-    """Output that a program may print: 1, rust 4."""
+    """Output that a program may print: 1, command and rust 4."""
     processes: int | None = Field(None, ge=1, le=100_000)
-    """Processes and threads: 32, terraform 128, rust 256."""
+    """Processes and threads: 32, terraform 128, command and rust 256."""
 
 
 class TerraformProgram(Section):

@@ -134,6 +134,12 @@ CHECKS = (
         gate=True,
     ),
     _validation(
+        "baselines",
+        "baselines_within_limits",
+        "No unmodified problem reaches a limit of time or memory, which may be too low for its tests.",
+        ("baselines", "problems"),
+    ),
+    _validation(
         "outcomes",
         "undecided_share",
         "Validation decided nearly all fixes: undecided ones are not missing at random.",

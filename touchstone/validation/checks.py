@@ -93,6 +93,7 @@ def reference_fixes_pass(baselines: pl.LazyFrame, problems: pl.LazyFrame, limits
     return _trusted(found, wrong, "rejects the reference fix", _remedies(wrong["reference_status"]), limits)
 
 
+_LIMITS = ("timeout", "memory_limit", "output_limit", "disk_limit")
 # What to do about a status that failed a gate. Every run retries undecided results and timeouts.
 _REMEDIES = {
     "failed": "correct the reference fix (`touchstone validate` shows what is wrong with it)",
@@ -105,6 +106,25 @@ _REMEDIES = {
     "validator_unavailable": "install or configure what is named (see `touchstone validators`) and run again",
     "unsafe_input": "remove the unsafe files from clones_dir and run again",
 }
+
+
+def baselines_within_limits(baselines: pl.LazyFrame, problems: pl.LazyFrame) -> CheckResult:
+    """No unmodified problem reaches a limit of time or memory, which may be too low for its tests.
+
+    A reference fix that passes shows that it is not.
+    """
+    found = _counting(baselines, problems)
+    reached = pl.col("baseline_status").is_in(_LIMITS) & pl.col("reference_status").ne_missing("passed")
+    wrong = found.filter(reached).sort("oid")
+    figures: dict[str, int | float] = {"problems": found.height, "at_a_limit": wrong.height}
+    if wrong.is_empty():
+        return CheckResult(True, "no unmodified problem reaches a limit", figures=figures)
+    oid, status = wrong.select("oid", "baseline_status").row(0)
+    message = (
+        f"{counted_of(wrong.height, found.height, 'unmodified problem')} reached a limit (for example {oid}: {status})"
+    )
+    remedy = f"if that is too low for the tests, {_remedies(wrong['baseline_status'])}"
+    return CheckResult(False, f"{message}, and a fix that does too has failed; {remedy}", figures=figures)
 
 
 def _remedies(statuses: pl.Series) -> str:

@@ -11,7 +11,7 @@ from touchstone.validation.cache import conditions_key
 from touchstone.validation.protocol import Availability, Problem, Validator
 from touchstone.validation.sandbox.command import REMEDY, Limits, too_low
 from touchstone.validation.sandbox.runner import BACKENDS, INSTALL, SandboxRunner, choose_sandbox, probe_backend
-from touchstone.validation.validators.command import CommandValidator
+from touchstone.validation.validators.command import COMMAND_LIMITS, CommandValidator
 from touchstone.validation.validators.hcl import HclValidator
 from touchstone.validation.validators.python import PYTEST_LIMITS, PythonValidator
 from touchstone.validation.validators.rust import RUST_LIMITS, RustValidator
@@ -32,9 +32,17 @@ def validator_for(language: str, settings: ValidationSettings) -> str | None:
     return {**DEFAULT_VALIDATORS, **settings.validators}.get(language)
 
 
+_LIMITS = {
+    "python": PYTEST_LIMITS,
+    "rust": RUST_LIMITS,
+    "terraform": PROVIDER_LIMITS,
+    "command": COMMAND_LIMITS,
+}
+
+
 def limits_for(validator: str, given: LimitSettings) -> Limits:
     """A validator's default limits, overridden by the configured ones."""
-    own = {"python": PYTEST_LIMITS, "rust": RUST_LIMITS, "terraform": PROVIDER_LIMITS}.get(validator, Limits())
+    own = _LIMITS.get(validator, Limits())
     million = 2**20
     return replace(
         own,

@@ -34,7 +34,7 @@ class Limits:
     seconds: float = 10.0
     seconds_per_test: float = 0.0
     wall_seconds: float | None = None
-    memory_bytes: int = 512 * 2**20
+    memory_bytes: int = 2 * 2**30
     disk_bytes: int = 64 * 2**20
     output_bytes: int = 2**20
     processes: int = 32

@@ -70,6 +70,10 @@ class _Plan:
     setup: str
 
 
+# Whole test suites, and builds before them.
+COMMAND_LIMITS = Limits(seconds=120.0, disk_bytes=512 * 2**20, output_bytes=4 * 2**20, processes=256)
+
+
 class CommandValidator:
     """Runs the configured program, or the problem's own command, on each tree, in the problem's working directory.
 

@@ -53,7 +53,6 @@ from touchstone.validation.validators.lint import MOST_WARNINGS
 RUST_LIMITS = Limits(
     seconds=240.0,
     wall_seconds=480.0,
-    memory_bytes=2 * 2**30,
     disk_bytes=512 * 2**20,
     output_bytes=4 * 2**20,
     processes=256,
