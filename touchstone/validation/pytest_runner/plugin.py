@@ -35,7 +35,7 @@ class ResultPlugin:
         self._controlled: set[str] = set()
         self._doctests: set[str] = set()
         self._deselected: list[pytest.Item] = []
-        self._collected = False
+        self._ran = False
 
     def start(self, write_line: WriteLine, directory: str, changed_file: Callable[[], str | None]) -> None:
         """Take up a job: where to write, the folder that it runs in, and which of its files were changed."""
@@ -47,8 +47,8 @@ class ResultPlugin:
             config.addinivalue_line("markers", f"{name}: of a plugin that is not loaded")
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Say what pytest cannot do before any test, such as accept the configuration, if no file of the problem did it."""
-        if not self._collected and not any(Path(entry.path).is_relative_to(self._directory) for entry in excinfo.traceback):
+        """Say what pytest cannot do before any test, such as accept a configuration, if no file of the problem did it."""
+        if not self._ran and not any(Path(entry.path).is_relative_to(self._directory) for entry in excinfo.traceback):
             self._write_line(unusable=f"{excinfo.typename}: {excinfo.value}"[:_MAX_MESSAGE])
 
     # Registered first and so called last: a plugin, or a hook in a conftest, comes before.
@@ -114,7 +114,6 @@ class ResultPlugin:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write the ids of all tests that are going to run, and whether importing the fix changed a file."""
-        self._collected = True
         if (name := self._changed_file()) is not None:
             self._write_line(tampered=self._relative(name))
         self._write_line(collected=[self._id(item.nodeid, item.path) for item in session.items])
@@ -131,6 +130,7 @@ class ResultPlugin:
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Begin a new record of what a control finds."""
+        self._ran = True
         if self._tests.recorder is not None:
             self._tests.recorder.start()
 
