@@ -23,7 +23,6 @@ import operator
 import os
 import re
 import sys
-import traceback
 import types
 import typing
 import unittest
@@ -390,7 +389,12 @@ class Recorder:
         """Whether the failure of an assertion is passed over. It is noted if the fix can catch it."""
         if self.lenient and issubclass(error, AssertionError):
             return True
-        called = [frame.f_code for frame, _ in traceback.walk_stack(None)]
+        # From the code that has the assertion. How many frames `traceback.walk_stack` leaves out depends on the Python.
+        called: list[types.CodeType] = []
+        frame: types.FrameType | None = sys._getframe(2)
+        while frame is not None:
+            called.append(frame.f_code)
+            frame = frame.f_back
         # In a thread or a callback of an event loop, what fails is not heard of.
         elsewhere = self._test is not None and self._test not in called
         # A finalizer, say. A package may try again.
