@@ -127,6 +127,7 @@ class _Definitions:
     known: dict[str, Any]
     used: dict[str, Any]
     parts: dict[str, tuple[Any, ...]]
+    of_class: bool
 
     def replaced(self) -> Iterator[str]:
         """The name of each that was replaced, also in place."""
@@ -313,7 +314,8 @@ class Recorder:
                 for name, one in functions.items()
                 if name in used or one.__defaults__ or one.__kwdefaults__
             }
-            found = _Definitions(file, space, known, used, parts if not self._patched & PARTS_OF_FUNCTIONS else {})
+            parts = parts if not self._patched & PARTS_OF_FUNCTIONS else {}
+            found = _Definitions(file, space, known, used, parts, space is not namespace)
             self._definitions += [found] if known else []
 
     # Around each test.
@@ -329,7 +331,12 @@ class Recorder:
     def finish(self) -> Found:
         """What was found since the test began, and whether something replaced what the tests rely on."""
         for one in self._definitions:
-            self._result.held.update(dict.fromkeys(f"{one.file}: {name} was replaced" for name in one.replaced()))
+            for name in one.replaced():
+                if one.of_class:
+                    # A fix may be made to change a class that it is given.
+                    self.doubt(f"{one.file}: {name} was replaced", "")
+                else:
+                    self._result.held[f"{one.file}: {name} was replaced"] = None
         self._result.held.update(self._foreign)
         self._check_names()
         for kind in exceptions_of_many_kinds(self._exceptions):
@@ -529,8 +536,8 @@ class Recorder:
     def _own_method(self, kind: type, name: str) -> str | None:
         """The name of a method if a class has it from the fix, and nothing generated it."""
         owner = next((one for one in _mro(kind) if name in _vars(one)), object)
-        is_own = owner is not object and self._is_doubted(owner) and not is_generated(owner, name)
-        return name if is_own else None
+        known = owner is object or not self._is_doubted(owner) or (owner is not kind and not self._is_unnamed(owner))
+        return name if not known and not is_generated(owner, name) else None
 
     def _is_unnamed(self, kind: type) -> bool:
         """Whether the tests do not know a class of the fix: they may not mean it to equal several values."""
@@ -538,7 +545,15 @@ class Recorder:
         libraries = [vars(module) for module in self._libraries.values() if module is not None]
         bound = [space[name] for space in (*self.namespaces, *libraries) if name in space]
         named = any(one is kind for one in bound) if bound else name in self._reached
+        if any(self._is_own_of(kind, one) for one in _vars(kind).values()):
+            # The tests define it, and have the fix add methods.
+            return False
         return not (named and name[:1].isupper() and (name in self._names or name in self._reached))
+
+    def _is_own_of(self, kind: type, value: Any) -> bool:
+        """Whether a value is a function that the judge's side defines in the body of a class."""
+        code = value.__code__ if isinstance(value, types.FunctionType) else None
+        return code in self._codes and code.co_qualname == f"{kind.__qualname__}.{code.co_name}"
 
     def _is_doubted(self, kind: type) -> bool:
         found = self._doubted.get(kind)
