@@ -1,10 +1,10 @@
 """What the changed tests of a negative control call (`controls`), and what it finds out about a fix.
 
 `held` is what no honest fix does: an object of a class that the tests do not name equals anything; everything is an
-instance of a class; a function or constant of the tests was replaced. `doubts` keep a pass from being judged, because
-each can be honest: such an object is given a value of the tests and answers by a method of the fix; objects are equal
-whatever is in them; an assertion failed where the fix could catch it; a function of the language or of a library was
-replaced; the fix looks at its judges (`watching`).
+instance of a class; a function or constant of a module of the tests was replaced. `doubts` keep a pass from being
+judged, because each can be honest: such an object is given a value of the tests and answers by a method of the fix;
+objects are equal whatever is in them; an assertion failed where the fix could catch it; something of the language, of a
+library or of a class of the tests was replaced; the fix looks at its judges (`watching`).
 
 Nothing is asked that would tell honest answers from others: a fix could answer each question as the asker likes it.
 What the tests' own classes accept is right, and so is what the problem or its reference fix shows, too. A class that
@@ -14,6 +14,7 @@ the tests name may equal many values; if it equals all of them, that is doubted.
 import ast
 import builtins
 import contextlib
+import functools
 import gc
 import importlib
 import importlib.util
@@ -43,10 +44,13 @@ from touchstone.validation.pytest_runner.pytest_internals import FIXTURE
 from touchstone.validation.pytest_runner.watching import PARTS_OF_FUNCTIONS
 
 _SCALARS = (int, float, complex, str, bytes, bytearray, range, type(None), bool)
+# Of what the constants of a library are.
+_CONSTANTS = (int, float, str, bytes, tuple)
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _PLAIN = (*_SCALARS, *_CONTAINERS)
 # Bound here, because a fix may replace them.
 _all, _map, _is, _getcwd = all, map, operator.is_, os.getcwd
+_get_profile, _set_profile = sys.getprofile, sys.setprofile
 # What of a function can be replaced in place.
 _PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 # How many objects in a value are looked at.
@@ -91,7 +95,8 @@ OPERATORS: dict[type[ast.AST], str] = {
 _OPAQUE = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _NUMBERS = (-7e5, 3e5)
 # Methods of other classes that a subclass may answer otherwise.
-_YES_OR_NO = {"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "index", "count", "find", "equals"}
+_YES_OR_NO = {"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "index", "count", "find"}
+_YES_OR_NO |= {"equals", "compare"}
 # Names in a module that mean something to pytest or unittest.
 _OF_RUNNER = re.compile(
     r"pytest(mark|_\w+)|__test__|(setup|teardown)_(module|function)|(setUp|tearDown)Module|load_tests"
@@ -175,7 +180,6 @@ class Recorder:
         self._before_star: Mapping[str, Any] = {}
         # Of each library, what its namespaces hold under the names of the tests.
         self._library_names: dict[str, list[tuple[Mapping[str, Any], dict[str, Any]]]] = {}
-        self._builtin_names: dict[str, Any] = {}
         # Modules of the judge's side that run, or have run.
         self.namespaces: list[dict[str, Any]] = []
         self._codes: set[types.CodeType] = set()
@@ -250,8 +254,7 @@ class Recorder:
         `modules` are on the judge's side, with whether only there; `own_names` can be imported from the problem.
         """
         self._texts, self._modules, self._folder = texts, modules, _getcwd()
-        used = (self._names | {"__import__"}) & self._builtins.keys() - self._patched
-        self._builtin_names = {name: self._builtins[name] for name in used}
+        self._know_names("builtins", (builtins, *_PLAIN))
         for name in [name for name in self._libraries if name.partition(".")[0] in own_names]:
             del self._libraries[name]
             self._library_names.pop(name, None)
@@ -268,13 +271,27 @@ class Recorder:
 
     def _know_library(self, name: str, module: types.ModuleType) -> None:
         self._libraries[name] = module
-        entries = self._library_names[name] = []
         kinds = [one for one in vars(module).values() if isinstance(one, type)]
-        for space in (module, *(one for one in kinds if one.__module__ == name or one.__name__ in self._names)):
+        self._know_names(
+            name, (module, *(one for one in kinds if one.__module__ == name or one.__name__ in self._names))
+        )
+        for part in self._names & vars(module).keys():
+            # Such as `os.path`.
+            if isinstance(vars(module)[part], types.ModuleType):
+                self._know_names(f"{name}.{part}", (vars(module)[part],))
+
+    def _know_names(self, library: str, spaces: Iterable[types.ModuleType | type]) -> None:
+        entries = self._library_names[library] = []
+        for space in spaces:
             # The assertions of a test case call each other.
-            wanted = self._names | {*_METHODS} if name != "unittest" else vars(space).keys()
-            found = {one: vars(space)[one] for one in wanted & vars(space).keys()}
-            known = {one: value for one, value in found.items() if callable(value) or space is not module}
+            wanted = self._names | {*_METHODS, "__import__"} if library != "unittest" else vars(space).keys()
+            known = {one: vars(space)[one] for one in wanted & vars(space).keys()}
+            if isinstance(space, type):
+                # What a class inherits is replaced by what it gets itself.
+                inherited = {one for base in _mro(space)[1:-1] for one in _vars(base)}
+                known |= dict.fromkeys(self._names & inherited - known.keys())
+            else:
+                known = {one: value for one, value in known.items() if callable(value) or type(value) in _CONSTANTS}
             entries += [(vars(space), known)] if known else []
 
     def _know_package(self, name: str, module: types.ModuleType) -> None:
@@ -349,9 +366,6 @@ class Recorder:
         """Doubt what replaced a function of the language or of a library, or the folder that the tests run in."""
         if "chdir" not in self._names and _getcwd() != self._folder:
             self.doubt("the working directory was changed", "")
-        for name, found in _replaced(vars(builtins), self._builtin_names):
-            if not self._is_of_tests(found):
-                self.doubt(f"{name} was replaced", f"builtins.{name} =")
         for library, entries in self._library_names.items():
             for name, found in itertools.chain.from_iterable(itertools.starmap(_replaced, entries)):
                 if name not in self._patched and not (_is_of_package(found) or self._is_of_tests(found)):
@@ -433,8 +447,7 @@ class Recorder:
 
     def is_fix(self, file: str) -> bool:
         """Whether a file is one of the problem that is not on the judge's side."""
-        own = any(namespace.get("__file__") == file for namespace in self.namespaces)
-        return file.startswith(self._root) and not own
+        return file.startswith(self._root) and not any(one.get("__file__") == file for one in self.namespaces)
 
     def called(self, place: int, value: Any) -> Any:
         """What a call returned, which may have replaced what the tests rely on, until that is used."""
@@ -590,12 +603,12 @@ class Recorder:
     def eq(self, place: int, left: Any, right: Any) -> Any:
         """Two values that are compared."""
         self._compare(place, left, right)
-        return left == right
+        return self._ask(place, operator.eq, left, right)
 
     def ne(self, place: int, left: Any, right: Any) -> Any:
         """Two values that are compared, mostly because they must not be equal."""
         self._compare(place, left, right)
-        found = left != right
+        found = self._ask(place, operator.ne, left, right)
         doubted = self._is_doubted(type(left)) or self._is_doubted(type(right))
         if doubted and not self.quiet and found is True and self._is_true(operator.eq, left, right):
             self._hold(place)
@@ -635,7 +648,32 @@ class Recorder:
     def call(self, place: int, function: Any, left: Any, right: Any, *rest: Any, **named: Any) -> Any:
         """The call of an assertion that compares two values."""
         self._compare(place, left, right)
-        return function(left, right, *rest, **named)
+        return self._ask(place, function, left, right, *rest, **named)
+
+    def _ask(self, place: int, function: Any, left: Any, right: Any, *rest: Any, **named: Any) -> Any:
+        """Have two values compared, and hear which objects of the fix a library asks, such as those a mapping makes."""
+        if (type(left) in _SCALARS and type(right) in _SCALARS) or _get_profile() is not None:
+            return function(left, right, *rest, **named)
+        _set_profile(functools.partial(self._hear, place))
+        try:
+            return function(left, right, *rest, **named)
+        finally:
+            _set_profile(None)
+
+    def _hear(self, place: int, frame: types.FrameType, event: str, _: Any) -> None:
+        code, caller = frame.f_code, frame.f_back
+        if (
+            event != "call"
+            or caller is None
+            or not self.is_fix(code.co_filename)
+            or self.is_fix(caller.f_code.co_filename)
+        ):
+            return
+        kind = type(frame.f_locals.get(code.co_varnames[0])) if code.co_argcount else object
+        if self._is_doubted(kind) and self._is_unnamed(kind):
+            for name in filter(None, (self._own_method(kind, one) for one in self._answering)):
+                if getattr(getattr(kind, name), "__code__", None) is code:
+                    self._doubt(place, kind, name, f"answer for themselves, by {name}")
 
     def _compare(self, place: int, left: Any, right: Any) -> None:
         """Doubt objects of the fix that equal their kind whatever is in them, and those in them that answer."""
@@ -756,8 +794,13 @@ def _absolute_imports(node: ast.Import | ast.ImportFrom) -> list[str]:
 
 def _is_of_package(value: Any) -> bool:
     """Whether a function or class is of an installed package, some of which replace parts of the standard library."""
-    module = sys.modules.get(getattr(value, "__module__", None) or "")
-    return any(part in str(getattr(module, "__file__", None) or "") for part in _PACKAGES)
+    if isinstance(value, types.FunctionType):
+        file = value.__code__.co_filename
+    else:
+        kind = value if isinstance(value, type) else type(value)
+        module = sys.modules.get(kind.__module__)
+        file = str(getattr(module, "__file__", None) or "") if getattr(module, kind.__name__, None) is kind else ""
+    return any(part in file for part in _PACKAGES)
 
 
 def _has_all(namespace: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
