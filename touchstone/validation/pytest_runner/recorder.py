@@ -291,7 +291,9 @@ class Recorder:
                 inherited = {one for base in _mro(space)[1:-1] for one in _vars(base)}
                 known |= dict.fromkeys(self._names & inherited - known.keys())
             else:
-                known = {one: value for one, value in known.items() if callable(value) or type(value) in _CONSTANTS}
+                # Those of `time` follow the time zone, which tests may set.
+                kinds = _CONSTANTS if library != "time" else ()
+                known = {one: value for one, value in known.items() if callable(value) or type(value) in kinds}
             entries += [(vars(space), known)] if known else []
 
     def _know_package(self, name: str, module: types.ModuleType) -> None:
