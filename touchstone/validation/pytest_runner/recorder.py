@@ -275,7 +275,7 @@ class Recorder:
         self._know_names(
             name, (module, *(one for one in kinds if one.__module__ == name or one.__name__ in self._names))
         )
-        for part in self._names & vars(module).keys():
+        for part in self._names & vars(module).keys() - self._libraries.keys():
             # Such as `os.path`.
             if isinstance(vars(module)[part], types.ModuleType):
                 self._know_names(f"{name}.{part}", (vars(module)[part],))
@@ -292,7 +292,7 @@ class Recorder:
                 known |= dict.fromkeys(self._names & inherited - known.keys())
             else:
                 # Those of `time` follow the time zone, which tests may set.
-                kinds = _CONSTANTS if library != "time" else ()
+                kinds = _CONSTANTS if space.__name__ != "time" else ()
                 known = {one: value for one, value in known.items() if callable(value) or type(value) in kinds}
             entries += [(vars(space), known)] if known else []
 
