@@ -132,6 +132,40 @@ def test_a_method_that_the_problem_has_may_be_mended(validator: PythonValidator)
     assert brought.status == "passed" and "answer for themselves, by __eq__" in str(brought.doubts)
 
 
+def test_a_fix_that_changes_a_class_that_it_is_given_is_not_accused(validator: PythonValidator) -> None:
+    wraps = """
+        calls = []
+        def trace(kind):
+            real = kind.go
+            kind.go = lambda self: calls.append(1) or real(self)
+        """
+    tests = """
+        from solution import calls, trace
+        class Box:
+            def go(self): return 1
+        def test_it():
+            trace(Box)
+            assert Box().go() == 1 and len(calls) == 1
+        """
+    found = judged(validator, "calls = []\ndef trace(kind): raise NotImplementedError\n", wraps, {"test_it.py": tests})
+    assert found.status == "passed" and "go was replaced" in str(found.doubts), found
+
+
+def test_the_equality_of_a_class_that_the_tests_name_may_be_inherited(validator: PythonValidator) -> None:
+    shapes = """
+        class Shape:
+            def __init__(self, x): self.x = x
+            def __eq__(self, other): return isinstance(other, Shape) and self.x == other.x
+        class Hidden(Shape): pass
+        def shape(x): return Hidden(x)
+        """
+    tests = {
+        "test_it.py": "from solution import Shape, shape\ndef test_it(): assert shape(1) == Shape(1) != shape(2)\n"
+    }
+    found = judged(validator, "", shapes, tests)
+    assert (found.status, found.doubts) == ("passed", ()) and found.control
+
+
 def test_controls_can_be_turned_off(tmp_path: Path) -> None:
     for validator in warm_validator(tmp_path, controls=False):
         report = judged(validator, BAD, f"{HEAD}def add(a, b):\n    return Equal()\n", files_of("function"))

@@ -66,7 +66,7 @@ def _imported(node: ast.AST, own: Collection[str]) -> Iterator[tuple[str, str]]:
 def _replaced(node: ast.AST, foreign: dict[str, str], known: Collection[str]) -> str | None:
     if isinstance(node, ast.Attribute) and node.attr in _INSIDES and isinstance(node.ctx, ast.Load):
         return ast.unparse(node)
-    if isinstance(node, ast.Constant | ast.BinOp) and (name := _text(node)) in _INSIDES:
+    if isinstance(node, ast.Constant | ast.BinOp) and (name := _text(node)) in {*_INSIDES, "__subclasses__"}:
         return name
     if isinstance(node, ast.Attribute) and node.attr == "__subclasses__" and _root(node) in foreign | vars(builtins):
         return ast.unparse(node)

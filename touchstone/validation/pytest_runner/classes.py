@@ -47,7 +47,9 @@ def is_generated(owner: type, name: str) -> bool:
             owner.__name__, {one.name: attr.ib(eq=one.eq, order=one.order) for one in attr.fields(owner)}
         )
     else:
-        return getattr(getattr(method, "__code__", None), "co_filename", None) == functools.__file__
+        # `functools.total_ordering` gives it.
+        is_order = name in ("__lt__", "__le__", "__gt__", "__ge__")
+        return is_order and getattr(getattr(method, "__code__", None), "co_filename", None) == functools.__file__
     code, other = getattr(method, "__code__", None), getattr(vars(made).get(name), "__code__", None)
     parts = ("co_code", "co_names", "co_consts")
     return code is not None and all(getattr(code, one) == getattr(other, one, None) for one in parts)

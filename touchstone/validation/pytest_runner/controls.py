@@ -114,6 +114,19 @@ class _Change(ast.NodeTransformer):
 
     visit_Name = _looked_at  # noqa: N815
 
+    def visit_UnaryOp(self, node: ast.UnaryOp | ast.JoinedStr) -> ast.expr:
+        """Also of a formatted text: what `__format__` returns may answer for itself."""
+        self.generic_visit(node)
+        return self._asked(node)
+
+    visit_JoinedStr = visit_UnaryOp  # noqa: N815
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        """Each value is asked whether it equals the others."""
+        with self._look(node):
+            self.generic_visit(node)
+        return node
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         # Only its value: others may read what stands in an annotation.
         node.value = self.visit(node.value) if node.value is not None else None
@@ -149,11 +162,15 @@ class _Change(ast.NodeTransformer):
         return self._asked(made)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        self.generic_visit(node)
         operator = OPERATORS.get(type(node.op))
-        if operator is None or not isinstance(node.target, ast.Name):
+        # Nothing in the target does something when it is evaluated twice.
+        simple = all(
+            isinstance(one, ast.Name | ast.Constant | ast.expr_context) for one in ast.iter_child_nodes(node.target)
+        )
+        before = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node)
+        self.generic_visit(node)
+        if operator is None or not simple:
             return node
-        before = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
         made = self._call("operate", self._place(node), f"__i{operator}__", before, node.value, at=node)
         return ast.copy_location(ast.Assign([node.target], made), node)
 

@@ -120,7 +120,7 @@ class OwnTests:
             tests = compiled.controlled | compiled.uncontrolled
             judge_files = [f"{root}/{name}" for name in job["judge_files"]]
             self._watch = Watch(recorder.is_fix, judge_files, tests, files, recorder.doubt, self._known)
-            self._watch.start()
+            self._watch.start(root)
             # For the judge's modules that pytest does not import itself.
             sys.meta_path.insert(0, _Finder(lambda path: self.code_of(path), lambda *given: self.run(*given)))
 

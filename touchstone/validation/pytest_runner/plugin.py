@@ -47,7 +47,7 @@ class ResultPlugin:
             config.addinivalue_line("markers", f"{name}: of a plugin that is not loaded")
 
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Say what pytest cannot do before any test, such as accept a configuration, if no file of the problem did it."""
+        """Say what pytest cannot do before any test, such as read its settings, if no file of the problem did it."""
         if not self._ran and not any(Path(entry.path).is_relative_to(self._directory) for entry in excinfo.traceback):
             self._write_line(unusable=f"{excinfo.typename}: {excinfo.value}"[:_MAX_MESSAGE])
 

@@ -1,10 +1,10 @@
 """What the changed tests of a negative control call (`controls`), and what it finds out about a fix.
 
 `held` is what no honest fix does: an object of a class that the tests do not name equals anything; everything is an
-instance of a class; a function or constant of the tests was replaced. `doubts` keep a pass from being judged, because
-each can be honest: such an object is given a value of the tests and answers by a method of the fix; objects are equal
-whatever is in them; an assertion failed where the fix could catch it; a function of the language or of a library was
-replaced; the fix looks at its judges (`watching`).
+instance of a class; a function or constant of a module of the tests was replaced. `doubts` keep a pass from being
+judged, because each can be honest: such an object is given a value of the tests and answers by a method of the fix;
+objects are equal whatever is in them; an assertion failed where the fix could catch it; something of the language, of a
+library or of a class of the tests was replaced; the fix looks at its judges (`watching`).
 
 Nothing is asked that would tell honest answers from others: a fix could answer each question as the asker likes it.
 What the tests' own classes accept is right, and so is what the problem or its reference fix shows, too. A class that
@@ -14,6 +14,7 @@ the tests name may equal many values; if it equals all of them, that is doubted.
 import ast
 import builtins
 import contextlib
+import functools
 import gc
 import importlib
 import importlib.util
@@ -23,7 +24,6 @@ import operator
 import os
 import re
 import sys
-import traceback
 import types
 import typing
 import unittest
@@ -44,10 +44,13 @@ from touchstone.validation.pytest_runner.pytest_internals import FIXTURE
 from touchstone.validation.pytest_runner.watching import PARTS_OF_FUNCTIONS
 
 _SCALARS = (int, float, complex, str, bytes, bytearray, range, type(None), bool)
+# Of what the constants of a library are.
+_CONSTANTS = (int, float, str, bytes, tuple)
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _PLAIN = (*_SCALARS, *_CONTAINERS)
 # Bound here, because a fix may replace them.
 _all, _map, _is, _getcwd = all, map, operator.is_, os.getcwd
+_get_profile, _set_profile = sys.getprofile, sys.setprofile
 # What of a function can be replaced in place.
 _PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 # How many objects in a value are looked at.
@@ -99,7 +102,8 @@ OPERATORS: dict[type[ast.AST], str] = {
 _OPAQUE = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 _NUMBERS = (-7e5, 3e5)
 # Methods of other classes that a subclass may answer otherwise.
-_YES_OR_NO = {"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "index", "count", "find", "equals"}
+_YES_OR_NO = {"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "index", "count", "find"}
+_YES_OR_NO |= {"equals", "compare"}
 # Names in a module that mean something to pytest or unittest.
 _OF_RUNNER = re.compile(
     r"pytest(mark|_\w+)|__test__|(setup|teardown)_(module|function)|(setUp|tearDown)Module|load_tests"
@@ -135,6 +139,7 @@ class _Definitions:
     known: dict[str, Any]
     used: dict[str, Any]
     parts: dict[str, tuple[Any, ...]]
+    of_class: bool
 
     def replaced(self) -> Iterator[str]:
         """The name of each that was replaced, also in place."""
@@ -157,6 +162,8 @@ class Recorder:
         self._assertions: dict[int, _Assertion] = {}
         # For each block with a context manager that is entered, whether the fix made the manager.
         self._managers: list[bool] = []
+        # Whether each of them is pytest's or unittest's, for an error that the test expects.
+        self._expecting: list[bool] = []
         self._definitions: list[_Definitions] = []
         self._names: set[str] = set()
         # Those that are taken from a module or an object.
@@ -182,7 +189,6 @@ class Recorder:
         self._before_star: Mapping[str, Any] = {}
         # Of each library, what its namespaces hold under the names of the tests.
         self._library_names: dict[str, list[tuple[str, Mapping[str, Any], dict[str, Any]]]] = {}
-        self._builtin_names: dict[str, Any] = {}
         # Modules of the judge's side that run, or have run.
         self.namespaces: list[dict[str, Any]] = []
         self._codes: set[types.CodeType] = set()
@@ -257,8 +263,7 @@ class Recorder:
         `modules` are on the judge's side, with whether only there; `own_names` can be imported from the problem.
         """
         self._texts, self._modules, self._folder = texts, modules, _getcwd()
-        used = (self._names | {"__import__"}) & self._builtins.keys() - self._patched
-        self._builtin_names = {name: self._builtins[name] for name in used}
+        self._know_names("builtins", (builtins, *_PLAIN))
         for name in [name for name in self._libraries if name.partition(".")[0] in own_names]:
             del self._libraries[name]
             self._library_names.pop(name, None)
@@ -275,14 +280,31 @@ class Recorder:
 
     def _know_library(self, name: str, module: types.ModuleType) -> None:
         self._libraries[name] = module
-        entries = self._library_names[name] = []
         kinds = [one for one in vars(module).values() if isinstance(one, type)]
-        for space in (module, *(one for one in kinds if one.__module__ == name or one.__name__ in self._names)):
+        self._know_names(
+            name, (module, *(one for one in kinds if one.__module__ == name or one.__name__ in self._names))
+        )
+        for part in self._names & vars(module).keys() - self._libraries.keys():
+            # Such as `os.path`.
+            if isinstance(vars(module)[part], types.ModuleType):
+                self._know_names(f"{name}.{part}", (vars(module)[part],))
+
+    def _know_names(self, library: str, spaces: Iterable[types.ModuleType | type]) -> None:
+        entries = self._library_names[library] = []
+        for space in spaces:
             # The assertions of a test case call each other.
-            wanted = self._names | {*_METHODS} if name != "unittest" else vars(space).keys()
-            found = {one: vars(space)[one] for one in wanted & vars(space).keys()}
-            known = {one: value for one, value in found.items() if callable(value) or space is not module}
-            label = f"{name}.{space.__name__}" if isinstance(space, type) else name
+            wanted = self._names | {*_METHODS, "__import__"} if library != "unittest" else vars(space).keys()
+            known = {one: vars(space)[one] for one in wanted & vars(space).keys()}
+            label = library
+            if isinstance(space, type):
+                label = f"{library}.{space.__name__}"
+                # What a class inherits is replaced by what it gets itself.
+                inherited = {one for base in _mro(space)[1:-1] for one in _vars(base)}
+                known |= dict.fromkeys(self._names & inherited - known.keys())
+            else:
+                # Those of `time` follow the time zone, which tests may set.
+                kinds = _CONSTANTS if space.__name__ != "time" else ()
+                known = {one: value for one, value in known.items() if callable(value) or type(value) in kinds}
             entries += [(label, vars(space), known)] if known else []
 
     def _know_package(self, name: str, module: types.ModuleType) -> None:
@@ -322,7 +344,8 @@ class Recorder:
                 for name, one in functions.items()
                 if name in used or one.__defaults__ or one.__kwdefaults__
             }
-            found = _Definitions(file, space, known, used, parts if not self._patched & PARTS_OF_FUNCTIONS else {})
+            parts = parts if not self._patched & PARTS_OF_FUNCTIONS else {}
+            found = _Definitions(file, space, known, used, parts, space is not namespace)
             self._definitions += [found] if known else []
 
     # Around each test.
@@ -331,6 +354,7 @@ class Recorder:
         """A test begins."""
         self._result = Found()
         self._managers.clear()
+        self._expecting.clear()
         self._calls = 0
         self.asserted = False
         self._test = None
@@ -338,7 +362,12 @@ class Recorder:
     def finish(self) -> Found:
         """What was found since the test began, and whether something replaced what the tests rely on."""
         for one in self._definitions:
-            self._result.held.update(dict.fromkeys(f"{one.file}: {name} was replaced" for name in one.replaced()))
+            for name in one.replaced():
+                if one.of_class:
+                    # A fix may be made to change a class that it is given.
+                    self.doubt(f"{one.file}: {name} was replaced", "")
+                else:
+                    self._result.held[f"{one.file}: {name} was replaced"] = None
         self._result.held.update(self._foreign)
         self._check_names()
         for kind in exceptions_of_many_kinds(self._exceptions):
@@ -351,9 +380,6 @@ class Recorder:
         """Doubt what replaced a function of the language or of a library, or the folder that the tests run in."""
         if "chdir" not in self._names and _getcwd() != self._folder:
             self.doubt("the working directory was changed", "")
-        for name, found in _replaced(vars(builtins), self._builtin_names):
-            if not self._is_of_tests(found):
-                self.doubt(f"{name} was replaced", f"builtins.{name} =")
         for label, namespace, known in itertools.chain.from_iterable(self._library_names.values()):
             for name, found in _replaced(namespace, known):
                 if name not in self._patched and not (_is_of_package(found) or self._is_of_tests(found)):
@@ -398,12 +424,18 @@ class Recorder:
         """Whether the failure of an assertion is passed over. It is noted if the fix can catch it."""
         if self.lenient and issubclass(error, AssertionError):
             return True
-        called = [frame.f_code for frame, _ in traceback.walk_stack(None)]
+        # From the code that has the assertion. How many frames `traceback.walk_stack` leaves out depends on the Python.
+        called: list[types.CodeType] = []
+        frame: types.FrameType | None = sys._getframe(2)
+        while frame is not None:
+            called.append(frame.f_code)
+            frame = frame.f_back
         # In a thread or a callback of an event loop, what fails is not heard of.
         elsewhere = self._test is not None and self._test not in called
         # A finalizer, say. A package may try again.
         inside = [one.co_filename for one in itertools.takewhile(lambda code: code is not self._test, called)]
-        caught = not self._catches and not any(part in file for file in inside for part in _PACKAGES)
+        expected = any(self._expecting) and not issubclass(error, AssertionError)
+        caught = not self._catches and not expected and not any(part in file for file in inside for part in _PACKAGES)
         # Hypothesis goes on with another example, and may not come to the end of the test again. A subtest that
         # should stop is silent, and so is a task that was cancelled.
         is_rejected = any(one.__module__.startswith(_SILENT) for one in error.__mro__)
@@ -418,6 +450,7 @@ class Recorder:
         """A context manager whose block begins."""
         made_by = getattr(getattr(value, "gen", None), "gi_code", None)
         known = self._is_trusted(type(value)) or self._is_judges(type(value), "__exit__", "__aexit__")
+        self._expecting.append(type(value).__module__ in ("_pytest.raises", "unittest.case"))
         # One of pytest or unittest expects an error.
         self.asserted |= type(value).__module__.startswith(("_pytest", "unittest"))
         known = known and (type(value) not in _SWALLOWING or type(value).__name__ in self._names)
@@ -426,12 +459,11 @@ class Recorder:
 
     def leave(self, managers: int) -> None:
         """So many blocks have ended."""
-        del self._managers[-managers:]
+        del self._managers[-managers:], self._expecting[-managers:]
 
     def is_fix(self, file: str) -> bool:
         """Whether a file is one of the problem that is not on the judge's side."""
-        own = any(namespace.get("__file__") == file for namespace in self.namespaces)
-        return file.startswith(self._root) and not own
+        return file.startswith(self._root) and not any(one.get("__file__") == file for one in self.namespaces)
 
     def called(self, place: int, value: Any) -> Any:
         """What a call returned, which may have replaced what the tests rely on, until that is used."""
@@ -533,8 +565,8 @@ class Recorder:
     def _own_method(self, kind: type, name: str) -> str | None:
         """The name of a method if a class has it from the fix, and nothing generated it."""
         owner = next((one for one in _mro(kind) if name in _vars(one)), object)
-        is_own = owner is not object and self._is_doubted(owner) and not is_generated(owner, name)
-        return name if is_own else None
+        known = owner is object or not self._is_doubted(owner) or (owner is not kind and not self._is_unnamed(owner))
+        return name if not known and not is_generated(owner, name) else None
 
     def _is_unnamed(self, kind: type) -> bool:
         """Whether the tests do not know a class of the fix: they may not mean it to equal several values."""
@@ -542,7 +574,15 @@ class Recorder:
         libraries = [vars(module) for module in self._libraries.values() if module is not None]
         bound = [space[name] for space in (*self.namespaces, *libraries) if name in space]
         named = any(one is kind for one in bound) if bound else name in self._reached
+        if any(self._is_own_of(kind, one) for one in _vars(kind).values()):
+            # The tests define it, and have the fix add methods.
+            return False
         return not (named and name[:1].isupper() and (name in self._names or name in self._reached))
+
+    def _is_own_of(self, kind: type, value: Any) -> bool:
+        """Whether a value is a function that the judge's side defines in the body of a class."""
+        code = value.__code__ if isinstance(value, types.FunctionType) else None
+        return code in self._codes and code.co_qualname == f"{kind.__qualname__}.{code.co_name}"
 
     def _is_doubted(self, kind: type) -> bool:
         found = self._doubted.get(kind)
@@ -579,12 +619,12 @@ class Recorder:
     def eq(self, place: int, left: Any, right: Any) -> Any:
         """Two values that are compared."""
         self._compare(place, left, right)
-        return left == right
+        return self._ask(place, operator.eq, left, right)
 
     def ne(self, place: int, left: Any, right: Any) -> Any:
         """Two values that are compared, mostly because they must not be equal."""
         self._compare(place, left, right)
-        found = left != right
+        found = self._ask(place, operator.ne, left, right)
         doubted = self._is_doubted(type(left)) or self._is_doubted(type(right))
         if doubted and not self.quiet and found is True and self._is_true(operator.eq, left, right):
             self._hold(place)
@@ -624,7 +664,32 @@ class Recorder:
     def call(self, place: int, function: Any, left: Any, right: Any, *rest: Any, **named: Any) -> Any:
         """The call of an assertion that compares two values."""
         self._compare(place, left, right)
-        return function(left, right, *rest, **named)
+        return self._ask(place, function, left, right, *rest, **named)
+
+    def _ask(self, place: int, function: Any, left: Any, right: Any, *rest: Any, **named: Any) -> Any:
+        """Have two values compared, and hear which objects of the fix a library asks, such as those a mapping makes."""
+        if (type(left) in _SCALARS and type(right) in _SCALARS) or _get_profile() is not None:
+            return function(left, right, *rest, **named)
+        _set_profile(functools.partial(self._hear, place))
+        try:
+            return function(left, right, *rest, **named)
+        finally:
+            _set_profile(None)
+
+    def _hear(self, place: int, frame: types.FrameType, event: str, _: Any) -> None:
+        code, caller = frame.f_code, frame.f_back
+        if (
+            event != "call"
+            or caller is None
+            or not self.is_fix(code.co_filename)
+            or self.is_fix(caller.f_code.co_filename)
+        ):
+            return
+        kind = type(frame.f_locals.get(code.co_varnames[0])) if code.co_argcount else object
+        if self._is_doubted(kind) and self._is_unnamed(kind):
+            for name in filter(None, (self._own_method(kind, one) for one in self._answering)):
+                if getattr(getattr(kind, name), "__code__", None) is code:
+                    self._doubt(place, kind, name, f"answer for themselves, by {name}")
 
     def _compare(self, place: int, left: Any, right: Any) -> None:
         """Doubt objects of the fix that equal their kind whatever is in them, and those in them that answer."""
@@ -748,8 +813,13 @@ def _is_of_package(value: Any) -> bool:
     """Whether a function, class or property is of an installed package, some of which replace parts of other ones."""
     if isinstance(value, property):
         return all(map(_is_of_package, filter(None, (value.fget, value.fset, value.fdel))))
-    module = sys.modules.get(getattr(value, "__module__", None) or "")
-    return any(part in str(getattr(module, "__file__", None) or "") for part in _PACKAGES)
+    if isinstance(value, types.FunctionType):
+        file = value.__code__.co_filename
+    else:
+        kind = value if isinstance(value, type) else type(value)
+        module = sys.modules.get(kind.__module__)
+        file = str(getattr(module, "__file__", None) or "") if getattr(module, kind.__name__, None) is kind else ""
+    return any(part in file for part in _PACKAGES)
 
 
 def _has_all(namespace: Mapping[str, Any], known: Mapping[str, Any]) -> bool:

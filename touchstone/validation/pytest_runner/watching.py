@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from touchstone.text import python_lines
@@ -30,8 +31,8 @@ _FILES = {"open", "os.remove", "os.rename", "os.truncate"}
 _EVENTS = {*_FILES, *_CODE, "object.__getattr__", "object.__setattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS}
 PARTS_OF_FUNCTIONS = {"__code__", "__defaults__", "__kwdefaults__"}
 _FRAMES_OF_OBJECTS = {"tb_frame", "gi_frame", "cr_frame", "ag_frame", "__code__"}
-# `logging.currentframe` is one of these.
-_RETURNS = ("currentframe", "<lambda>")
+# `logging.currentframe` is one of these, and what `asyncio.Task.get_stack` calls.
+_RETURNS = ("currentframe", "<lambda>", "_task_get_stack")
 # Modules that look on behalf of their callers.
 _IN_BETWEEN = {"_pytest", "inspect", "traceback", "linecache", "ctypes", "gc", "threading", "pkgutil", "pydoc"}
 _LIBRARY = (*{f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen")
@@ -71,11 +72,13 @@ class Watch:
     _busy: bool = False
     _process: int = 0
     _same: frozenset[tuple[int, int]] = frozenset()
+    _folders: frozenset[tuple[int, int]] = frozenset()
 
-    def start(self) -> None:
+    def start(self, root: Path) -> None:
         """Watch from now on, until the process ends."""
-        folders = map(os.path.dirname, self.judge_files)
-        self._same = frozenset(filter(None, map(_file_of, {*self.judge_files, *folders})))
+        folders = {one for file in self.judge_files for one in Path(file).parents if one.is_relative_to(root)}
+        self._folders = frozenset(filter(None, map(_file_of, folders)))
+        self._same = self._folders.union(filter(None, map(_file_of, self.judge_files)))
         self._process = os.getpid()
         with suppress(RuntimeError):
             sys.addaudithook(self._audit)
@@ -133,9 +136,11 @@ class Watch:
         return event != "ctypes.dlsym" or isinstance(arguments[0], sys.modules["ctypes"].PyDLL)
 
     def _is_judges(self, path: str | bytes, arguments: tuple[Any, ...]) -> bool:
-        """Whether a file is of the judge's side, and is code or about to be changed."""
+        """Whether a file is of the judge's side, and is code, about to be changed, or a folder to find others in."""
+        found = _file_of(path)
         reads = len(arguments) == 3 and isinstance(arguments[2], int) and not arguments[2] & _CHANGES
-        return _file_of(path) in self._same and not (reads and not os.fsdecode(path).endswith(".py"))
+        code = found in self._folders or os.fsdecode(path).endswith(".py")
+        return found in self._same and (code or not reads)
 
     def _note(self, event: str, caller: types.FrameType | None) -> None:
         """Doubt the fix if it is the one who looks."""
