@@ -28,6 +28,7 @@ import types
 import typing
 import unittest
 import unittest.mock
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,6 +57,8 @@ _PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
 # How many objects in a value are looked at.
 _MOST_OBJECTS = 2000
 _MOST_CONSTANTS = 500
+# How many calls of each method by libraries are looked at: a list may have thousands of its objects compared.
+_MOST_HEARD = 100
 # How many calls of a test are followed by a look at what it relies on.
 _MOST_CALLS = 500
 _MOCKS = frozenset({"ANY", "mock", "mocker", "call", "sentinel", "patch", "Mock", "MagicMock", "AsyncMock"})
@@ -164,6 +167,8 @@ class Recorder:
         self._managers: list[bool] = []
         # Whether each of them is pytest's or unittest's, for an error that the test expects.
         self._expecting: list[bool] = []
+        # How often a library has called a method of the fix.
+        self._heard: Counter[types.CodeType] = Counter()
         self._definitions: list[_Definitions] = []
         self._names: set[str] = set()
         # Those that are taken from a module or an object.
@@ -678,13 +683,11 @@ class Recorder:
 
     def _hear(self, place: int, frame: types.FrameType, event: str, _: Any) -> None:
         code, caller = frame.f_code, frame.f_back
-        if (
-            event != "call"
-            or caller is None
-            or not self.is_fix(code.co_filename)
-            or self.is_fix(caller.f_code.co_filename)
-        ):
+        if event != "call" or caller is None or self._heard[code] >= _MOST_HEARD:
             return
+        if not self.is_fix(code.co_filename) or self.is_fix(caller.f_code.co_filename):
+            return
+        self._heard[code] += 1
         kind = type(frame.f_locals.get(code.co_varnames[0])) if code.co_argcount else object
         if self._is_doubted(kind) and self._is_unnamed(kind):
             for name in filter(None, (self._own_method(kind, one) for one in self._answering)):
