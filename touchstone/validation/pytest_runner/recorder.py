@@ -167,6 +167,8 @@ class Recorder:
         self._managers: list[bool] = []
         # Whether each of them is pytest's or unittest's, for an error that the test expects.
         self._expecting: list[bool] = []
+        # The text of each method that is doubted.
+        self._blocks: dict[types.CodeType | None, str] = {}
         # How often a library has called a method of the fix.
         self._heard: Counter[types.CodeType] = Counter()
         self._definitions: list[_Definitions] = []
@@ -762,8 +764,11 @@ class Recorder:
     def _doubt(self, place: int, kind: type, method: str, what: str) -> None:
         """Doubt what objects of a class answer, unless the problem's files have that method already."""
         code = getattr(getattr(kind, method, None), "__code__", None)
-        lines = [f"{line}\n" for line in python_lines(self._texts.get(getattr(code, "co_filename", ""), b""))]
-        text = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :])) if code is not None else ""
+        text = self._blocks.get(code)
+        if text is None:
+            lines = [f"{line}\n" for line in python_lines(self._texts.get(getattr(code, "co_filename", ""), b""))]
+            text = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :])) if code is not None else ""
+            self._blocks[code] = text
         self._result.doubts[f"objects of {kind.__qualname__} {what} ({self._places[place]})", text] = None
 
     def _is_true(self, compare: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
