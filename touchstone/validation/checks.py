@@ -93,7 +93,7 @@ def reference_fixes_pass(baselines: pl.LazyFrame, problems: pl.LazyFrame, limits
     return _trusted(found, wrong, "rejects the reference fix", _remedies(wrong["reference_status"]), limits)
 
 
-_LIMITS = ("timeout", "memory_limit", "output_limit", "disk_limit")
+_LIMIT_STATUSES = ("timeout", "memory_limit", "output_limit", "disk_limit")
 # What to do about a status that failed a gate. Every run retries undecided results and timeouts.
 _REMEDIES = {
     "failed": "correct the reference fix (`touchstone validate` shows what is wrong with it)",
@@ -114,7 +114,7 @@ def baselines_within_limits(baselines: pl.LazyFrame, problems: pl.LazyFrame) -> 
     A reference fix that passes shows that it is not.
     """
     found = _counting(baselines, problems)
-    reached = pl.col("baseline_status").is_in(_LIMITS) & pl.col("reference_status").ne_missing("passed")
+    reached = pl.col("baseline_status").is_in(_LIMIT_STATUSES) & pl.col("reference_status").ne_missing("passed")
     wrong = found.filter(reached).sort("oid")
     figures: dict[str, int | float] = {"problems": found.height, "at_a_limit": wrong.height}
     if wrong.is_empty():

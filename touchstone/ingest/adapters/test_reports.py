@@ -227,14 +227,8 @@ def _tell_apart(rows: pl.LazyFrame, apart: Collection[int], folder: str) -> pl.D
         LINE, "oid", _GROUP, "outcome", "flaky", pl.col("test_file", "test_suite").fill_null("")
     )
     alone = pl.col(_GROUP).is_null() | pl.col(_GROUP).is_in(list(map(str, apart)))
-    rank, test = (
-        pl.col("outcome").replace_strict(WORST_FIRST, range(4), return_dtype=pl.Int64),
-        (
-            "oid",
-            _GROUP,
-            "test_file",
-        ),
-    )
+    test = ("oid", _GROUP, "test_file")
+    rank = pl.col("outcome").replace_strict(WORST_FIRST, range(4), return_dtype=pl.Int64)
     worst = rank * (1 << 40) + pl.col(LINE)
     differ = (pl.col("outcome") == "failed").any() & (pl.col("outcome") == "passed").any()
     found = (

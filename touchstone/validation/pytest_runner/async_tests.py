@@ -26,8 +26,7 @@ def needed_by(error: BaseException, item: pytest.Item) -> str | None:
         denied = isinstance(cause, socket.gaierror) or number == errno.EPERM
         frames = inspect.getinnerframes(cause.__traceback__) if denied and cause.__traceback__ else []
         if number == errno.ENETUNREACH or (frames and frames[-1].filename == socket.__file__):
-            own = ", not even to 127.0.0.1" if number == errno.EPERM else " but its own 127.0.0.1"
-            return f"{item.name} needs a network, and the sandbox has none{own}; {_LEAVE_OUT}"
+            return f"{item.name} needs a network that the sandbox does not have; {_LEAVE_OUT}"
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, pytest.FixtureLookupError):
         return f"{item.name} uses the fixture {error.argname}, which no loaded plugin defines; {_NAME_IT}"

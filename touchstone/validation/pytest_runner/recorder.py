@@ -163,10 +163,8 @@ class Recorder:
         self.lenient = False
         self._places: list[str] = []
         self._assertions: dict[int, _Assertion] = {}
-        # For each block with a context manager that is entered, whether the fix made the manager.
-        self._managers: list[bool] = []
-        # Whether each of them is pytest's or unittest's, for an error that the test expects.
-        self._expecting: list[bool] = []
+        # Of each block with a context manager that is entered, the manager.
+        self._managers: list[_Manager] = []
         # The text of each method that is doubted.
         self._blocks: dict[types.CodeType | None, str] = {}
         # How often a library has called a method of the fix.
@@ -361,7 +359,6 @@ class Recorder:
         """A test begins."""
         self._result = Found()
         self._managers.clear()
-        self._expecting.clear()
         self._calls = 0
         self.asserted = False
         self._test = None
@@ -441,12 +438,12 @@ class Recorder:
         elsewhere = self._test is not None and self._test not in called
         # A finalizer, say. A package may try again.
         inside = [one.co_filename for one in itertools.takewhile(lambda code: code is not self._test, called)]
-        expected = any(self._expecting) and not issubclass(error, AssertionError)
+        expected = any(one.expects for one in self._managers) and not issubclass(error, AssertionError)
         caught = not self._catches and not expected and not any(part in file for file in inside for part in _PACKAGES)
         # Hypothesis goes on with another example, and may not come to the end of the test again. A subtest that
         # should stop is silent, and so is a task that was cancelled.
         is_rejected = any(one.__module__.startswith(_SILENT) for one in error.__mro__)
-        of_fix = any(self._managers) or any(self.is_fix(one.co_filename) for one in called)
+        of_fix = any(one.of_fix for one in self._managers) or any(self.is_fix(one.co_filename) for one in called)
         if caught or elsewhere or is_rejected or of_fix:
             self._result.failed.add(place)
         if is_rejected:
@@ -457,16 +454,16 @@ class Recorder:
         """A context manager whose block begins."""
         made_by = getattr(getattr(value, "gen", None), "gi_code", None)
         known = self._is_trusted(type(value)) or self._is_judges(type(value), "__exit__", "__aexit__")
-        self._expecting.append(type(value).__module__ in ("_pytest.raises", "unittest.case"))
         # One of pytest or unittest expects an error.
         self.asserted |= type(value).__module__.startswith(("_pytest", "unittest"))
         known = known and (type(value) not in _SWALLOWING or type(value).__name__ in self._names)
-        self._managers.append(not known or (made_by is not None and self.is_fix(made_by.co_filename)))
+        of_fix = not known or (made_by is not None and self.is_fix(made_by.co_filename))
+        self._managers.append(_Manager(of_fix, type(value).__module__ in ("_pytest.raises", "unittest.case")))
         return value
 
     def leave(self, managers: int) -> None:
         """So many blocks have ended."""
-        del self._managers[-managers:], self._expecting[-managers:]
+        del self._managers[-managers:]
 
     def is_fix(self, file: str) -> bool:
         """Whether a file is one of the problem that is not on the judge's side."""
@@ -793,6 +790,13 @@ def _is_of_one_mock(kind: type, of_all: Any, module: types.ModuleType | None) ->
         return False
     functions = (value for value in vars(kind).values() if isinstance(value, types.FunctionType))
     return all(function.__code__.co_filename == module.__file__ for function in functions)
+
+
+class _Manager(typing.NamedTuple):
+    """A context manager: whether the fix made it, and whether it is pytest's or unittest's for an expected error."""
+
+    of_fix: bool
+    expects: bool
 
 
 class _Assertion:

@@ -34,7 +34,7 @@ from touchstone.validation.pytest_runner.pytest_internals import (
     search_plugins_once,
     start_session,
 )
-from touchstone.validation.sandbox.entrypoint import Policy, close_standard_streams, remove_folder, wait_for_job
+from touchstone.validation.sandbox.entrypoint import WORK, Policy, close_standard_streams, remove_folder, wait_for_job
 
 _ARGUMENTS = ["-p", "no:cacheprovider", "-p", "no:faulthandler"]
 # Of a failure only its message is read, so no source lines are looked up for it.
@@ -184,7 +184,7 @@ class _Worker:
     @property
     def root(self) -> str:
         """The folder of a job's files."""
-        return f"{self.policy['tmp']}/work"
+        return f"{self.policy['tmp']}/{WORK}"
 
     @property
     def base_folder(self) -> str:

@@ -11,8 +11,8 @@ from touchstone.validation.sandbox.entrypoint import INTERPRETER_BYTES, WORK
 
 # Placeholder in arguments and environment for the private folder, the only one the command may write to.
 TMP = "@TMP@"
-# The copy of the tree in it.
-TREE = f"{TMP}/{WORK}"
+# The folder in it with the copy of the tree.
+WORK_FOLDER = f"{TMP}/{WORK}"
 # That folder as bubblewrap mounts it.
 BOX = "/box"
 

@@ -145,6 +145,7 @@ def build_filter(
         on_argument(_CLONE, _FIRST_ARGUMENT, _step(_ANY_BIT, _CLONE_THREAD, then=1), refuse)
         on_argument(_PRCTL, _FIRST_ARGUMENT, _step(_EQUAL, _PR_SET_PDEATHSIG, otherwise=1), refuse)
     if sockets:
+        # `then` and `otherwise` lead to the next test, past the refusal or to it.
         on_argument(
             _SOCKET,
             _FIRST_ARGUMENT,

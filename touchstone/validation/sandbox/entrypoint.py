@@ -36,7 +36,7 @@ _FIRST_IN_NAMESPACE = 2
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 JOB, READY = b"job", b"ready to fork"
 MAX_DESCRIPTORS = 8
-# In the private folder, the copy of the tree.
+# The folder with a job's files in the private folder.
 WORK = "work"
 # Headroom for the interpreter and its libraries, which use address space but little memory.
 INTERPRETER_BYTES = 256 * 2**20

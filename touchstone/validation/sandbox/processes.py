@@ -146,38 +146,37 @@ def _private_files(process: int) -> int:
 
 
 def has_connections(process: int) -> bool:
-    """Whether the own network of a sandbox holds TCP sockets, or the ports of some that were closed a moment ago."""
+    """Whether a sandbox's own network holds sockets, or the ports of some that were closed a moment ago."""
     network = _own_network(process)
-    if network is None:
-        return False
-    with suppress(OSError):
-        found = f"{_read(f'{network}/sockstat')} {_read(f'{network}/sockstat6')}".split()
-        return any(name in ("inuse", "tw") and count != "0" for name, count in itertools.pairwise(found))
-    return False
+    return network is not None and _is_used(network)
 
 
 def _queued_bytes(process: int) -> int:
     """What waits in the TCP and UDP sockets of a sandbox's own network to be sent or read."""
     network, total = _own_network(process), 0
     # To list the sockets takes long where the machine has many; to ask whether there are any does not.
-    for table in ("tcp", "tcp6", "udp", "udp6") if has_connections(process) else ():
-        with suppress(OSError):
-            queues = (line.split()[4].split(":") for line in _read(f"{network}/{table}").splitlines()[1:])
-            total += sum(int(sent, 16) + int(received, 16) for sent, received in queues)
+    if network is not None and _is_used(network):
+        for table in ("tcp", "tcp6", "udp", "udp6"):
+            with suppress(OSError):
+                queues = (line.split()[4].split(":") for line in (network / table).read_text().splitlines()[1:])
+                total += sum(int(sent, 16) + int(received, 16) for sent, received in queues)
     return total
 
 
-def _own_network(process: int) -> str | None:
+def _own_network(process: int) -> Path | None:
     """The tables of a sandbox's own network, seen through its first process inside; None if it has none."""
     for first in children(process):
         with suppress(OSError):
             if not Path(f"/proc/{first}/ns/net").samefile("/proc/self/ns/net"):
-                return f"/proc/{first}/net"
+                return Path(f"/proc/{first}/net")
     return None
 
 
-def _read(path: str) -> str:
-    return Path(path).read_text(encoding="ascii")
+def _is_used(network: Path) -> bool:
+    with suppress(OSError):
+        counts = f"{(network / 'sockstat').read_text()} {(network / 'sockstat6').read_text()}".split()
+        return any(name in ("inuse", "tw") and count != "0" for name, count in itertools.pairwise(counts))
+    return False
 
 
 def folder_bytes(folder: Path) -> int:

@@ -26,7 +26,7 @@ from touchstone.validation.files.file_identity import (
     system_identity,
 )
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
-from touchstone.validation.sandbox.command import TMP, TREE, Command, CommandResult, Limits, Sandbox
+from touchstone.validation.sandbox.command import TMP, WORK_FOLDER, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
 from touchstone.validation.test_reports import FORMATS, SuiteResults, merged, named_as_expected
 from touchstone.validation.validators import common
@@ -36,6 +36,8 @@ from touchstone.vocabulary import COMMAND_REPORTS
 _SHELL = Path("/bin/sh")
 # The shell's exit codes for a program that cannot be run or is not there.
 _NOT_STARTED = (126, 127)
+# Whole test suites, and builds before them.
+COMMAND_LIMITS = Limits(seconds=120.0, disk_bytes=512 * 2**20, output_bytes=4 * 2**20, processes=256)
 # Programs of the interpreter that a command may name without setting a PATH.
 _PYTHON = ("python", "pytest")
 # What make and `python -m` say of a program or module that is not installed; a traceback says it otherwise.
@@ -68,10 +70,6 @@ class _Plan:
     report: str
     report_file: str
     setup: str
-
-
-# Whole test suites, and builds before them.
-COMMAND_LIMITS = Limits(seconds=120.0, disk_bytes=512 * 2**20, output_bytes=4 * 2**20, processes=256)
 
 
 class CommandValidator:
@@ -207,7 +205,7 @@ class CommandValidator:
         line = [str(plan.program), *plan.arguments]
         if plan.setup or plan.report_file:
             line = [str(_SHELL), "-c", _WRAPPER, "sh", mark, plan.setup, plan.report_file, *line]
-        sources = [f"{TREE}/{job.problem.working_directory}/{name}" for name in common.source_folders(job)]
+        sources = [f"{WORK_FOLDER}/{job.problem.working_directory}/{name}" for name in common.source_folders(job)]
         environment = {"HOME": TMP, "LANG": "C.UTF-8", **({"PYTHONPATH": os.pathsep.join(sources)} if sources else {})}
         environment |= {**self._settings.environment, "PATH": self._search_path}
         for name, value in FORMATS[plan.report].environment.items() if plan.report in FORMATS else ():

@@ -24,7 +24,7 @@ from touchstone.validation.validators.common import FULL, ReportFormatError, Too
 from touchstone.validation.validators.hcl import HclValidator
 
 _KNOWN_FORMAT = "1."
-# Enough for the schema of a large provider: the AWS provider alone needs over 512 MiB and 4 seconds.
+# Enough for the schema of a large provider: that of AWS alone takes over 4 seconds.
 PROVIDER_LIMITS = Limits(seconds=60.0, processes=128)
 
 _NAMES = ("terraform", "tofu")
