@@ -10,6 +10,7 @@ import pytest
 from tests.validation.attacks.arena import job_of
 from tests.validation.pytest_runner.support import judged, run_pytest, warm_validator
 from touchstone.validation.judging.known_tests import hold_to_known_tests
+from touchstone.validation.pytest_runner.recorder import Recorder
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import LimitExceeded
 from touchstone.validation.sandbox.runner import JobAnswer, WarmWorker
@@ -50,6 +51,24 @@ def test_a_right_fix_is_controlled_and_an_object_that_equals_everything_is_not(
     forged = judged(validator, BAD, f"{HEAD}def add(a, b):\n    return Equal() if b else 0\n", files_of(kind))
     assert forged.status == "failed", forged
     assert any("forged pass" in found.summary or "test failed" in found.summary for found in forged.diagnostics)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_expectation_asks_a_few_objects_of_a_class_and_not_thousands(tmp_path: Path, at_once: bool) -> None:
+    text = "asked = []\nclass Lie:\n    def __eq__(self, other): return asked.append(self) is None\n"
+    fix: dict[str, Any] = {"__name__": "solution"}
+    exec(compile(text, tmp_path / "solution.py", "exec"), fix)
+    recorder = Recorder(str(tmp_path))
+    place = recorder.add_place("test_it.py", 1)
+    lies = [fix["Lie"]() for _ in range(5_000)]
+    for _ in range(2):
+        recorder.start()
+        for value in [lies] if at_once else lies:
+            recorder.look(place, value)
+        assert recorder.finish().held
+        assert 0 < len(fix["asked"]) < 1_000
+        # The next test has as many.
+        fix["asked"].clear()
 
 
 READERS = {

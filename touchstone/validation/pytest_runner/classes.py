@@ -17,10 +17,13 @@ def all_exceptions() -> list[type]:
     return found
 
 
-def exceptions_of_many_kinds(known: Collection[type]) -> Iterator[type]:
-    """The exceptions, other than known ones, that are three unrelated ones of the language, and so satisfy any test."""
+def exceptions_of_many_kinds(known: Collection[int]) -> Iterator[type]:
+    """The exceptions that are three unrelated ones of the language, and so satisfy any test.
+
+    `known` are the hashes, as objects, of those that are left out.
+    """
     for kind in all_exceptions():
-        if len(kind.__bases__) > 1 and kind not in known:
+        if len(kind.__bases__) > 1 and object.__hash__(kind) not in known:
             own = [one for one in kind.__mro__ if one.__module__ == "builtins"]
             if sum(not any(one in other.__mro__[1:] for other in own) for one in own) > 2:
                 yield kind
@@ -32,7 +35,7 @@ def has_any_instance(kind: type) -> bool:
         found = issubclass(UnrelatedError, kind) or isinstance(UnrelatedError(), kind)
     except Exception:
         return False
-    return found and kind not in UnrelatedError.__mro__
+    return found and not any(kind is one for one in UnrelatedError.__mro__)
 
 
 def is_generated(owner: type, name: str) -> bool:

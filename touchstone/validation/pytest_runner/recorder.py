@@ -49,16 +49,20 @@ _SCALARS = (int, float, complex, str, bytes, bytearray, range, type(None), bool)
 _CONSTANTS = (int, float, str, bytes, tuple)
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _PLAIN = (*_SCALARS, *_CONTAINERS)
+# What an object is, whatever a class or metaclass says that it equals. Unlike `id`, it is no event of an audit.
+_id = object.__hash__
+_SCALAR_IDS, _CONTAINER_IDS, _PLAIN_IDS = (frozenset(map(_id, kinds)) for kinds in (_SCALARS, _CONTAINERS, _PLAIN))
 # Bound here, because a fix may replace them.
 _all, _map, _is, _getcwd = all, map, operator.is_, os.getcwd
 _get_profile, _set_profile = sys.getprofile, sys.setprofile
 # What of a function can be replaced in place.
 _PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
-# How many objects in a value are looked at.
-_MOST_OBJECTS = 2000
+# How many objects an expectation is looked at with in one test, and how many of each class: lists may have thousands.
+_MOST_OBJECTS = 100_000
+# As much work as one object.
+_SCALARS_PER_OBJECT = 50
+_MOST_OF_A_CLASS = 100
 _MOST_CONSTANTS = 500
-# How many calls of each method by libraries are looked at: a list may have thousands of its objects compared.
-_MOST_HEARD = 100
 # How many calls of a test are followed by a look at what it relies on.
 _MOST_CALLS = 500
 _MOCKS = frozenset({"ANY", "mock", "mocker", "call", "sentinel", "patch", "Mock", "MagicMock", "AsyncMock"})
@@ -167,6 +171,8 @@ class Recorder:
         self._managers: list[_Manager] = []
         # The text of each method that is doubted.
         self._blocks: dict[types.CodeType | None, str] = {}
+        # How many objects this test has had looked at for each expectation, and how many of each class.
+        self._looks: Counter[tuple[int, ...]] = Counter()
         # How often a library has called a method of the fix.
         self._heard: Counter[types.CodeType] = Counter()
         self._definitions: list[_Definitions] = []
@@ -187,7 +193,7 @@ class Recorder:
         # Names of attributes that the tests replace themselves.
         self._patched: set[str] = set()
         self._builtins = dict(vars(builtins))
-        self._exceptions = frozenset(all_exceptions())
+        self._exceptions = {_id(kind): kind for kind in all_exceptions()}
         self._libraries: dict[str, types.ModuleType | None] = {}
         # The namespace of the last star import on the judge's side, and a copy from before it.
         self._star: Mapping[str, Any] = {}
@@ -203,8 +209,8 @@ class Recorder:
         self._modules: Mapping[str, bool] = {}
         self._folder = ""
         self._texts: Mapping[str, bytes] = {}
-        # Classes by whether what they answer must be doubted.
-        self._doubted: dict[type, bool] = {}
+        # Classes, by what they are, and whether what they answer must be doubted.
+        self._doubted: dict[int, tuple[type, bool]] = {}
         # What the judge's side imported that was something else, mostly before the first test begins.
         self._foreign: dict[str, None] = {}
         self._doubts: dict[tuple[str, str], None] = {}
@@ -337,7 +343,7 @@ class Recorder:
             known: dict[str, Any] = {}
             for name, value in space.items():
                 function = type(value) is types.FunctionType and value.__code__ in self._codes
-                constant = type(value) in _PLAIN and name in self._names and not name.startswith("__")
+                constant = _id(type(value)) in _PLAIN_IDS and name in self._names and not name.startswith("__")
                 if (function or constant) and name not in self._patched:
                     known[name] = value
             # Nothing but pytest calls a test that no test names, and it does so between tests.
@@ -359,6 +365,7 @@ class Recorder:
         """A test begins."""
         self._result = Found()
         self._managers.clear()
+        self._looks.clear()
         self._calls = 0
         self.asserted = False
         self._test = None
@@ -479,39 +486,54 @@ class Recorder:
                     if not self._is_of_tests(found):
                         self.doubt(f"{one.file}: {name} was replaced", "")
         kind = type(value)
-        own = self._is_doubted(kind) and self._own_method(kind, "__eq__") and self._is_unnamed(kind)
-        if own and self._equals_anything(value):
+        own = self._is_doubted(kind) and self._is_one_of_few(place, _id(kind)) and self._own_method(kind, "__eq__")
+        if own and self._is_unnamed(kind) and self._equals_anything(value):
             self._hold(place)
         return value
 
     def look(self, place: int, value: Any) -> Any:
         """A value that a test asks something, which must not be one that answers for itself."""
-        if type(value) not in _SCALARS:
-            for one in self._parts_of(value, fields=False):
+        if _id(type(value)) not in _SCALAR_IDS:
+            for one in self._parts_of(place, value, fields=False):
                 self._inspect(place, one)
         return value
 
-    def _parts_of(self, value: Any, *, fields: bool) -> Iterator[Any]:
-        """A value and all that decides what it equals, level by level; `fields`: also in objects of the fix."""
-        left, seen = [value], {id(vars(builtins))}
+    def _is_one_of_few(self, *key: int) -> bool:
+        """Whether not many objects of a class were looked at for an expectation, so that one more can be."""
+        self._looks[key] += 1
+        return self._looks[key] <= _MOST_OF_A_CLASS
+
+    def _parts_of(self, place: int, value: Any, *, fields: bool) -> Iterator[Any]:
+        """The objects that decide what a value equals, level by level; `fields`: also in objects of the fix."""
+        left, seen = [value], {_id(vars(builtins))}
         for one in left:
             kind: Any = type(one)
-            if kind in _SCALARS or id(one) in seen:
+            if _id(kind) in _SCALAR_IDS or _id(one) in seen:
                 continue
-            seen.add(id(one))
+            seen.add(_id(one))
+            self._looks[place,] += 1
+            if self._looks[place,] > _MOST_OBJECTS:
+                return
+            if _id(kind) in _CONTAINER_IDS:
+                items = [*one, *one.values()] if kind is dict else one
+                self._looks[place,] += len(items) // _SCALARS_PER_OBJECT
+                left += () if _SCALAR_IDS.issuperset(map(_id, map(type, items))) else items
+                continue
+            if not self._is_one_of_few(place, _id(one if isinstance(one, type) else kind), fields):
+                continue
             yield one
             if kind.__module__ == "unittest.mock" and isinstance(one, unittest.mock.NonCallableMock):
                 # What its attributes are decides nothing, and it makes and records those that are looked at.
                 left.append(one.mock_calls)
                 continue
-            if len(seen) > _MOST_OBJECTS or isinstance(one, _OPAQUE) or kind.__eq__ is object.__eq__:
+            if isinstance(one, _OPAQUE) or kind.__eq__ is object.__eq__:
                 continue
             if issubclass(kind, _CONTAINERS) or fields or not self._is_doubted(kind):
                 with contextlib.suppress(Exception):
                     items = one.to_numpy() if hasattr(kind, "to_numpy") and "numpy" in sys.modules else one
                     is_array = str(getattr(items, "dtype", "")) == "object"
                     found = items.ravel().tolist() if is_array else gc.get_referents(one)
-                    left += found if not {*map(type, found)} <= {*_SCALARS} else ()
+                    left += () if _SCALAR_IDS.issuperset(map(_id, map(type, found))) else found
 
     def _inspect(self, place: int, value: Any) -> None:
         kind = type(value)
@@ -522,7 +544,7 @@ class Recorder:
         if isinstance(value, type):
             if has_any_instance(value):
                 return self._hold(place)
-            if value in _ANY_EXCEPTION and value.__name__ not in self._names:
+            if any(value is one for one in _ANY_EXCEPTION) and value.__name__ not in self._names:
                 self.doubt(f"the tests get {value.__name__} by another name", "")
             kind = kind if kind is not type and self._is_unnamed(value) else type
         unnamed = self._is_doubted(kind) and self._is_unnamed(kind)
@@ -542,7 +564,7 @@ class Recorder:
         if type(_vars(kind).get("__eq__")) is unittest.mock.MagicProxy:
             # It equals itself alone, and would record the question.
             return
-        if kind in _PLAIN or kind.__eq__ is object.__eq__ or kind.__name__.strip("_") in self._names:
+        if _id(kind) in _PLAIN_IDS or kind.__eq__ is object.__eq__ or kind.__name__.strip("_") in self._names:
             return
         if self._is_judges(kind, *_METHODS) or isinstance(value, type):
             return
@@ -589,11 +611,10 @@ class Recorder:
         return code in self._codes and code.co_qualname == f"{kind.__qualname__}.{code.co_name}"
 
     def _is_doubted(self, kind: type) -> bool:
-        found = self._doubted.get(kind)
-        if found is None:
-            found = kind not in _PLAIN and not (self._is_trusted(kind) or self._is_judges(kind, *_METHODS))
-            self._doubted[kind] = found
-        return found
+        if _id(kind) not in self._doubted:
+            known = _id(kind) in _PLAIN_IDS or self._is_trusted(kind) or self._is_judges(kind, *_METHODS)
+            self._doubted[_id(kind)] = kind, not known
+        return self._doubted[_id(kind)][1]
 
     def _is_trusted(self, kind: type) -> bool:
         """Whether a class is of the judge's side or of a library, and not one of mocks that only the fix uses."""
@@ -639,14 +660,14 @@ class Recorder:
         order = vars(operator)[name]
         found = order(left, right)
         if found is True and not self.quiet:
-            for kind in filter(self._is_doubted, {type(left), type(right)}):
+            for kind in filter(self._is_doubted, (type(left), type(right))):
                 if self._is_true(order, right, left):
                     self._doubt(place, kind, f"__{name}__", "are smaller and greater than each other")
         return found
 
     def operate(self, place: int, name: str, left: Any, right: Any) -> Any:
         """An operator of a test: an object of the fix may make a plain value of whatever it is given."""
-        if type(left) in _SCALARS and type(right) in _SCALARS:
+        if _id(type(left)) in _SCALAR_IDS and _id(type(right)) in _SCALAR_IDS:
             return vars(operator)[name](left, right)
         for one in (left, right):
             if isinstance(one, set | frozenset):
@@ -656,7 +677,7 @@ class Recorder:
         for one, other, methods in ((left, right, {name, f"__{short}__"}), (right, left, {f"__r{short}__"})):
             kind = type(one)
             if (
-                type(made) in _PLAIN
+                _id(type(made)) in _PLAIN_IDS
                 and not isinstance(other, kind)
                 and self._is_doubted(kind)
                 and self._is_unnamed(kind)
@@ -672,7 +693,7 @@ class Recorder:
 
     def _ask(self, place: int, function: Any, left: Any, right: Any, *rest: Any, **named: Any) -> Any:
         """Have two values compared, and hear which objects of the fix a library asks, such as those a mapping makes."""
-        if (type(left) in _SCALARS and type(right) in _SCALARS) or _get_profile() is not None:
+        if (_id(type(left)) in _SCALAR_IDS and _id(type(right)) in _SCALAR_IDS) or _get_profile() is not None:
             return function(left, right, *rest, **named)
         _set_profile(functools.partial(self._hear, place))
         try:
@@ -682,7 +703,7 @@ class Recorder:
 
     def _hear(self, place: int, frame: types.FrameType, event: str, _: Any) -> None:
         code, caller = frame.f_code, frame.f_back
-        if event != "call" or caller is None or self._heard[code] >= _MOST_HEARD:
+        if event != "call" or caller is None or self._heard[code] >= _MOST_OF_A_CLASS:
             return
         if not self.is_fix(code.co_filename) or self.is_fix(caller.f_code.co_filename):
             return
@@ -695,9 +716,9 @@ class Recorder:
 
     def _compare(self, place: int, left: Any, right: Any) -> None:
         """Doubt objects of the fix that equal their kind whatever is in them, and those in them that answer."""
-        if type(left) in _SCALARS or type(right) in _SCALARS:
+        if _id(type(left)) in _SCALAR_IDS or _id(type(right)) in _SCALAR_IDS:
             return
-        for one in (*self._parts_of(left, fields=True), *self._parts_of(right, fields=True)):
+        for one in itertools.chain(*(self._parts_of(place, value, fields=True) for value in (left, right))):
             if self._is_doubted(type(one)):
                 self._inspect(place, one)
                 if not self.quiet and self._equals_its_kind(one):
@@ -775,13 +796,13 @@ class Recorder:
             if isinstance(found, bool) or not self._is_yes(found):
                 return found is True
             again = compare(left, Other())
-            return again is found or (type(found) in _SCALARS and type(again) is type(found) and again == found)
+            return again is found or (_id(type(found)) in _SCALAR_IDS and type(again) is type(found) and again == found)
         except Exception:
             return False
 
     def _is_yes(self, found: Any) -> bool:
         """Whether the result of a comparison that is no bool would do for one."""
-        return (type(found) in _PLAIN or not self._is_trusted(type(found))) and bool(found)
+        return (_id(type(found)) in _PLAIN_IDS or not self._is_trusted(type(found))) and bool(found)
 
 
 def _is_of_one_mock(kind: type, of_all: Any, module: types.ModuleType | None) -> bool:
