@@ -73,10 +73,9 @@ def test_a_project_with_packages_in_src_and_its_own_configuration(validator: Pyt
                 assert False
             """,
     }
-    report = run_pytest(
-        validator, files, "src/shop/cart.py", working_directory="project", tests=("tests/test_cart.py",)
-    )
-    assert outcomes(report) == ("passed", {"test_add": True}, ())
+    for tests in ("tests/test_cart.py", "tests", "./tests/"):
+        report = run_pytest(validator, files, "src/shop/cart.py", working_directory="project", tests=(tests,))
+        assert outcomes(report) == ("passed", {"test_add": True}, ())
 
 
 @pytest.mark.parametrize("name", ["calendar", "statistics", "queue", "dataclasses"])

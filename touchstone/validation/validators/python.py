@@ -301,12 +301,14 @@ def _sample(answer: bytes) -> Job:
 
 
 def find_tests(job: Job) -> tuple[str, ...]:
-    """The test files, relative to the working directory: those the problem names, else all named like a test."""
-    if job.problem.tests:
-        return tuple(dict.fromkeys(job.problem.tests))
+    """The test files, relative to the working directory: those the problem names, also by folder, else all."""
     below = PurePosixPath(job.problem.working_directory)
-    inside = [str(PurePosixPath(path).relative_to(below)) for path in job.tree.within(job.problem.working_directory)]
-    return tuple(path for path in inside if any(fnmatch(PurePosixPath(path).name, form) for form in _TEST_FILES))
+    found: list[str] = []
+    for name in job.problem.tests or ("",):
+        inside = map(PurePosixPath, job.tree.within(os.path.normpath(below / name)))
+        tests = [path for path in inside if any(fnmatch(path.name, form) for form in _TEST_FILES)]
+        found += [str(path.relative_to(below)) for path in tests] or filter(None, [name])
+    return tuple(dict.fromkeys(found))
 
 
 @functools.cache
