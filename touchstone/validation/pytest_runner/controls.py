@@ -13,7 +13,7 @@ import ast
 import contextlib
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -274,7 +274,7 @@ class _Change(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: _Function) -> ast.stmt:
-        asserts = any(_is_assertion(one) for one in ast.walk(node))
+        asserts = _surely_asserts(node.body, _parameters(node))
         generator = any(isinstance(one, ast.Yield | ast.YieldFrom) for part in node.body for one in _own_nodes(part))
         names = {node.name, ".".join([*self._around, node.name])}
         self._around += [node.name, "<locals>"]
@@ -319,6 +319,29 @@ def _is_assertion(node: ast.AST) -> bool:
     value = node.value if isinstance(node, ast.Expr) else None
     value = value.value if isinstance(value, ast.Await) else value
     return isinstance(value, ast.Call) and _last_name(value.func).startswith("assert")
+
+
+def _surely_asserts(nodes: Iterable[ast.AST], parameters: Set[str]) -> bool:
+    """Whether there is an assertion, other than on one side of a condition that the test's parameters decide."""
+    for node in nodes:
+        if isinstance(node, ast.If) and _is_decided_by(node.test, parameters):
+            if _surely_asserts(node.body, parameters) and _surely_asserts(node.orelse, parameters):
+                return True
+        elif _is_assertion(node) or _surely_asserts(ast.iter_child_nodes(node), parameters):
+            return True
+    return False
+
+
+def _is_decided_by(node: ast.expr, names: Set[str]) -> bool:
+    plain = (ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp)
+    parts = [one for one in ast.walk(node) if isinstance(one, ast.expr)]
+    return all(isinstance(one, plain) and getattr(one, "id", None) in {None, *names} for one in parts)
+
+
+def _parameters(node: _Function) -> set[str]:
+    """The parameters of a function that it does not bind again."""
+    bound = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    return {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)} - bound
 
 
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
