@@ -24,11 +24,11 @@ class LimitSettings(Section):
     memory_mb: int | None = Field(None, ge=64, le=_MAX_MB)
     """Memory: 2048."""
     disk_mb: int | None = Field(None, ge=1, le=_MAX_MB)
-    """Disk space besides the copy of the files: 64, command and rust 512."""
+    """Disk space besides the copy of the files: 512."""
     output_mb: int | None = Field(None, ge=1, le=_MAX_MB)
-    """Output that a program may print: 1, command and rust 4."""
+    """Output that a program may print: 4."""
     processes: int | None = Field(None, ge=1, le=100_000)
-    """Processes and threads: 32, terraform 128, command and rust 256."""
+    """Processes and threads: 256."""
 
 
 class TerraformProgram(Section):

@@ -476,6 +476,9 @@ def refused(said: str = "ConnectionRefusedError: [Errno 111] Connection refused"
     return report(Diagnostic("error", "test failed: test_total", said))
 
 
+THREADS = "more threads (validation.limits.processes)"
+
+
 def of_pytest(said: str) -> Report:
     return Report("no_report", "full", note=f"the pytest report is missing; exit code 4: {said}")
 
@@ -504,11 +507,13 @@ def of_node(name: str) -> Report:
         (lacking("test_prices"), lacking("test_prices"), None),
         (refused(), refused("OSError: [Errno 111] Connect call failed ('::1', 6379, 0, 0)"), SERVER),
         *((of_pytest(said), of_pytest(said), f"a plugin of pytest ({need})") for said, need in OF_PYTEST.items()),
+        (refused("RuntimeError: can't start new thread"),) * 2 + (THREADS,),
+        (refused("OSError: [Errno 24] Too many open files"),) * 2 + ("more than 1,024 open files",),
         (refused(), lacking(others=1), None),
         (lacking(others=1), refused(), None),
     ],
 )
-def test_a_package_plugin_or_server_that_is_missing(before: Report, after: Report, missing: str | None) -> None:
+def test_what_is_missing_for_both(before: Report, after: Report, missing: str | None) -> None:
     said = missing if missing is None or " " in missing else f"'{missing}', which is not installed"
     assert missing_need(before, after, None, FILES) == said
     assert missing_need(before, after, before, FILES) == said, "the reference fix lacks it too"

@@ -350,6 +350,31 @@ def test_every_fixture_works_in_landlock(tmp_path: Path) -> None:
         assert outcomes(report) == ("passed", {"test_it": True}, ())
 
 
+def test_a_hundred_threads_and_hundreds_of_open_files_are_within_the_limits(validator: PythonValidator) -> None:
+    tests = """
+        import threading
+        from solution import add
+
+        def test_threads():
+            all_run = threading.Barrier(150, timeout=60)
+            threads = [threading.Thread(target=all_run.wait) for _ in range(149)]
+            for one in threads:
+                one.start()
+            all_run.wait()
+            assert add(2, 3) == 5
+
+        def test_files(tmp_path):
+            files = [open(tmp_path / f"{number}", "w") for number in range(500)]
+            assert add(len(files), 1) == 501
+
+        def test_large_file(tmp_path):
+            (tmp_path / "large").write_bytes(bytes(100 * 2**20))
+            assert add(1, 1) == 2
+        """
+    report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
+    assert outcomes(report) == ("passed", {"test_threads": True, "test_files": True, "test_large_file": True}, ())
+
+
 @pytest.mark.parametrize(("per_test", "status"), [(0.0, "timeout"), (0.3, "passed")])
 def test_a_long_suite_has_time_for_every_test(tmp_path: Path, per_test: float, status: str) -> None:
     tests = """

@@ -404,6 +404,11 @@ def unlike_recorded(baseline: Report, problem: Problem, reference: Report | None
 _MISSING = re.compile(r"(?:No module named|Cannot find (?:module|package)) ['\"]?([@\w][\w@-]*)")
 # What else may be missing, and how that is said.
 _OTHER_NEEDS = (
+    (
+        re.compile(r"can't start new thread|Resource temporarily unavailable"),
+        "more threads (validation.limits.processes)",
+    ),
+    (re.compile(r"Too many open files"), "more than 1,024 open files"),
     (re.compile(r"Connection refused|Connect call failed|ECONNREFUSED"), "a server that it connects to"),
     (re.compile(r"PytestConfigWarning: (Unknown config option: \w+)"), r"a plugin of pytest (\1)"),
     (re.compile(r"(?:pytest|__main__\.py): error: (unrecognized arguments: \S+)"), r"a plugin of pytest (\1)"),
@@ -414,7 +419,7 @@ _OLD_MODULES = ("__builtin__", "cPickle", "commands", "cStringIO", "HTMLParser",
 
 
 def missing_need(baseline: Report, report: Report, reference: Report | None, files: Iterable[str]) -> str | None:
-    """The package, plugin or server for lack of which alone the unmodified problem and the fix fail; None if none is.
+    """The package, plugin, server or resource for lack of which alone the unmodified problem and the fix fail; None if none is.
 
     The environment has all that is needed if a reference fix passes. A name that is like that of one of the problem's
     `files`, or of a module of the standard library of any time, is a mistake to be repaired, not a package.

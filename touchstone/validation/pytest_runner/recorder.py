@@ -53,7 +53,7 @@ _PLAIN = (*_SCALARS, *_CONTAINERS)
 _id = object.__hash__
 _SCALAR_IDS, _CONTAINER_IDS, _PLAIN_IDS = (frozenset(map(_id, kinds)) for kinds in (_SCALARS, _CONTAINERS, _PLAIN))
 # Bound here, because a fix may replace them.
-_all, _map, _is, _getcwd = all, map, operator.is_, os.getcwd
+_all, _map, _is, _call, _getcwd = all, map, operator.is_, operator.call, os.getcwd
 _get_profile, _set_profile = sys.getprofile, sys.setprofile
 # What of a function can be replaced in place.
 _PARTS = operator.attrgetter("__code__", "__defaults__", "__kwdefaults__")
@@ -115,7 +115,8 @@ _YES_OR_NO |= {"equals", "compare"}
 _OF_RUNNER = re.compile(
     r"pytest(mark|_\w+)|__test__|(setup|teardown)_(module|function)|(setUp|tearDown)Module|load_tests"
 )
-_HEAP_TYPE = 1 << 9
+# Flags of classes: whether Python code can change one, and whether any made it.
+_IMMUTABLE, _HEAP_TYPE = 1 << 8, 1 << 9
 # Modules that do something when they are imported, and this one.
 _NOT_IMPORTED = {"__main__", "antigravity", "idlelib", "test", "this", "turtledemo"}
 _PACKAGES = ("/site-packages/", "/dist-packages/")
@@ -200,6 +201,8 @@ class Recorder:
         self._before_star: Mapping[str, Any] = {}
         # Of each library, what its namespaces hold under the names of the tests.
         self._library_names: dict[str, list[tuple[str, Mapping[str, Any], dict[str, Any]]]] = {}
+        # What of these and of the definitions may be used while a test runs; None if they became more.
+        self._values: _Values | None = None
         # Modules of the judge's side that run, or have run.
         self.namespaces: list[dict[str, Any]] = []
         self._codes: set[types.CodeType] = set()
@@ -274,10 +277,11 @@ class Recorder:
         `modules` are on the judge's side, with whether only there; `own_names` can be imported from the problem.
         """
         self._texts, self._modules, self._folder = texts, modules, _getcwd()
-        self._know_names("builtins", (builtins, *_PLAIN))
+        self._know_names("builtins", (builtins,))
         for name in [name for name in self._libraries if name.partition(".")[0] in own_names]:
             del self._libraries[name]
             self._library_names.pop(name, None)
+            self._values = None
         known = sys.stdlib_module_names - _NOT_IMPORTED
         unknown = self._libraries.keys() - self._library_names.keys()
         for name in [name for name in unknown if name.partition(".")[0] in known]:
@@ -302,7 +306,10 @@ class Recorder:
 
     def _know_names(self, library: str, spaces: Iterable[types.ModuleType | type]) -> None:
         entries = self._library_names[library] = []
+        self._values = None
         for space in spaces:
+            if isinstance(space, type) and _flags(space) & _IMMUTABLE:
+                continue
             # The assertions of a test case call each other.
             wanted = self._names | {*_METHODS, "__import__"} if library != "unittest" else vars(space).keys()
             known = {one: vars(space)[one] for one in wanted & vars(space).keys()}
@@ -358,6 +365,7 @@ class Recorder:
             parts = parts if not self._patched & PARTS_OF_FUNCTIONS else {}
             found = _Definitions(file, space, known, used, parts, space is not namespace)
             self._definitions += [found] if known else []
+            self._values = None
 
     # Around each test.
 
@@ -386,6 +394,13 @@ class Recorder:
                 self.doubt(f"{kind.__qualname__} is an exception of many kinds", "")
         self._result.doubts.update(self._doubts)
         return self._result
+
+    def _is_all_as_before(self) -> bool:
+        """Whether nothing that a test uses was replaced, nor the folder that it runs in."""
+        if self._values is None:
+            spaces = [(space, known) for _, space, known in itertools.chain(*self._library_names.values())]
+            self._values = _Values((*spaces, *((one.namespace, one.used) for one in self._definitions)))
+        return self._values.are_same() and ("chdir" in self._names or _getcwd() == self._folder)
 
     def _check_names(self) -> None:
         """Doubt what replaced a function of the language or of a library, or the folder that the tests run in."""
@@ -479,7 +494,7 @@ class Recorder:
     def called(self, place: int, value: Any) -> Any:
         """What a call returned, which may have replaced what the tests rely on, until that is used."""
         self._calls += 1
-        if self._calls < _MOST_CALLS:
+        if self._calls < _MOST_CALLS and not self._is_all_as_before():
             self._check_names()
             for one in self._definitions:
                 for name, found in _replaced(one.namespace, one.used):
@@ -855,12 +870,17 @@ def _is_of_package(value: Any) -> bool:
     return any(part in file for part in _PACKAGES)
 
 
-def _has_all(namespace: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """Whether names still have the values that they had. Asked after every call, so without a loop of Python's."""
-    return _all(_map(_is, _map(namespace.get, known), known.values()))
+class _Values:
+    """The values that names have in several namespaces. Compared after every call, so without a loop of Python's."""
+
+    def __init__(self, spaces: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        rows = [(space.get, name, value) for space, known in spaces for name, value in known.items()]
+        self._columns = [*zip(*rows, strict=True)] or [(), (), ()]
+
+    def are_same(self) -> bool:
+        getters, names, values = self._columns
+        return _all(_map(_is, _map(_call, getters, names), values))
 
 
 def _replaced(namespace: Mapping[str, Any], known: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    if _has_all(namespace, known):
-        return []
     return [(name, namespace.get(name)) for name, value in known.items() if namespace.get(name) is not value]

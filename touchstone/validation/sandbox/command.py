@@ -35,10 +35,10 @@ class Limits:
     seconds_per_test: float = 0.0
     wall_seconds: float | None = None
     memory_bytes: int = 2 * 2**30
-    disk_bytes: int = 64 * 2**20
-    output_bytes: int = 2**20
-    processes: int = 32
-    open_files: int = 256
+    disk_bytes: int = 512 * 2**20
+    output_bytes: int = 4 * 2**20
+    processes: int = 256
+    open_files: int = 1024
 
     @property
     def wall(self) -> float:

@@ -37,7 +37,7 @@ _SHELL = Path("/bin/sh")
 # The shell's exit codes for a program that cannot be run or is not there.
 _NOT_STARTED = (126, 127)
 # Whole test suites, and builds before them.
-COMMAND_LIMITS = Limits(seconds=120.0, disk_bytes=512 * 2**20, output_bytes=4 * 2**20, processes=256)
+COMMAND_LIMITS = Limits(seconds=120.0)
 # Programs of the interpreter that a command may name without setting a PATH.
 _PYTHON = ("python", "pytest")
 # What make and `python -m` say of a program or module that is not installed; a traceback says it otherwise.

@@ -50,13 +50,7 @@ from touchstone.validation.validators.common import (
 )
 from touchstone.validation.validators.lint import MOST_WARNINGS
 
-RUST_LIMITS = Limits(
-    seconds=240.0,
-    wall_seconds=480.0,
-    disk_bytes=512 * 2**20,
-    output_bytes=4 * 2**20,
-    processes=256,
-)
+RUST_LIMITS = Limits(seconds=240.0, wall_seconds=480.0)
 
 _SAMPLE = common.sample(
     {

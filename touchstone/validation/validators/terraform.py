@@ -25,7 +25,7 @@ from touchstone.validation.validators.hcl import HclValidator
 
 _KNOWN_FORMAT = "1."
 # Enough for the schema of a large provider: that of AWS alone takes over 4 seconds.
-PROVIDER_LIMITS = Limits(seconds=60.0, processes=128)
+PROVIDER_LIMITS = Limits(seconds=60.0)
 
 _NAMES = ("terraform", "tofu")
 _REMEDY = (
