@@ -115,8 +115,7 @@ _YES_OR_NO |= {"equals", "compare"}
 _OF_RUNNER = re.compile(
     r"pytest(mark|_\w+)|__test__|(setup|teardown)_(module|function)|(setUp|tearDown)Module|load_tests"
 )
-# Flags of classes: whether Python code can change one, and whether any made it.
-_IMMUTABLE, _HEAP_TYPE = 1 << 8, 1 << 9
+_HEAP_TYPE = 1 << 9
 # Modules that do something when they are imported, and this one.
 _NOT_IMPORTED = {"__main__", "antigravity", "idlelib", "test", "this", "turtledemo"}
 _PACKAGES = ("/site-packages/", "/dist-packages/")
@@ -175,7 +174,7 @@ class Recorder:
         # How many objects this test has had looked at for each expectation, and how many of each class.
         self._looks: Counter[tuple[int, ...]] = Counter()
         # How often a library has called a method of the fix.
-        self._heard: Counter[types.CodeType] = Counter()
+        self._heard: Counter[int] = Counter()
         self._definitions: list[_Definitions] = []
         self._names: set[str] = set()
         # Those that are taken from a module or an object.
@@ -277,7 +276,7 @@ class Recorder:
         `modules` are on the judge's side, with whether only there; `own_names` can be imported from the problem.
         """
         self._texts, self._modules, self._folder = texts, modules, _getcwd()
-        self._know_names("builtins", (builtins,))
+        self._know_names("builtins", (builtins, *_PLAIN))
         for name in [name for name in self._libraries if name.partition(".")[0] in own_names]:
             del self._libraries[name]
             self._library_names.pop(name, None)
@@ -308,8 +307,6 @@ class Recorder:
         entries = self._library_names[library] = []
         self._values = None
         for space in spaces:
-            if isinstance(space, type) and _flags(space) & _IMMUTABLE:
-                continue
             # The assertions of a test case call each other.
             wanted = self._names | {*_METHODS, "__import__"} if library != "unittest" else vars(space).keys()
             known = {one: vars(space)[one] for one in wanted & vars(space).keys()}
@@ -702,8 +699,10 @@ class Recorder:
         return made
 
     def call(self, place: int, function: Any, left: Any, right: Any, *rest: Any, **named: Any) -> Any:
-        """The call of an assertion that compares two values."""
+        """The call of an assertion that compares two values. One of the tests' own has assertions that are looked at."""
         self._compare(place, left, right)
+        if getattr(function, "__code__", None) in self._codes:
+            return function(left, right, *rest, **named)
         return self._ask(place, function, left, right, *rest, **named)
 
     def _ask(self, place: int, function: Any, left: Any, right: Any, *rest: Any, **named: Any) -> Any:
@@ -717,12 +716,14 @@ class Recorder:
             _set_profile(None)
 
     def _hear(self, place: int, frame: types.FrameType, event: str, _: Any) -> None:
+        if event != "call":
+            return
         code, caller = frame.f_code, frame.f_back
-        if event != "call" or caller is None or self._heard[code] >= _MOST_OF_A_CLASS:
+        if caller is None or not self.is_fix(code.co_filename) or self.is_fix(caller.f_code.co_filename):
             return
-        if not self.is_fix(code.co_filename) or self.is_fix(caller.f_code.co_filename):
+        self._heard[_id(code)] += 1
+        if self._heard[_id(code)] > _MOST_OF_A_CLASS:
             return
-        self._heard[code] += 1
         kind = type(frame.f_locals.get(code.co_varnames[0])) if code.co_argcount else object
         if self._is_doubted(kind) and self._is_unnamed(kind):
             for name in filter(None, (self._own_method(kind, one) for one in self._answering)):
