@@ -699,7 +699,7 @@ class Recorder:
         return made
 
     def call(self, place: int, function: Any, left: Any, right: Any, *rest: Any, **named: Any) -> Any:
-        """The call of an assertion that compares two values. One of the tests' own has assertions that are looked at."""
+        """The call of an assertion that compares two values; one of the tests' own has assertions in it."""
         self._compare(place, left, right)
         if getattr(function, "__code__", None) in self._codes:
             return function(left, right, *rest, **named)
