@@ -55,12 +55,12 @@ def problem_audit(
     problem_pass_at_k: pl.LazyFrame, validator_noise: pl.LazyFrame, baselines: pl.LazyFrame, alpha: float
 ) -> pl.LazyFrame:
     """The table `problem_audit`: figures from the outcomes and the validation of each problem, and a verdict."""
-    counts = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).collect()
+    counts = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0)
     schema = TABLES["problem_audit"].dtypes
-    if counts.is_empty():
+    tiers = counts.select(pl.col("tier").unique().sort()).collect(engine="streaming")["tier"]
+    if tiers.is_empty():
         return pl.LazyFrame(schema=schema)
-    tiers = counts.partition_by("tier", as_dict=True)
-    rows = pl.concat([_audit_tier(tiers[tier]) for tier in sorted(tiers)])
+    rows = pl.concat(_audit_tier(counts.filter(pl.col("tier") == tier).collect()) for tier in tiers)
     audited = rows.lazy().join(_validated(validator_noise, baselines), on="oid", how="left", maintain_order="left")
     return audited.with_columns(verdict=_verdict(alpha)).select(schema.names())
 
