@@ -75,6 +75,8 @@ def units_independent(
     Mean pass rates over models, compared within suites (`inference.grouping`), by the outermost folder of `filename` in
     which they differ and by the innermost one. A false alarm in one run of a thousand, `_FOLDER_ALPHA` over both tests.
     """
+    if not _any(problems, "filename"):
+        return CheckResult(True, _INDEPENDENT)
     rate = (pl.col("c") / pl.col("n")).sort_by("model", "tier").mean()
     rates = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).group_by("oid").agg(rate=rate)
     path = pl.col("filename").str.replace_all("\\", "/", literal=True).str.split("/")
