@@ -232,7 +232,7 @@ class Evaluation:
                 rows[model] = max(part.rows for part in read)
         for batch in batches(rows):
             report_step(f"{table.name} of {first_and_last(batch)}")
-            frame = self._made(table, batch).collect()
+            frame = self._made(table, batch)
             parts |= self.store.write_models(table.name, frame, {model: made_from[model] for model in batch})
         return {model: parts[model] for model in self.inputs.models}
 

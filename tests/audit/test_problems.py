@@ -157,7 +157,7 @@ def test_two_problems_that_all_solve_or_none_does_are_not_redundant() -> None:
 def test_fewer_than_six_models_cannot_judge_a_problem() -> None:
     rows = audited(counts_of(GUTTMAN[:5]))
     assert set(rows["verdict"]) == {"not judged"} and rows["discrimination"].count() == rows["p_value"].count() == 0
-    sentences = problem_sentences(rows, TABLES["audited_leaderboard"].dtypes.to_frame())
+    sentences = problem_sentences(rows.lazy(), TABLES["audited_leaderboard"].dtypes.to_frame())
     assert sentences == ["The problems cannot be judged: fewer than six models attempted them."]
 
 
@@ -168,7 +168,7 @@ def test_a_problem_that_fewer_than_six_models_attempted_is_not_judged_beside_oth
     assert verdicts(rows).count("not judged") == 1 and rows["verdict"][3] == "not judged"
     assert rows["models"][3] == 5
     board = TABLES["audited_leaderboard"].dtypes.to_frame()
-    assert "1 problem cannot be judged: fewer than six models attempted it." in problem_sentences(rows, board)
+    assert "1 problem cannot be judged: fewer than six models attempted it." in problem_sentences(rows.lazy(), board)
 
 
 def test_one_problem_alone_says_nothing_about_itself() -> None:
@@ -253,7 +253,7 @@ def test_the_leaderboard_and_the_verdicts_are_those_of_a_benchmark_without_the_s
     expected = f"{first['model_a']}: {first['verdict']} → {first['now']}"
     [said] = rows.filter(model=first["model_b"])["changes"]
     assert expected in said
-    assert f"and {changed.height} verdicts between models change." in problem_sentences(audit, rows)[-1]
+    assert f"and {changed.height} verdicts between models change." in problem_sentences(audit.lazy(), rows)[-1]
 
 
 def test_without_a_suspect_nothing_changes() -> None:

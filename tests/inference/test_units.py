@@ -24,18 +24,18 @@ def problems(clusters: dict[str, str | None]) -> pl.LazyFrame:
 
 
 def test_a_cluster_counts_only_where_problems_share_it() -> None:
-    rows = pl.DataFrame({"oid": ["d", "c", "b", "a", "a"]})
-    found = with_unit_ids(rows, problems({"a": "x", "b": "lonely", "c": "x", "d": None}))
+    rows = pl.LazyFrame({"oid": ["d", "c", "b", "a", "a"]})
+    found = with_unit_ids(rows, problems({"a": "x", "b": "lonely", "c": "x", "d": None})).collect()
     assert found["unit"].to_list() == [3, 0, 1, 0, 0]
 
 
 def test_a_problem_named_like_a_cluster_is_not_in_it() -> None:
-    found = with_unit_ids(pl.DataFrame({"oid": ["a", "b", "x"]}), problems({"a": "x", "b": "x", "x": None}))
+    found = with_unit_ids(pl.LazyFrame({"oid": ["a", "b", "x"]}), problems({"a": "x", "b": "x", "x": None})).collect()
     assert found["unit"].to_list() == [0, 0, 2]
 
 
 def test_a_problem_that_is_not_listed_stands_alone() -> None:
-    assert with_unit_ids(pl.DataFrame({"oid": ["b", "a"]}), problems({}))["unit"].to_list() == [1, 0]
+    assert with_unit_ids(pl.LazyFrame({"oid": ["b", "a"]}), problems({})).collect()["unit"].to_list() == [1, 0]
 
 
 def test_sums_and_sizes_per_unit_leave_out_what_has_no_value() -> None:

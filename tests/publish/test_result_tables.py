@@ -81,3 +81,15 @@ def test_every_table_can_be_drawn_from_results_without_rows(tmp_path: Path) -> N
     run = reported(tmp_path, **{name: [] for name in TABLES})
     for declare in (table for section in SECTIONS for table in section.declared):
         assert declare(run).page_rows == []
+
+
+def test_tables_of_problems_hold_the_rows_that_are_shown_and_count_the_others(tmp_path: Path) -> None:
+    rows = [{"oid": oid, "mean_pass_rate": rate} for oid, rate in (("a", 0.5), ("b", None), ("c", 0.0), ("d", 0.5))]
+    audit = [{"tier": "T0", "oid": each["oid"], "verdict": "saturated"} for each in rows]
+    problems = [{"oid": each["oid"], "suite": "s"} for each in rows]
+    tables = {"problem_frontier": rows, "problem_audit": audit, "problems": problems}
+    run = reported(tmp_path, pass_at_k=[figure("m", 0.5)], settings=[], **tables)
+    found = result_tables.problems(run, most=3)
+    assert (found.rows["oid"].to_list(), found.total) == (["c", "a", "d"], 4)  # type: ignore[call-overload]
+    audited = result_tables.audited_problems(run, most=1)
+    assert (len(audited.rows), audited.total) == (1, 4)

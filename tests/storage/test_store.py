@@ -48,9 +48,9 @@ def test_a_write_that_dies_before_its_stamp_does_not_count(store: Store, monkeyp
     assert store.part("problems") is None
 
 
-def sources(*models: str, rows: int = 1) -> pl.DataFrame:
+def sources(*models: str, rows: int = 1) -> pl.LazyFrame:
     named = {"source_file": "f", "status": "evaluated", "rows": rows, "accepted": 1, "quarantined": rows - 1}
-    return pl.DataFrame([{"model": model, **named} for model in models], schema=TABLES["sources"].dtypes)
+    return pl.DataFrame([{"model": model, **named} for model in models], schema=TABLES["sources"].dtypes).lazy()
 
 
 def test_models_are_written_at_once_and_each_has_its_part(store: Store) -> None:
@@ -71,12 +71,26 @@ def test_models_are_written_at_once_and_each_has_its_part(store: Store) -> None:
         (sources("m", "stranger"), "not asked for: stranger"),
     ],
 )
-def test_if_one_of_several_models_cannot_be_written_none_is(store: Store, rows: pl.DataFrame, message: str) -> None:
+def test_if_one_of_several_models_cannot_be_written_none_is(store: Store, rows: pl.LazyFrame, message: str) -> None:
     before = store.write_models("sources", sources("m", "n"), {"m": "old", "n": "old"})
     with pytest.raises(ValueError, match=message):
         store.write_models("sources", rows, {"m": "new", "n": "new"})
     assert {model: store.current("sources", "old", model) for model in before} == before
     assert len(list((store.draft / "tables" / "sources").iterdir())) == 2
+
+
+def test_the_rows_of_a_single_model_are_never_in_memory_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    heights: list[int] = []
+    collect = pl.LazyFrame.collect
+
+    def note(frame: pl.LazyFrame, **options: Any) -> pl.DataFrame:
+        found = collect(frame, **options)
+        heights.append(found.height)
+        return found
+
+    monkeypatch.setattr(pl.LazyFrame, "collect", note)
+    assert store.write_models("sources", sources(*["m"] * 50), {"m": "1"})["m"].rows == 50
+    assert max(heights) == 1
 
 
 def test_models_whose_stamps_are_not_written_do_not_count(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def contamination(
     if sides.is_empty():
         return pl.LazyFrame(schema=table.dtypes)
     decided = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).collect()
-    placed = with_unit_ids(in_slices(decided, sides), problems)
+    placed = with_unit_ids(in_slices(decided, sides).lazy(), problems).collect()
     rates = placed.select(*MODEL_TIER, "column", "value", UNIT, rate=pl.col("c") / pl.col("n"))
     rows = []
     for key, each in rates.sort(*MODEL_TIER, "column").group_by(*MODEL_TIER, "column", maintain_order=True):
@@ -115,7 +115,7 @@ def reference_overlap(
         overlap=pl.col("overlap").sort().mean(),
         fixes=pl.len(),
     )
-    placed = with_unit_ids(by_problem, problems).sort(*MODEL_TIER, "oid")
+    placed = with_unit_ids(by_problem.lazy(), problems).sort(*MODEL_TIER, "oid").collect()
     rows = [
         dict(zip(MODEL_TIER, group, strict=True)) | _overlap_figures(each, intervals)
         for group, each in placed.group_by(MODEL_TIER, maintain_order=True)

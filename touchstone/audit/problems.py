@@ -55,17 +55,17 @@ def problem_audit(
     problem_pass_at_k: pl.LazyFrame, validator_noise: pl.LazyFrame, baselines: pl.LazyFrame, alpha: float
 ) -> pl.LazyFrame:
     """The table `problem_audit`: figures from the outcomes and the validation of each problem, and a verdict."""
-    counts = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).collect()
+    counts = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0)
     schema = TABLES["problem_audit"].dtypes
-    if counts.is_empty():
+    tiers = counts.select(pl.col("tier").unique().sort()).collect(engine="streaming")["tier"]
+    if tiers.is_empty():
         return pl.LazyFrame(schema=schema)
-    tiers = counts.partition_by("tier", as_dict=True)
-    rows = pl.concat([_audit_tier(tiers[tier]) for tier in sorted(tiers)])
+    rows = pl.concat(_audit_tier(counts.filter(pl.col("tier") == tier)) for tier in tiers)
     audited = rows.lazy().join(_validated(validator_noise, baselines), on="oid", how="left", maintain_order="left")
     return audited.with_columns(verdict=_verdict(alpha)).select(schema.names())
 
 
-def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
+def _audit_tier(counts: pl.LazyFrame) -> pl.DataFrame:
     """Figures of the problems of one tier, from n and c per model and problem."""
     n, c = pl.col("n"), pl.col("c")
     shares = counts.group_by("tier", "oid").agg(
@@ -78,8 +78,9 @@ def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
     )
     # A model may have the name of a column.
     column = pl.concat_str(pl.lit("model "), "model").alias("model")
-    rates = counts.select("oid", column, rate=c / n).pivot("model", index="oid", values="rate").sort("oid")
-    models = rates.columns[1:]
+    models = counts.select(column.unique().sort()).collect(engine="streaming")["model"].to_list()
+    every = counts.select("oid", column, rate=c / n).pivot("model", on_columns=models, index="oid", values="rate")
+    rates = every.sort("oid").collect(engine="streaming")
     first = rates.select("oid", first=pl.col("oid").first().over(models))
     # Problems with the same outcomes have the same figures.
     distinct = rates.filter(first["oid"] == first["first"])
@@ -87,9 +88,11 @@ def _audit_tier(counts: pl.DataFrame) -> pl.DataFrame:
     figures = pl.DataFrame({"first": distinct["oid"], **measured}, nan_to_null=True)
     same_as = pl.when(pl.col("first") != pl.col("oid"), ~pl.col("solved_by_all"), ~pl.col("solved_by_none"))
     rows = (
-        first.join(shares, on="oid", how="left", maintain_order="left")
-        .join(figures, on="first", how="left", maintain_order="left")
+        first.lazy()
+        .join(shares, on="oid", how="left", maintain_order="left")
+        .join(figures.lazy(), on="first", how="left", maintain_order="left")
         .with_columns(same_as=same_as.then("first"))
+        .collect(engine="streaming")
     )
     p_values = pl.DataFrame(_p_values(rows["z"].to_numpy()), nan_to_null=True)
     return rows.drop("first", "z").hstack(p_values)

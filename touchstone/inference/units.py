@@ -36,21 +36,21 @@ def own_cluster() -> pl.Expr:
     return pl.coalesce("cluster", pl.concat_str(pl.lit("\x1f"), "oid")).alias("cluster")
 
 
-def with_unit_ids(rows: pl.DataFrame, problems: pl.LazyFrame) -> pl.DataFrame:
+def with_unit_ids(rows: pl.LazyFrame, problems: pl.LazyFrame) -> pl.LazyFrame:
     """The rows with the column `unit`: the number of their problem, or of the first problem of its cluster.
 
     The numbers follow the problem ids, not the order of rows. All problems have one, whether or not a row is about
     them, so that the order of a model's units does not depend on which problems other models attempted.
 
     >>> problems = pl.LazyFrame({"oid": ["a", "b", "c"], "cluster": ["x", "y", "x"]})
-    >>> with_unit_ids(pl.DataFrame({"oid": ["c", "b"]}), problems)["unit"].to_list()
-    [0, 1]
+    >>> with_unit_ids(pl.LazyFrame({"oid": ["c", "b"]}), problems).sort("unit").collect()["oid"].to_list()
+    ['c', 'b']
     """
-    listed = problems.select("oid", "cluster").collect()
-    oids = pl.concat([rows.select("oid"), listed.select("oid")]).unique().sort("oid")
-    numbers = oids.with_row_index(UNIT).with_columns(pl.col(UNIT).cast(pl.Int64)).join(listed, on="oid", how="left")
+    named = pl.concat([problems.select("oid", "cluster"), rows.select("oid", cluster=pl.lit(None, pl.String))])
+    oids = named.group_by("oid").agg(pl.col("cluster").max()).sort("oid")
+    numbers = oids.with_row_index(UNIT).with_columns(pl.col(UNIT).cast(pl.Int64))
     first = pl.when(pl.col("cluster").is_null()).then(UNIT).otherwise(pl.col(UNIT).min().over("cluster"))
-    return rows.join(numbers.select("oid", first), on="oid", how="left")
+    return rows.join(numbers.select("oid", first), on="oid", how="left", maintain_order="left")
 
 
 def unit_sums(
@@ -72,9 +72,10 @@ def unit_sums(
         *(value.count().cast(pl.Int64).alias(_size(name)) for name, value in zip(names, values, strict=True)),
     )
     return (
-        with_unit_ids(per_problem.collect(engine="streaming"), problems)
+        with_unit_ids(per_problem, problems)
         .group_by(*group, UNIT)
         .agg(*(from_fixed_point(pl.col(name).sum()) for name in names), *(pl.col(_size(name)).sum() for name in names))
+        .collect(engine="streaming")
     )
 
 
@@ -90,12 +91,13 @@ def sums_by_unit(
     """
     columns = sorted({column for pair in figures.values() for column in pair})
     return (
-        with_unit_ids(by_problem.select(*group, "oid", *columns).collect(), problems)
+        with_unit_ids(by_problem.select(*group, "oid", *columns), problems)
         .group_by(*group, UNIT)
         .agg(
             *(exact_total(pl.col(total)).alias(name) for name, (total, _) in figures.items()),
             *(pl.col(size).sum().alias(_size(name)) for name, (_, size) in figures.items()),
         )
+        .collect(engine="streaming")
     )
 
 
@@ -145,7 +147,7 @@ def interval_columns(
 def join_intervals(table: pl.DataFrame, found: pl.DataFrame, group: Sequence[str]) -> pl.DataFrame:
     """The table with the interval columns of its groups; a group without an interval has 0 units."""
     units = [name for name in found.columns if name.endswith("ci_units")]
-    joined = table.join(found, on=group, how="left", nulls_equal=True, maintain_order="left")
+    joined = table.join(found, on=group, how="left", nulls_equal=True)
     return joined.with_columns(pl.col(units).fill_null(0))
 
 

@@ -43,7 +43,7 @@ TRANSCRIPT_FLAGS = "transcript_flags"
 PROBLEM_SUITE = "__problem_suite"
 _BATCH_ROWS = 500_000
 # Bytes of typed rows: several times that in memory. More are sorted in parts.
-_SORTED_AT_ONCE = 64_000_000
+_SORTED_AT_ONCE = 32_000_000
 
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha", DATE_COLUMN, TRANSCRIPT_FLAGS)

@@ -16,6 +16,7 @@ import polars as pl
 from touchstone.ingest.adapters.table import AdapterTable
 from touchstone.ingest.csv_rows import LINE, ROW_ERROR, ROW_ERROR_KIND, SCRATCH_FORMAT, TextTable, read_rows
 from touchstone.ingest.quarantine import Refusal
+from touchstone.storage.batches import by_key
 from touchstone.storage.files import replacing
 from touchstone.vocabulary import (
     FAIL_WORDS,
@@ -32,6 +33,8 @@ REFUSED_BY = "__refused"
 REFUSED_CELL = "__offender"
 _REFUSAL_COLUMNS = (ROW_ERROR_KIND, ROW_ERROR, REFUSED_BY, REFUSED_CELL)
 _COUNT = "__count"
+# Keys that are counted at a time.
+_MOST_COUNTED = 4_000_000
 # In seconds; a smaller number is a time since something else, a larger one has another unit.
 _CENTURY = (946_684_800, 4_102_444_800)
 _SPELLINGS = (str.lower, str.upper, str.capitalize)
@@ -281,8 +284,11 @@ def drop_refused(rows: pl.LazyFrame, refusals: Sequence[Refusal]) -> pl.LazyFram
 
 def find_duplicates(rows: pl.LazyFrame, key: list[str]) -> list[Refusal]:
     """Refusals for rows that share a key: all but the first of equal rows, and every one of rows that differ."""
-    counted = rows.group_by(key).agg(pl.len().alias(_COUNT)).filter(pl.col(_COUNT) > 1)
-    repeated = counted.select(key).collect(engine="streaming")
+    several = pl.col(_COUNT) > 1
+    repeated = pl.concat(
+        rows.filter(part).group_by(key).agg(pl.len().alias(_COUNT)).filter(several).collect(engine="streaming")
+        for part in by_key(rows.select(pl.len()).collect(engine="streaming").item(), key, _MOST_COUNTED)
+    ).select(key)
     if repeated.is_empty():
         return []
     candidates = rows.join(repeated.lazy(), on=key, how="semi").collect().sort(LINE)

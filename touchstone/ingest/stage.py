@@ -242,10 +242,10 @@ class IngestStage:
             for model, count in rows.items()
             for source in batch[model].sources
         ]
-        self.store.write_models("sources", sources_frame(sources).collect(), made_from)
+        self.store.write_models("sources", sources_frame(sources), made_from)
         # The attempts last: their stamp says that all of it is current.
         inputs = {model: batch[model].contents for model in rows}
-        return self.store.write_models("attempts", attempts, made_from, inputs)
+        return self.store.write_models("attempts", attempts.lazy(), made_from, inputs)
 
     def _unchanged(self, files: ModelFiles) -> bool:
         return all(self.inputs.hash_or_none(path) == content for path, content in files.hashes.items())

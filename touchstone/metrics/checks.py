@@ -15,7 +15,7 @@ from touchstone.inference.units import own_cluster
 from touchstone.metrics.attempts import price_name
 from touchstone.metrics.pass_at_k import problem_counts
 from touchstone.metrics.suites import empty_suites
-from touchstone.storage.batches import batches
+from touchstone.storage.batches import by_key
 from touchstone.tables import TABLES
 from touchstone.tables.checks import CheckResult
 from touchstone.text import counted, counted_of, some_of
@@ -75,6 +75,8 @@ def units_independent(
     Mean pass rates over models, compared within suites (`inference.grouping`), by the outermost folder of `filename` in
     which they differ and by the innermost one. A false alarm in one run of a thousand, `_FOLDER_ALPHA` over both tests.
     """
+    if not _any(problems, "filename"):
+        return CheckResult(True, _INDEPENDENT)
     rate = (pl.col("c") / pl.col("n")).sort_by("model", "tier").mean()
     rates = problem_counts(problem_pass_at_k).filter(pl.col("n") > 0).group_by("oid").agg(rate=rate)
     path = pl.col("filename").str.replace_all("\\", "/", literal=True).str.split("/")
@@ -240,11 +242,9 @@ def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> Ch
     """If a validator decided, its outcome agrees with the class in the file."""
     if not _any(attempts, "classification"):
         return CheckResult(True, _CLASSES_AGREE, figures={"contradicted_classes": 0})
-    rows = attempts.group_by("model").len().sort("model").collect(engine="streaming")
-    contradicted = [
-        _contradicted(*(frame.filter(pl.col("model").is_in(batch)) for frame in (attempts, outcomes)))
-        for batch in batches(dict(rows.iter_rows()))
-    ]
+    rows = int(attempts.select(pl.len()).collect(engine="streaming").item())
+    parts = by_key(rows, TABLES["attempts"].key)
+    contradicted = [_contradicted(attempts.filter(part), outcomes.filter(part)) for part in parts]
     lost, won = (sum(counts) for counts in zip(*contradicted, strict=True))
     message = (
         f"{counted(lost + won, 'attempt was', 'attempts were')} validated with an outcome that contradicts "

@@ -41,8 +41,8 @@ def problem_scores(attempt_scores: pl.LazyFrame) -> pl.LazyFrame:
             passed.sum().alias("passes"),
             *present,
         )
-        .with_columns(_without_values(column.meta.output_name()) for column in absent)
         .sort(*_KEY, nulls_last=False)
+        .with_columns(_without_values(column.meta.output_name()) for column in absent)
     )
 
 

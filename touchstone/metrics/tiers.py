@@ -250,9 +250,9 @@ def _samples(attempt_scores: pl.LazyFrame, problems: pl.LazyFrame) -> dict[Group
     """The composite scores of every model and tier, by unit."""
     scored = attempt_scores.select(*MODEL_TIER, "oid", "composite_score").drop_nulls("composite_score")
     counted = scored.group_by(*MODEL_TIER, "oid", "composite_score").agg(count=pl.len().cast(pl.Int64))
-    rows = with_unit_ids(counted.collect(engine="streaming"), problems)
-    columns = rows.select(*MODEL_TIER, "composite_score", UNIT, "count")
-    return {key: Sample(*arrays) for key, arrays in arrays_by_group(columns, MODEL_TIER)}
+    columns = with_unit_ids(counted, problems).select(*MODEL_TIER, "composite_score", UNIT, "count")
+    rows = columns.collect(engine="streaming")
+    return {key: Sample(*arrays) for key, arrays in arrays_by_group(rows, MODEL_TIER)}
 
 
 def _figures(tier_statistics: pl.LazyFrame, problem_scores: pl.LazyFrame, scoring: Scoring) -> pl.LazyFrame:

@@ -3,7 +3,7 @@
 One line per question, and a sentence on the weakest point. No figure is computed here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -65,13 +65,13 @@ def audit_table(run: ReportedRun) -> ResultTable:
 
 
 def _problems(run: ReportedRun) -> Iterator[Finding]:
-    rows, board = run.table("problem_audit"), run.table("audited_leaderboard")
-    if rows.is_empty():
+    rows, board = run.scan("problem_audit"), run.table("audited_leaderboard")
+    verdicts = set(rows.select(pl.col("verdict").unique()).collect(engine="streaming")["verdict"])
+    if not verdicts:
         return
     says = " ".join(problem_sentences(rows, board)).removesuffix(".")
     if not board["suspects"].sum():
-        unknown = rows.filter(pl.col("verdict") != "not judged").is_empty()
-        yield Finding("problems", says, _PROBLEMS_OPEN if unknown else 0.0)
+        yield Finding("problems", says, _PROBLEMS_OPEN if verdicts == {"not judged"} else 0.0)
         return
     shift = (board["pass_at_1"] - board["pass_at_1_without_suspects"]).abs().max()
     yield Finding("problems", says, _weight(int(board["changed_verdicts"].sum()), _points(shift)))
@@ -213,10 +213,15 @@ def _points(share: object) -> float:
 _MOST_SUSPECTS = 5
 
 
-def problem_sentences(problem_audit: pl.DataFrame, audited_leaderboard: pl.DataFrame) -> list[str]:
+def problem_sentences(problem_audit: pl.LazyFrame, audited_leaderboard: pl.DataFrame) -> list[str]:
     """How many problems still tell models apart, which are suspect, and what changes without those."""
+    suspects = problem_audit.filter(pl.col("verdict") == "suspect").sort("p_value", "oid", nulls_last=True)
+    named = suspects.select("tier", "oid").collect()
+    counts = problem_audit.group_by("tier", "verdict").agg(problems=pl.len(), apart=pl.col("discrimination").count())
+    by_tier = counts.collect(engine="streaming").partition_by("tier", as_dict=True)
     tiers = {
-        rows["tier"][0]: list(_tier_sentences(rows)) for rows in problem_audit.partition_by("tier", maintain_order=True)
+        tier: list(_tier_sentences(by_tier[tier,], named.filter(tier=tier)["oid"].to_list()))
+        for (tier,) in sorted(by_tier)
     }
     if len(set(map(tuple, tiers.values()))) == 1:
         said = next(iter(tiers.values()))
@@ -232,13 +237,13 @@ def problem_sentences(problem_audit: pl.DataFrame, audited_leaderboard: pl.DataF
     return said
 
 
-def _tier_sentences(audit: pl.DataFrame) -> Iterator[str]:
-    numbers = dict(audit.group_by("verdict").len().iter_rows())
-    unknown = numbers.get("not judged", 0)
+def _tier_sentences(counts: pl.DataFrame, suspects: Sequence[str]) -> Iterator[str]:
+    numbers = dict(counts.select("verdict", "problems").iter_rows())
+    total, unknown = sum(numbers.values()), numbers.get("not judged", 0)
     few = "fewer than six models attempted"
-    if unknown < audit.height:
-        yield _named_suspects(audit)
-        apart = counted_of(audit["discrimination"].count(), audit.height, "problem")
+    if unknown < total:
+        yield _named_suspects(suspects)
+        apart = counted_of(int(counts["apart"].sum()), total, "problem")
         saturated, unsolved = (f"{numbers.get(verdict, 0):,}" for verdict in ("saturated", "unsolved"))
         yield f"{apart} still tell models apart; always solved: {saturated}, never solved: {unsolved}."
         if unknown:
@@ -247,8 +252,7 @@ def _tier_sentences(audit: pl.DataFrame) -> Iterator[str]:
         yield f"The problems cannot be judged: {few} them."
 
 
-def _named_suspects(audit: pl.DataFrame) -> str:
-    found = audit.filter(pl.col("verdict") == "suspect").sort("p_value", "oid", nulls_last=True)["oid"].to_list()
+def _named_suspects(found: Sequence[str]) -> str:
     if not found:
         return "No problem is suspect."
     return f"{counted(len(found), 'problem is', 'problems are')} suspect: {some_of(found, _MOST_SUSPECTS)}."

@@ -82,7 +82,7 @@ def preview(frame: pl.LazyFrame, table: str = "", most: int = ROWS) -> Preview:
     intervals = dict(_intervals(schema))
     hidden = {end for ends in intervals.values() for end in ends}
     total = int(frame.select(pl.len()).collect().item())
-    first = _sorted(frame, _ORDER.get(table, ()), schema.names()).head(most).collect()
+    first = _sorted(frame, _ORDER.get(table, ()), schema.names()).head(most).collect(engine="streaming")
     empty = {name for name in schema if first.height and first[name].null_count() == first.height}
     shown = [name for name in schema if name not in hidden | empty]
     rows = [
@@ -189,7 +189,7 @@ def inline_chart(table: str, frame: pl.LazyFrame) -> str | None:
     named = (*chart.names, chart.figure, *chart.interval)
     # By place: a figure without an interval is its own one.
     columns = [pl.col(name).alias(str(place)) for place, name in enumerate(named)]
-    rows = [_row(*line) for line in drawn.select(columns).head(_MAX_DRAWN).collect().iter_rows()]
+    rows = [_row(*line) for line in drawn.select(columns).head(_MAX_DRAWN).collect(engine="streaming").iter_rows()]
     for count in range(len(rows), 0, -1):
         picture = _picture(chart, rows[:count], total)
         if len(picture) <= MAX_CHARACTERS:

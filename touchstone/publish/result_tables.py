@@ -852,15 +852,20 @@ def verdict_readings(run: ReportedRun) -> ResultTable:
     return ResultTable("verdict-readings-table", title, columns, rows, "verdict_readings")
 
 
-def problems(run: ReportedRun) -> ResultTable:
-    """Every problem, the hardest first."""
+def problems(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
+    """The hardest problems, the hardest first."""
+    every, hardest_first = run.scan("problem_frontier"), ("mean_pass_rate", "oid")
+    first = every.sort(hardest_first, nulls_last=True).head(most).collect(engine="streaming")
     flips = (
         run.scan("problem_statistics")
+        .join(first.lazy(), on="oid", how="semi")
         .group_by("oid")
         .agg(flipping=((pl.col("c") > 0) & (pl.col("c") < pl.col("n"))).sum())
     )
-    suites = run.scan("problems").select("oid", "suite")
-    rows = run.scan("problem_frontier").join(flips, on="oid", how="left").join(suites, on="oid", how="left")
+    suites = run.scan("problems").join(first.lazy(), on="oid", how="semi").select("oid", "suite")
+    rows = first.lazy().join(flips, on="oid", how="left").join(suites, on="oid", how="left")
+    ordered = rows.sort(hardest_first, nulls_last=True).with_columns(sides=pl.lit(len(run.sides)))
+    total = int(every.select(pl.len()).collect().item())
     links = {oid: link for (_, _, oid), link in reversed(run.case_links.items())}
     columns = [
         Column("problem", lambda row: Cell(visible(row["oid"]), link=links.get(row["oid"], "")), "name"),
@@ -870,14 +875,14 @@ def problems(run: ReportedRun) -> ResultTable:
         share("flipping", "flipping", "sides"),
         figure("lowest cost of pass", "cost_of_pass", dollars),
     ]
-    hardest_first = rows.sort("mean_pass_rate", "oid", nulls_last=True).with_columns(sides=pl.lit(len(run.sides)))
     title = "Problems, the lowest mean pass rate first"
-    return ResultTable("problems-table", title, columns, hardest_first.collect(), "problem_frontier")
+    shown = ordered.collect(engine="streaming")
+    return ResultTable("problems-table", title, columns, shown, "problem_frontier", full_height=total)
 
 
 def problem_verdicts(run: ReportedRun) -> ResultTable:
     """How many problems have each verdict of the audit, its meaning, and the consequences."""
-    audit, board = run.table("problem_audit"), run.table("audited_leaderboard")
+    audit, board = run.scan("problem_audit"), run.table("audited_leaderboard")
     found = (
         audit.group_by("tier", "verdict")
         .len()
@@ -891,15 +896,17 @@ def problem_verdicts(run: ReportedRun) -> ResultTable:
     columns = [*([name("tier")] if run.has_tiers else []), label("verdict"), count("problems", "len"), prose("meaning")]
     title = "Verdicts on the problems, from outcomes and validation"
     notes = [visible(sentence) for sentence in problem_sentences(audit, board)]
-    return ResultTable("problem-verdicts-table", title, columns, found.sort("tier", "order"), "problem_audit", notes)
+    rows = found.sort("tier", "order").collect(engine="streaming")
+    return ResultTable("problem-verdicts-table", title, columns, rows, "problem_audit", notes)
 
 
-def audited_problems(run: ReportedRun) -> ResultTable:
-    """The problems about which the audit says something, the most suspect first."""
+def audited_problems(run: ReportedRun, most: int = MAX_ROWS) -> ResultTable:
+    """The first problems about which the audit says something, the most suspect first."""
     quiet = ("ok", "not judged")
     suspect = pl.col("verdict") == "suspect"
-    rows = run.table("problem_audit").filter(~pl.col("verdict").is_in(quiet))
+    rows = run.scan("problem_audit").filter(~pl.col("verdict").is_in(quiet))
     validated = {"reference_fails": "reference fails", "baseline_passes": "unmodified passes"}
+    known = rows.select(pl.len(), pl.col(*validated).count()).collect(engine="streaming").row(0, named=True)
     columns = [
         name("problem", "oid"),
         *([name("tier")] if run.has_tiers else []),
@@ -910,11 +917,11 @@ def audited_problems(run: ReportedRun) -> ResultTable:
         figure("attempts that pass", "share_of_attempts"),
         count("models reranked without it", "models_reranked"),
         name("same outcomes as", "same_as"),
-        *(Column(header, _yes_or_no(key), "label") for key, header in validated.items() if rows[key].count()),
+        *(Column(header, _yes_or_no(key), "label") for key, header in validated.items() if known[key]),
     ]
-    ordered = rows.sort(~suspect, "p_value", "tier", "oid", nulls_last=True)
+    ordered = rows.sort(~suspect, "p_value", "tier", "oid", nulls_last=True).head(most).collect(engine="streaming")
     title = "Problems that are not plainly ok, the most suspect first"
-    return ResultTable("audited-problems-table", title, columns, ordered, "problem_audit")
+    return ResultTable("audited-problems-table", title, columns, ordered, "problem_audit", full_height=known["len"])
 
 
 def audited_leaderboard(run: ReportedRun) -> ResultTable:

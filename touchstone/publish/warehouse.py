@@ -39,6 +39,8 @@ _DATABASE: dict[str, str | bool | int | float | list[str]] = {
     "default_block_size": "16384",
     # A second thread adds a quarter to the CPU time, and one writes a million values in less than a second.
     "threads": "1",
+    # What it has written stays in memory otherwise, up to most of the machine's.
+    "memory_limit": "256MB",
     # Other tools bring a DuckDB of their own, often an older one: any from 1.2 on can read the file.
     "storage_compatibility_version": "v1.2.0",
 }

@@ -1,4 +1,4 @@
-"""Several models at once: as many as fit into a bounded amount of memory, and the rows of each."""
+"""Several models or problems at once: as many as fit into a bounded amount of memory, and the rows of each model."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -28,6 +28,20 @@ def batches(rows: Mapping[str, int], limit: int = _MAX_ROWS) -> Iterator[list[st
         total += count
     if batch:
         yield batch
+
+
+def by_key(rows: int, key: Sequence[str], limit: int = _MAX_ROWS) -> "list[pl.Expr]":
+    """Conditions that split so many rows into parts of about `limit`, with the rows of a key in one part.
+
+    >>> import polars as pl
+    >>> rows = pl.DataFrame({"oid": ["a", "b", "a", "c"]})
+    >>> sorted(oid for part in by_key(4, ["oid"], limit=2) for oid in rows.filter(part)["oid"])
+    ['a', 'a', 'b', 'c']
+    """
+    import polars as pl
+
+    parts = 1 + rows // limit
+    return [pl.struct(key).hash() % parts == part for part in range(parts)]
 
 
 def first_and_last(batch: Sequence[str]) -> str:

@@ -217,9 +217,10 @@ class Store:
         """
         path = self._path(table, part)
         path.parent.mkdir(parents=True, exist_ok=True)
+        is_small = part is None and "oid" not in TABLES[table].key
         with replacing(path) as scratch:
             checked = conform(frame, TABLES[table])
-            rows = _write_checked(checked, table, scratch, in_memory=part is None, at_once=at_once)
+            rows = _write_checked(checked, table, scratch, in_memory=is_small, at_once=at_once)
             self._unstamp(table, part)
         written = Part(path, rows, fingerprint or made_from, False, inputs or {}, made_from, settled, models or {})
         self._write_stamp(written, table, part)
@@ -228,19 +229,23 @@ class Store:
     def write_models(
         self,
         table: str,
-        frame: "pl.DataFrame",
+        frame: "pl.LazyFrame",
         made_from: Mapping[str, str],
         inputs: Mapping[str, Mapping[str, str]] | None = None,
     ) -> dict[str, Part]:
         """Replace the parts of the models in `made_from`; `frame` has the rows of all of them, one block each.
 
-        The rows are checked against the contract before any of them is written.
+        The rows are checked against the contract before any of them is written. Those of a single model, which may be
+        many, are never in memory together.
         """
         import polars as pl
 
-        frame = conform(frame.lazy(), TABLES[table]).collect()
-        _require_contract(frame.lazy(), table)
-        rows = blocks(frame, made_from)
+        if len(made_from) == 1:
+            [(model, version)] = made_from.items()
+            return {model: self.write(table, frame, version, model, (inputs or {}).get(model))}
+        collected = conform(frame, TABLES[table]).collect()
+        _require_contract(collected.lazy(), table)
+        rows = blocks(collected, made_from)
         paths = {model: self._path(table, model) for model in made_from}
         with ExitStack() as scratches:
             sinks = []

@@ -144,7 +144,7 @@ class ValidationStage:
         stale = {model: self.store.require_part("attempts", model).rows for model in models if parts[model] is None}
         written: dict[str, Part] = {}
         for batch in batches(stale):
-            outcomes = recorded_outcomes(self.store.scan("attempts", batch, REASONS)).collect()
+            outcomes = recorded_outcomes(self.store.scan("attempts", batch, REASONS))
             for model in batch:
                 self.store.remove("validated_fixes", model)
             outcomes = self._ruled(outcomes, {model: made_from[model] for model in batch})
@@ -162,17 +162,18 @@ class ValidationStage:
     def _rulings_about(self, model: str) -> dict[int, Ruling]:
         return self.inputs.rulings.about(model)
 
-    def _ruled(self, outcomes: pl.DataFrame, made_from: Mapping[str, str]) -> pl.DataFrame:
+    def _ruled(self, outcomes: pl.LazyFrame, made_from: Mapping[str, str]) -> pl.LazyFrame:
         """The outcomes of some models with what people ruled, of which the table `rulings` is written."""
         concerning = {model: rulings for model in made_from if (rulings := self._rulings_about(model))}
         for model in made_from.keys() - concerning.keys():
             self.store.remove("rulings", model)
         if not concerning:
             return outcomes
-        outcomes, rows = apply_rulings(outcomes, self.store.scan("attempts", list(concerning)), concerning)
+        attempts = self.store.scan("attempts", list(concerning))
+        ruled, rows = apply_rulings(outcomes.collect(), attempts, concerning)
         for model, found in rows.items():
             self.store.write("rulings", rulings_frame(found), made_from[model], model)
-        return outcomes
+        return ruled.lazy()
 
     def _write_rulings_without_model(self) -> None:
         """Write the rulings about no model, and the lines that were refused; empty if there are none."""
@@ -209,7 +210,7 @@ class ValidationStage:
         validated = judged_rows.with_columns(measured="passed")
         rest = recorded.select(list(table.dtypes)).join(validated, on=table.key, how="anti")
         every = sort_attempts(pl.concat([rest, validated], how="diagonal"))
-        return self._write("outcomes", self._ruled(every.collect(), {model: fingerprint}), fingerprint, model)
+        return self._write("outcomes", self._ruled(every, {model: fingerprint}).collect(), fingerprint, model)
 
     def _fingerprint(self, model: str, validated_by: object, excluded: Mapping[str, frozenset[str]]) -> str:
         """A hash of what a model's outcomes are made from."""

@@ -174,9 +174,12 @@ def problem_heatmap(frame: pl.LazyFrame, *, top: int = MAX_ROWS) -> vega.Spec:
     cells = cells.filter(pl.col("n") > 0).with_columns(value=pl.col("c") / pl.col("n"))
     if cells.is_empty():
         raise NothingToDraw("nothing to draw: no problem of the table 'problem_statistics' has a decided attempt")
-    problems, noun = _order(cells, "oid"), frames.side_noun(cells)
+    noun, cells = frames.side_noun(cells), cells.drop("model", "tier")
+    merged = cells["oid"].n_unique() > MAX_COLUMNS
+    if merged:  # Their names are not shown, and numbers in the same order take less memory.
+        cells = cells.with_columns(pl.col("oid").rank("dense"))
+    problems = _order(cells, "oid")
     sides, rest = frames.first_rows(_order(cells, "side", descending=True), top, "problem_statistics", noun)
-    merged = problems.height > MAX_COLUMNS
     cells, columns = (
         _by_difficulty(cells, problems) if merged else (cells.with_columns(column="oid"), problems["oid"].to_list())
     )
@@ -213,8 +216,8 @@ def _by_difficulty(cells: pl.DataFrame, problems: pl.DataFrame) -> tuple[pl.Data
         f"problems {low + 1:,} to {high + 1:,} of {problems.height:,} by difficulty"
         for _, low, high in named.iter_rows()
     ]
-    joined = cells.join(groups.select("oid", "group"), on="oid")
-    merged = joined.group_by("side", "group").agg(pl.col("value").mean(), pl.col("n", "c").sum())
+    joined = cells.lazy().join(groups.lazy().select("oid", "group"), on="oid")
+    merged = joined.group_by("side", "group").agg(pl.col("value").mean(), pl.col("n", "c").sum()).collect()
     return merged.with_columns(
         column=pl.col("group").replace_strict(dict(enumerate(names)), return_dtype=pl.String)
     ), names

@@ -322,14 +322,14 @@ def _diff(view: View, detail: Any) -> dict[str, Any]:
 
 def _audit(view: View) -> dict[str, Any]:
     """Every problem with its verdict; one leads to the attempts at it."""
-    tables = (view.selection.frame(table).collect() for table in ("problem_audit", "audited_leaderboard"))
+    audit, board = (view.selection.frame(table) for table in ("problem_audit", "audited_leaderboard"))
     return _listing(
         view,
         "problem_audit",
         "Can the problems be trusted?",
         "The most suspect first. Choose one to see the attempts at it.",
         lambda row: view.address.link("/attempts", problem=row["oid"]),
-        verdicts=problem_sentences(*tables),
+        verdicts=problem_sentences(audit, board.collect()),
     )
 
 

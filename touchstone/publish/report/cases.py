@@ -82,7 +82,7 @@ def _flipping(run: ReportedRun) -> Iterator[tuple[CaseKey, str]]:
         return
     rows = _statistics(run, run.sides[:_LEADERS]).filter(pl.col("c") > 0, pl.col("c") < pl.col("n"))
     balance = ((pl.col("c") / pl.col("n")) - 0.5).abs()
-    for row in rows.sort(balance, *PROBLEM_KEY).head(_MAX_OF_KIND).collect().iter_rows(named=True):
+    for row in rows.sort(balance, *PROBLEM_KEY).head(_MAX_OF_KIND).collect(engine="streaming").iter_rows(named=True):
         yield _key(row), f"flips: {row['c']:,} of {counted(row['n'], 'attempt')} passed"
 
 
@@ -92,7 +92,9 @@ def _hardest(run: ReportedRun) -> Iterator[tuple[CaseKey, str]]:
         return
     mean = run.scan("problem_frontier").select("oid", "mean_pass_rate")
     rows = _statistics(run, run.sides[:1]).filter(pl.col("n") > 0).join(mean, on="oid")
-    for row in rows.sort("mean_pass_rate", *PROBLEM_KEY).head(_MAX_OF_KIND).collect().iter_rows(named=True):
+    for row in (
+        rows.sort("mean_pass_rate", *PROBLEM_KEY).head(_MAX_OF_KIND).collect(engine="streaming").iter_rows(named=True)
+    ):
         yield _key(row), f"hard: mean pass rate of all models {number(row['mean_pass_rate'])}"
 
 

@@ -138,16 +138,17 @@ def _matrix(run: ReportedRun) -> dict[str, Any]:
     cases that the page shows, as model, problem and case.
     """
     sides = {key: place for place, key in enumerate(run.sides)}
-    frontier = (
-        run.scan("problem_frontier").select("oid", "mean_pass_rate").sort("mean_pass_rate", "oid", nulls_last=True)
-    )
-    every = frontier.collect()
-    shown = every.head(max(_MAX_CELLS // max(len(sides), 1), 1))
+    frontier = run.scan("problem_frontier").select("oid", "mean_pass_rate")
+    hardest_first = frontier.sort("mean_pass_rate", "oid", nulls_last=True)
+    shown = hardest_first.head(max(_MAX_CELLS // max(len(sides), 1), 1)).collect(engine="streaming")
     places = shown.lazy().select("oid").with_row_index("place")
     cells = run.scan("problem_statistics").select("model", "tier", "oid", "n", "c").join(places, on="oid")
     ranks = pl.LazyFrame(run.sides, schema={"model": pl.String, "tier": pl.String}, orient="row").with_row_index("side")
     decided = (
-        cells.filter(pl.col("n") > 0).join(ranks, on=["model", "tier"]).select("side", "place", "n", "c").collect()
+        cells.filter(pl.col("n") > 0)
+        .join(ranks, on=["model", "tier"])
+        .select("side", "place", "n", "c")
+        .collect(engine="streaming")
     )
     n, c = (np.full((len(sides), shown.height), -1) for _ in range(2))
     where = decided["side"].to_numpy(), decided["place"].to_numpy()
@@ -164,7 +165,7 @@ def _matrix(run: ReportedRun) -> dict[str, Any]:
             for (model, tier, oid), link in run.case_links.items()
             if (model, tier) in sides and oid in known
         ],
-        "left_out": every.height - shown.height,
+        "left_out": frontier.select(pl.len()).collect().item() - shown.height,
     }
 
 

@@ -429,7 +429,8 @@ def caveats(run: ReportedRun) -> list[str]:
 
 
 def _suspects(run: ReportedRun) -> Iterator[str]:
-    audit = run.table("problem_audit").filter(pl.col("verdict") == "suspect").sort("p_value", "oid", nulls_last=True)
+    suspect = run.scan("problem_audit").filter(pl.col("verdict") == "suspect")
+    audit = suspect.sort("p_value", "oid", nulls_last=True).collect()
     if audit.height:
         named = some_of(audit["oid"].unique(maintain_order=True).to_list(), _MOST_NAMED)
         yield f"{counted(audit['oid'].n_unique(), 'problem is', 'problems are')} suspect: {named}."
