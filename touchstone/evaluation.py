@@ -21,7 +21,7 @@ from touchstone.errors import TouchstoneError
 from touchstone.locations import is_working_copy, output_location
 from touchstone.progress import report_stage, report_step, report_warning
 from touchstone.storage import model_rows
-from touchstone.storage.batches import batches, first_and_last
+from touchstone.storage.batches import MAX_ROWS, batches, first_and_last
 from touchstone.storage.code_version import module_code_version, table_code_version
 from touchstone.storage.files import parquet_files, refuse_links_out, replacing
 from touchstone.storage.output_folders import open_store
@@ -233,7 +233,9 @@ class Evaluation:
         for batch in batches(rows):
             report_step(f"{table.name} of {first_and_last(batch)}")
             frame = self._made(table, batch)
-            parts |= self.store.write_models(table.name, frame, {model: made_from[model] for model in batch})
+            versions = {model: made_from[model] for model in batch}
+            in_memory = sum(rows[model] for model in batch) <= MAX_ROWS
+            parts |= self.store.write_models(table.name, frame, versions, in_memory=in_memory)
         return {model: parts[model] for model in self.inputs.models}
 
     def _fingerprint(self, table: Table, read_from: Sequence[str]) -> str:

@@ -79,7 +79,7 @@ def test_if_one_of_several_models_cannot_be_written_none_is(store: Store, rows: 
     assert len(list((store.draft / "tables" / "sources").iterdir())) == 2
 
 
-def test_the_rows_of_a_single_model_are_never_in_memory_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rows_of_a_large_model_are_never_in_memory_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     heights: list[int] = []
     collect = pl.LazyFrame.collect
 
@@ -89,7 +89,7 @@ def test_the_rows_of_a_single_model_are_never_in_memory_together(store: Store, m
         return found
 
     monkeypatch.setattr(pl.LazyFrame, "collect", note)
-    assert store.write_models("sources", sources(*["m"] * 50), {"m": "1"})["m"].rows == 50
+    assert store.write_models("sources", sources(*["m"] * 50), {"m": "1"}, in_memory=False)["m"].rows == 50
     assert max(heights) == 1
 
 

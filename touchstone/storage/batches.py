@@ -7,12 +7,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 # A million rows of some twenty columns take a few hundred megabytes while they are worked on.
-_MAX_ROWS = 1_000_000
+MAX_ROWS = 1_000_000
 # Each model of a batch is a file that is written at the same time.
 _MAX_MODELS = 100
 
 
-def batches(rows: Mapping[str, int], limit: int = _MAX_ROWS) -> Iterator[list[str]]:
+def batches(rows: Mapping[str, int], limit: int = MAX_ROWS) -> Iterator[list[str]]:
     """The models in order, in batches of at most `limit` rows; a larger model is a batch of its own.
 
     >>> list(batches({"a": 2, "b": 2, "c": 9, "d": 1}, limit=4))
@@ -30,7 +30,7 @@ def batches(rows: Mapping[str, int], limit: int = _MAX_ROWS) -> Iterator[list[st
         yield batch
 
 
-def by_key(rows: int, key: Sequence[str], limit: int = _MAX_ROWS) -> "list[pl.Expr]":
+def by_key(rows: int, key: Sequence[str], limit: int = MAX_ROWS) -> "list[pl.Expr]":
     """Conditions that split so many rows into parts of about `limit`, with the rows of a key in one part.
 
     >>> import polars as pl

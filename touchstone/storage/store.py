@@ -232,15 +232,17 @@ class Store:
         frame: "pl.LazyFrame",
         made_from: Mapping[str, str],
         inputs: Mapping[str, Mapping[str, str]] | None = None,
+        *,
+        in_memory: bool = True,
     ) -> dict[str, Part]:
         """Replace the parts of the models in `made_from`; `frame` has the rows of all of them, one block each.
 
-        The rows are checked against the contract before any of them is written. Those of a single model, which may be
-        many, are never in memory together.
+        The rows are checked against the contract before any of them is written. Without `in_memory`, those of a single
+        model are never in memory together.
         """
         import polars as pl
 
-        if len(made_from) == 1:
+        if not in_memory:
             [(model, version)] = made_from.items()
             return {model: self.write(table, frame, version, model, (inputs or {}).get(model))}
         collected = conform(frame, TABLES[table]).collect()

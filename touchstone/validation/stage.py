@@ -22,7 +22,7 @@ from touchstone.ingest.attempts import sort_attempts
 from touchstone.ingest.fix_columns import FIX_COLUMNS
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.rulings import Ruling, plain
-from touchstone.storage.batches import batches
+from touchstone.storage.batches import MAX_ROWS, batches
 from touchstone.storage.code_version import table_code_version
 from touchstone.storage.files import PROBLEMS_PART
 from touchstone.storage.store import Part, Store, digest
@@ -148,7 +148,9 @@ class ValidationStage:
             for model in batch:
                 self.store.remove("validated_fixes", model)
             outcomes = self._ruled(outcomes, {model: made_from[model] for model in batch})
-            written |= self.store.write_models("outcomes", outcomes, {model: made_from[model] for model in batch})
+            versions = {model: made_from[model] for model in batch}
+            in_memory = sum(stale[model] for model in batch) <= MAX_ROWS
+            written |= self.store.write_models("outcomes", outcomes, versions, in_memory=in_memory)
         return written | {model: part for model, part in parts.items() if part is not None}
 
     def _current_outcomes(self, model: str, made_from: str) -> Part | None:
