@@ -343,8 +343,11 @@ def test_the_command_shows_the_published_results_without_dagster(done: Folder) -
 
 
 @pytest.mark.parametrize("option", ["--force", "--fresh", "--accept", "--only"])
-def test_options_that_ask_for_a_run_get_one(done: Folder, touchstone: Command, option: str) -> None:
-    with patch.dict("sys.modules", {"pipelines.launch": None}):
-        named = ["m"] if option == "--only" else []
-        asked = touchstone("run", "--config", done.config, option, *named, dagster=True)
+def test_options_that_ask_for_a_run_get_one(
+    done: Folder, touchstone: Command, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The whole of sys.modules must not be put back: what is imported meanwhile would be imported twice.
+    monkeypatch.setitem(sys.modules, "pipelines.launch", None)
+    named = ["m"] if option == "--only" else []
+    asked = touchstone("run", "--config", done.config, option, *named, dagster=True)
     assert asked.returncode == 2 and "import of pipelines.launch halted" in asked.stderr
