@@ -92,6 +92,7 @@ def test_a_changed_setting_makes_only_the_figures_again(evaluated: Folder) -> No
     assert "pass@1" not in summary(evaluated)["m"]
 
 
+@pytest.mark.services
 def test_only_re_evaluates_the_named_models(pair: Folder, touchstone: Command) -> None:
     pair.fixes("m", HEADER + "a,1,true\nb,1,true\n")
     pair.fixes("n", HEADER + "a,1,false\n")

@@ -146,6 +146,7 @@ def test_a_run_that_failed_on_its_own_is_not_started_again(
     assert not tick.run_requests and ": failure" in str(tick.skip_message)
 
 
+@pytest.mark.services
 def test_a_lost_run_that_published_is_not_started_again(
     evaluated: Folder, stored: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

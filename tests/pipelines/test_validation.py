@@ -120,6 +120,7 @@ def test_fixes_are_applied_validated_and_counted(finished_repairs: Folder) -> No
     assert baseline["fails_as_recorded"] and baseline["reference_status"] == "passed"
 
 
+@pytest.mark.services
 def test_after_a_change_of_a_clone_everything_is_validated_again(validated: Folder) -> None:
     (validated.root / "clones" / "calc" / "test_calc.py").write_text(
         TESTS + "\n\ndef test_more():\n    assert add(1, 1) == 2\n"
@@ -127,6 +128,7 @@ def test_after_a_change_of_a_clone_everything_is_validated_again(validated: Fold
     assert validate(validated)["tests_passed"].to_list() == [3, 3, 1, None, None]
 
 
+@pytest.mark.services
 def test_another_model_with_the_same_fixes_is_served_from_the_cache(validated: Folder) -> None:
     header = ("oid", "iteration_id", "fixed_code")
     validated.fixes(
@@ -344,6 +346,7 @@ def test_the_cache_can_be_looked_at_and_pruned(validated: Folder, touchstone: Co
     assert done.stdout.strip() == "5 reports removed, 0 kept; a run that needs one validates again"
 
 
+@pytest.mark.services
 def test_an_attempt_that_the_provider_ended_has_no_fix_to_judge(repairs: Folder) -> None:
     repairs.problems(table(COLUMNS, *((oid, "calc.py", "calc", GOOD) for oid in ("p", "q"))))
     for oid, status in (("p", "exit_api"), ("q", "exit_cost")):

@@ -73,6 +73,7 @@ def test_auto_writes_nothing_beyond_its_limit_and_true_does(evaluated: Folder) -
     assert len(write_model_csvs(store, True, max_rows=5)) == 4
 
 
+@pytest.mark.services
 def test_switched_off_the_last_ones_go_and_a_folder_of_that_name_that_is_not_ours_is_left_alone(
     evaluated: Folder,
 ) -> None:

@@ -213,6 +213,7 @@ def test_only_a_form_of_the_dashboard_may_comment_and_only_on_an_attempt(own: Fo
     assert nowhere.status == 409 and not (own.output / COMMENTS).exists()
 
 
+@pytest.mark.services
 def test_a_ruling_is_written_beside_the_inputs_and_the_next_run_counts_it(own: Folder) -> None:
     client, file = Client(dashboard(own.output, TOKEN)), own.root / "fixes" / "rulings.jsonl"
     before = opened(client, "/attempt", **ATTEMPT)

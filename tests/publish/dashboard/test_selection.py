@@ -28,6 +28,7 @@ def test_choosing_every_suite_makes_the_published_table_again(run: RunTables, ta
     assert_frame_equal(everything.frame(table).collect(), run.scan(table).collect(), check_exact=True)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("filters", "keep"),
     [

@@ -75,6 +75,7 @@ def test_wrong_use_is_one_line(published: Folder, touchstone: Command, arguments
     assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
 
 
+@pytest.mark.services
 def test_only_a_change_draws_it_again_and_false_removes_it(published: Folder, tmp_path: Path) -> None:
     first = report_of(published).stat()
     assert evaluate(published).exit_code == 0
@@ -106,6 +107,7 @@ def test_a_report_that_cannot_be_drawn_is_one_warning_and_no_loss(
     assert (folder.output / "summary_pass_at_k.csv").is_file() and not report_of(folder).exists()
 
 
+@pytest.mark.services
 def test_a_run_that_a_gate_stopped_is_reported_on_demand(folder: Folder, touchstone: Command, tmp_path: Path) -> None:
     folder.fixes("m", "oid,iteration_id,fixed_code\na,1,x\nb,1,y\n")
     folder.configure(clones_dir="nowhere")
