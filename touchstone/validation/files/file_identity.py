@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -61,21 +61,23 @@ def packages_identity(folder: Path) -> str:
 
 
 def _hash_of_packages(folder: Path) -> str:
-    began = time.time_ns()
-    files = [(name, file.path, stat_of(file)) for name, file in files_in(folder, follow=True)]
-    files.sort(key=itemgetter(0))
-    marks = [f"{name} {_size_and_times(found)} {found.st_ino}\n" for name, _, found in files]
-    seen, place = _digest([_own_code(), *marks]), str(folder.absolute())
+    began, newest = time.time_ns(), 0
+    marks = []
+    for name, file in files_in(folder, follow=True):
+        found = stat_of(file)
+        newest = max(newest, found.st_ctime_ns)
+        marks.append(f"{name} {_size_and_times(found)} {found.st_ino}\n")
+    seen, place = _digest([_own_code(), *sorted(marks)]), str(folder.absolute())
     known = _remembered_hashes()
     if place not in known or known[place][0] != seen:
-        known[place] = (seen, _read_packages(folder, files))
+        known[place] = (seen, _read_packages(folder))
         # A change within the resolution of the clock leaves the times as they are.
-        if all(found.st_ctime_ns < began - _SETTLE_NS for _, _, found in files):
+        if newest < began - _SETTLE_NS:
             _remember_hashes(known)
     return known[place][1]
 
 
-def _read_packages(folder: Path, files: Sequence[tuple[str, str, os.stat_result]]) -> str:
+def _read_packages(folder: Path) -> str:
     recorded: dict[str, tuple[int, str]] = {}
     lines = []
     for record in sorted(folder.glob("*.dist-info/RECORD")):
@@ -90,14 +92,15 @@ def _read_packages(folder: Path, files: Sequence[tuple[str, str, os.stat_result]
             return 0
         return max((folder / directory).stat().st_ctime_ns, changed_at(directory.rpartition("/")[0]))
 
-    for name, path, found in files:
+    for name, file in sorted(files_in(folder, follow=True), key=itemgetter(0)):
         installed_at, expected = recorded.pop(name, (0, ""))
         if not expected and name.endswith(".dist-info/RECORD"):
             continue  # it has no hash of its own
+        found = stat_of(file)
         # Not the time of modification alone: an older file in its place brings its own.
         changed = max(found.st_mtime_ns, found.st_ctime_ns, changed_at(name.rpartition("/")[0]))
         if not expected or changed >= installed_at:
-            content = _file_identity(Path(path))
+            content = _file_identity(Path(file.path))
             lines += [f"{name} {content}\n"] if content != _recorded_identity(expected) else []
     return _digest([*lines, *(f"{name} is gone\n" for name in sorted(recorded) if _is_below(name))])
 
@@ -156,7 +159,7 @@ def files_in(
     directories, followed = [""], {os.path.realpath(folder)}
     while directories:
         directory = directories.pop()
-        with suppress(PermissionError), os.scandir(folder / directory) as entries:
+        with suppress(PermissionError), os.scandir(f"{folder}/{directory}") as entries:
             for entry in sorted(entries, key=attrgetter("name")) if follow else entries:
                 name = f"{directory}{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
