@@ -516,14 +516,14 @@ def test_forged_tests_inside_a_rust_source_do_not_pass(tmp_path: Path) -> None:
 
 
 def test_thousands_of_files_take_a_moment() -> None:
-    """A repository of 3,000 modules and 1,000 tests."""
+    """A repository of 1,500 modules and 500 tests."""
     body = "import os\nfrom pkg.m1 import x\n" + "def f(a):\n    return a  # 'text'\n" * 100
-    files = {f"pkg/m{number}.py": body for number in range(3000)} | {"pkg/__init__.py": ""}
+    files = {f"pkg/m{number}.py": body for number in range(1500)} | {"pkg/__init__.py": ""}
     files |= {
-        f"tests/test_{number}.py": f"from tests import helper\nfrom pkg import m{number}\n" for number in range(1000)
+        f"tests/test_{number}.py": f"from tests import helper\nfrom pkg import m{number}\n" for number in range(500)
     }
     files |= {"tests/helper.py": "", "tests/__init__.py": ""}
     started = time.process_time()
     problem, _ = problem_of(files, filename="pkg/m5.py")
-    assert len(problem.judge_files) == 1002
-    assert time.process_time() - started < 5
+    assert len(problem.judge_files) == 502
+    assert time.process_time() - started < 2.5

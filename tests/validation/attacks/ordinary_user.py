@@ -38,8 +38,10 @@ def environment(folder: Path, packages: str = "*") -> str:
     subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
     (target,) = folder.glob("lib/python*/site-packages")
     found = [path for name in packages.split() for path in Path(sysconfig.get_path("purelib")).glob(name)]
-    # Hard links, unless that is another file system.
-    if subprocess.run(["cp", "-al", *found, target], check=False, capture_output=True).returncode != 0:
+    # All of them as hard links, unless that is another file system. A link changes a file's times, so that its package
+    # is read anew by the next run, so a few are copied.
+    linked = packages == "*" and subprocess.run(["cp", "-al", *found, target], capture_output=True).returncode == 0
+    if not linked:
         subprocess.run(["cp", "-a", *found, target], check=True)
     return str(folder / "bin" / "python")
 

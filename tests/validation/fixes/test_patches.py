@@ -493,12 +493,13 @@ NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
         ),
         ("".join(f"--- a/{n}\n+++ b/{n}\n@@ -1 +1 @@\n-a\n+b\n" for n in range(2_000)), "diff", "at most 1,000"),
         (NULLS, "files", "at most 1,000"),
-        (
+        pytest.param(
             "*** Begin Patch\n*** Update File: y\n"
             + "".join(f"@@ {n}\n" for n in range(3_000))
             + "-a\n+b\n*** End Patch\n",
             "diff",
             "2,000,000 comparisons",
+            marks=pytest.mark.nightly,
         ),
         ("x\n<<<<<<< SEARCH\nb\n=======\nb\n>>>>>>> REPLACE\n" * 5_000, "edits", "touches more than 50,000,000 bytes"),
     ],

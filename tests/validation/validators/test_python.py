@@ -49,6 +49,8 @@ PROCESSES = {
     "a new interpreter": "with get_context('spawn').Pool(1) as pool: return pool.apply(sum, [(a, b)])",
     "a fork that goes on with the tests": "os.fork()\nreturn a + b",
 }
+# A child, many at once that are waited for, one that stays, and the job itself twice.
+BY_DAY = ("a daemon", "a pool that stays open", "a large pool", "a fork that goes on with the tests")
 HEAD = """
 import os, time
 from concurrent.futures import ProcessPoolExecutor
@@ -62,7 +64,7 @@ def processes(what: str) -> str:
     return f"{HEAD}\n\ndef add(a, b):\n    {body}\n"
 
 
-@pytest.mark.parametrize("what", nightly_but(set(PROCESSES) - {"a new interpreter"}, PROCESSES))
+@pytest.mark.parametrize("what", nightly_but(BY_DAY, PROCESSES))
 def test_a_fix_may_start_processes_and_leave_them(validator: PythonValidator, what: str) -> None:
     if validator._sandbox.name == "landlock":
         pytest.skip("in landlock, a Python fix can start no process")
@@ -106,7 +108,9 @@ def test_a_module_may_have_the_name_of_one_of_ours(validator: PythonValidator, m
     assert validate(validator, module, ADD).status == "passed"
 
 
-@pytest.mark.parametrize(("directory", "folder"), [("", "src"), ("", "lib"), ("shop", "src")])
+@pytest.mark.parametrize(
+    ("directory", "folder"), nightly_but([("shop", "src")], [("", "src"), ("", "lib"), ("shop", "src")])
+)
 def test_a_package_in_a_source_folder_is_imported_as_if_it_were_installed(
     validator: PythonValidator, directory: str, folder: str
 ) -> None:
@@ -138,7 +142,9 @@ def test_a_module_that_python_never_looks_for_leaves_it_undecided(validator: Pyt
     assert (report.status, report.note) == ("validator_unavailable", note)
 
 
-@pytest.mark.parametrize("file", ["", "test_it.py::", "./test_it.py::", "code/test_it.py::"])
+@pytest.mark.parametrize(
+    "file", nightly_but(["", "test_it.py::"], ["", "test_it.py::", "./test_it.py::", "code/test_it.py::"])
+)
 def test_judged_tests_are_named_with_their_file_or_without(validator: PythonValidator, file: str) -> None:
     tests = "from solution import add\n\ndef test_add(): assert add(1, 2) == 3\ndef test_no(): assert not add(1, 1)\n"
     jobs = [

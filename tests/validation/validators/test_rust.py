@@ -272,6 +272,7 @@ class TestRealToolchain:
         assert (report.status, report.consistent) == ("no_report", False)
         assert "changed while it was being tested" in report.note
 
+    @pytest.mark.nightly
     def test_a_member_of_a_workspace(self, validator: RustValidator, tmp_path: Path) -> None:
         members = {f"demo/{path}": text for path, text in crate({"src/lib.rs": "pub fn add() -> i32 {}\n"}).items()}
         tree = tree_of(tmp_path, {**members, "Cargo.toml": '[workspace]\nmembers = ["demo"]\nresolver = "2"\n'})
@@ -279,6 +280,7 @@ class TestRealToolchain:
         assert report.status == "failed"
         assert {each.file for each in report.diagnostics} == {"demo/src/lib.rs"}
 
+    @pytest.mark.nightly
     def test_a_crate_that_is_not_vendored(self, validator: RustValidator, tmp_path: Path) -> None:
         report = self.report(validator, tmp_path, {"Cargo.toml": MANIFEST + '[dependencies]\nserde = "1"\n'})
         assert (report.status, report.decided) == ("validator_unavailable", False)
