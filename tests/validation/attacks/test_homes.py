@@ -64,6 +64,11 @@ os.rmdir(scratch)
 """
 
 
+# Landlock by day only where it is the sandbox in use.
+landlock = pytest.mark.nightly if "bubblewrap" in USED else pytest.mark.usefixtures()
+
+
+@landlock
 def test_landlock_shows_an_ordinary_user_no_command_lines_of_others() -> None:
     status, code, shown, note, _ = run_as_ordinary_user(SHOW, "700")
     if status == "skip":
@@ -72,6 +77,7 @@ def test_landlock_shows_an_ordinary_user_no_command_lines_of_others() -> None:
     assert shown.strip().isdigit(), "only the number of processors"
 
 
+@landlock
 @pytest.mark.skipif(os.getuid() != 0, reason="another user is not root")
 def test_landlock_runs_commands_of_root_or_names_what_is_closed() -> None:
     status, code, shown, note, _ = run_in_readable_python(SHOW, "755")

@@ -147,7 +147,8 @@ REPLACING = {
 
 
 @needs_cargo
-@pytest.mark.parametrize("how", ["equality", pytest.param("assert_eq", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("how", ["equality", "assert_eq"])
 def test_replacing_what_the_tests_assert_with(validator: RustValidator, tmp_path: Path, how: str) -> None:
     after = "\n#[cfg(test)]\nmod tests;\n"
     files = {

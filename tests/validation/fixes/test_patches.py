@@ -484,7 +484,12 @@ NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
 @pytest.mark.parametrize(
     ("text", "kind", "why"),
     [
-        ("--- a/x\n+++ b/x\n" + "@@ -9,3 +9,3 @@\n a\n-a\n+b\n a\n" * 5_000, "diff", "2,000,000 comparisons"),
+        pytest.param(
+            "--- a/x\n+++ b/x\n" + "@@ -9,3 +9,3 @@\n a\n-a\n+b\n a\n" * 5_000,
+            "diff",
+            "2,000,000 comparisons",
+            marks=pytest.mark.nightly,
+        ),
         pytest.param(
             "--- a/x\n+++ b/x\n@@ -9,2 +9,3 @@\n a\n+b\n a\n" * 5_000,
             "diff",
@@ -493,13 +498,10 @@ NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
         ),
         ("".join(f"--- a/{n}\n+++ b/{n}\n@@ -1 +1 @@\n-a\n+b\n" for n in range(2_000)), "diff", "at most 1,000"),
         (NULLS, "files", "at most 1,000"),
-        pytest.param(
-            "*** Begin Patch\n*** Update File: y\n"
-            + "".join(f"@@ {n}\n" for n in range(3_000))
-            + "-a\n+b\n*** End Patch\n",
+        (
+            codex("*** Update File: y\n" + "".join(f"@@ {n}\n" for n in range(3_000)) + "-a\n+b\n"),
             "diff",
             "2,000,000 comparisons",
-            marks=pytest.mark.nightly,
         ),
         ("x\n<<<<<<< SEARCH\nb\n=======\nb\n>>>>>>> REPLACE\n" * 5_000, "edits", "touches more than 50,000,000 bytes"),
     ],
