@@ -22,13 +22,13 @@ APART = {
     **dict.fromkeys(("comparisons that are counted", "warnings that are counted"), "apart"),
     **dict.fromkeys(("a queue that is read by looking into it", "tests that read their own source"), "apart"),
     # It needs more memory than a test may have, if nobody collects the garbage.
-    "garbage in cycles": "large",
+    "garbage in cycles": "modest",
     # In a control, hypothesis shrinks a failure by hundreds of calls, each of which looks at every name of its group.
     **dict.fromkeys(("doctests and hypothesis", "functools.cache"), "few"),
     # The tests of others ask more.
     **dict.fromkeys(("methods that no test asks", "data beside the tests"), "modest"),
 }
-GROUPS = ("most", "apart", "few", "modest", "large")
+GROUPS = ("most", "apart", "few", "modest")
 TOGETHER = {group: [pair for pair in PAIRS if APART.get(pair.name, "most") == group] for group in GROUPS}
 # By day every fourth.
 TOGETHER["some"] = TOGETHER["most"][::4]
