@@ -372,7 +372,8 @@ def test_a_hundred_threads_and_hundreds_of_open_files_are_within_the_limits(vali
             (tmp_path / "large").write_bytes(bytes(100 * 2**20))
             assert add(1, 1) == 2
         """
-    report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
+    with patch.object(validator, "_controls", False):
+        report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
     assert outcomes(report) == ("passed", {"test_threads": True, "test_files": True, "test_large_file": True}, ())
 
 
