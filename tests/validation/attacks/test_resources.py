@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import nightly_but
 from tests.validation.attacks.arena import MILLION, Arena
-from tests.validation.attacks.conftest import warm_arena
+from tests.validation.attacks.conftest import of_landlock, warm_arena
 
 # What the candidate does before its `add` is defined, or in a call of it.
 HEAD = "import ctypes, fcntl, itertools, mmap, os, re, signal, socket, sys, threading, time\n"
@@ -242,7 +242,7 @@ TAKING = {
 }
 
 
-@pytest.mark.nightly
+@of_landlock
 def test_disk_space_that_nothing_was_written_to(tmp_path: Path) -> None:
     """Gigabytes within milliseconds, where only the supervisor limits the disk."""
     for landlock in warm_arena("landlock", tmp_path / "scratch"):

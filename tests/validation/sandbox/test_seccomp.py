@@ -26,7 +26,7 @@ _FALLOCATE = {"x86_64": 285, "aarch64": 47}.get(platform.machine(), 0)
 
 
 def in_child(*attempts: Callable[[], Any], **allowed: bool) -> list[Any]:
-    """What attempts came to in one process with the filter: its result, or the name of its error."""
+    """What each attempt came to, in one process with the filter: its result, or the name of its error."""
     program = build_filter(**{**EVERYTHING, **allowed})
     reads, writes = os.pipe()
     child = os.fork()
