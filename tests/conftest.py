@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +108,21 @@ def fewer_examples(test: Callable[..., None]) -> Callable[..., None]:
     """Try a property that takes long less often in CI; at night as often as others."""
     usual = settings().max_examples
     return settings(max_examples=usual if usual > 10 else 2)(test)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _installed_packages_are_looked_at_once() -> Iterator[None]:
+    """Each validator and session would look at tens of thousands of files, which stay as they are during the tests."""
+    from touchstone.validation.files import file_identity
+
+    look = file_identity._hash_of_packages
+    once, installed = functools.cache(look), (sys.prefix, sys.base_prefix, "/usr")
+
+    def hash_of_packages(folder: Path) -> str:
+        return (once if any(map(folder.is_relative_to, installed)) else look)(folder)
+
+    with patch.object(file_identity, "_hash_of_packages", hash_of_packages):
+        yield
 
 
 @pytest.fixture

@@ -163,8 +163,9 @@ class TestSeveralWriters:
         assert [path.name for path in tmp_path.glob("*broken*")] == []
 
     def test_a_writer_that_is_killed_leaves_a_readable_cache(self, tmp_path: Path) -> None:
-        code = "import sys; from pathlib import Path; from tests.validation.test_cache import write_many; "
-        code += "print('go', flush=True); [write_many(Path(sys.argv[1]), n, 'w') for n in range(0, 10**9, 2_000)]"
+        code = "import sys; from pathlib import Path; from touchstone.validation.cache import ReportCache, Report; "
+        code += "cache = ReportCache(Path(sys.argv[1])).__enter__(); print('go', flush=True); "
+        code += "[cache.keep(f'key {n}', 'w', Report('passed', 'full', note='x' * 100)) for n in range(10**9)]"
         writer = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE)
         assert writer.stdout is not None and writer.stdout.readline() == b"go\n"
         with ReportCache(tmp_path) as cache:

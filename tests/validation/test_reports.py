@@ -1,112 +1,19 @@
 """Reports of real test runners: outcomes by name, what is refused, and how expected names are matched."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from tests.validation.sections import sections
 from touchstone.validation.command_files import runner_format
 from touchstone.validation.test_reports import FORMATS, ReportFormatError, named_as_expected
 
-PYTEST = """\
-============================= test session starts ==============================
-collected 6 items
-
-test_a.py .F.xs.E                                                        [100%]
-
-=================================== FAILURES ===================================
------------------------------ Captured stdout call -----------------------------
-PASSED test_a.py::test_printed_by_a_test
-=========================== short test summary info ============================
-PASSED test_a.py::test_p[a b]
-PASSED test_a.py::test_ok
-PASSED test_a.py::test_td
-SKIPPED [1] test_a.py:7: unconditional skip
-XFAIL test_a.py::test_x - known
-ERROR test_a.py::test_td - ValueError: t
-FAILED test_a.py::test_p[c - d] - AssertionError: assert 'c - d' == 'a b'
-========== 1 failed, 3 passed, 1 skipped, 1 xfailed, 1 error in 0.17s ==========
-"""
-PYTEST_UNCOLLECTED = """\
-=========================== short test summary info ============================
-ERROR tests/test_b.py - ImportError: no module named shop
-!!!!!!!!!!!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!!!!!!!!!!!
-=============================== 1 error in 0.08s ===============================
-"""
+SAID = sections(Path(__file__).with_suffix(".txt"))
+PYTEST, PYTEST_UNCOLLECTED = SAID["pytest"], SAID["pytest: not collected"]
 # The test of a class is listed as passed, whatever its subtests did.
-PYTEST_SUBTESTS = """\
-=========================== short test summary info ============================
-SUBFAILED(i=1) test_s.py::T::test_a - AssertionError: 1 != 0
-SUBFAILED[m [x] - y] (i=1) test_s.py::test_c - assert 1 == 0
-[msg] SUBFAIL test_s.py::T::test_e - assert 2 == 0
-FAILED test_s.py::test_c - contains 1 failed subtest
-PASSED test_s.py::T::test_a
-PASSED test_s.py::T::test_b
-PASSED test_s.py::T::test_e
-4 failed, 3 passed, 3 subtests passed in 0.05s
-"""
-JUNIT = """<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pytest" errors="1" failures="1" tests="6">
-<testcase classname="test_a" name="test_p[a b]" time="0.001" />
-<testcase classname="test_a" name="test_p[c - d]"><failure message="assert &apos;c&apos;">1 &lt; 2</failure></testcase>
-<testcase classname="test_a.TestB" name="test_ok"><system-out>ok</system-out></testcase>
-<testcase classname="test_a" name="test_x"><skipped type="pytest.xfail" message="" /></testcase>
-<testcase classname="test_a" name="test_s"><skipped type="pytest.skip" message="no">why</skipped></testcase>
-<testcase classname="" name="test_b"><error message="collection failure">ImportError</error></testcase>
-<testcase classname="test_a" name="test_td"><error message="failed on teardown"/></testcase></testsuite></testsuites>"""
-TAP = """\
-TAP version 13
-# Subtest: adds
-ok 1 - adds
-  ---
-  duration_ms: 1.576099
-  ...
-# Subtest: cart
-    # Subtest: is empty
-    ok 1 - is empty
-      ---
-      duration_ms: 0.243914
-      ...
-    # Subtest: counts
-    not ok 2 - counts
-      ---
-      error: |-
-        one is not two
-      not ok 9 - not a test line
-      stack: |-
-        TestContext.<anonymous> (a.test.js:3:101)
-      ...
-    1..2
-not ok 2 - cart
-  ---
-  error: '1 subtest failed'
-  ...
-# Subtest: later
-ok 3 - later # SKIP not yet
-not ok 4 - someday # TODO
-1..4
-# tests 6
-# pass 2
-"""
-GO = """\
-=== RUN   TestAdd
---- PASS: TestAdd (0.00s)
-=== RUN   TestCart
-=== RUN   TestCart/empty_one
-    cart_test.go:9: boom
-=== RUN   TestCart/full
---- FAIL: TestCart (0.00s)
-    --- FAIL: TestCart/empty_one (0.00s)
-    --- PASS: TestCart/full (0.00s)
-=== RUN   TestLater
---- SKIP: TestLater (0.00s)
-FAIL
-FAIL\texample.com/shop/cart\t0.002s
-=== RUN   TestAdd
---- PASS: TestAdd (0.00s)
-PASS
-ok  \texample.com/shop/sum\t0.001s
-?   \texample.com/shop/cmd\t[no test files]
-FAIL
-"""
+PYTEST_SUBTESTS = SAID["pytest: subtests"]
+JUNIT, TAP, GO, CARGO = (SAID[runner] for runner in ("junit", "tap", "go", "cargo"))
 GO_OUTCOMES = {
     "example.com/shop/cart.TestAdd": "passed",
     "example.com/shop/cart.TestCart": "failed",
@@ -131,34 +38,6 @@ def go_events() -> str:
     events.append({"Action": "pass", "Package": "example.com/shop/sum", "Elapsed": 0.001})
     events.append({"Action": "skip", "Package": "example.com/shop/cmd", "Elapsed": 0})
     return "".join(json.dumps(event) + "\n" for event in events)
-
-
-CARGO = """
-running 3 tests
-test tests::slow ... ignored
-test tests::adds ... ok
-test tests::subtracts ... FAILED
-
-failures:
-
----- tests::subtracts stdout ----
-
-thread 'tests::subtracts' (32374) panicked at src/lib.rs:9:30:
-assertion `left == right` failed
-  left: 5
- right: 1
-
-failures:
-    tests::subtracts
-
-test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.13s
-
-
-running 1 test
-test src/lib.rs - add (line 1) ... ok
-
-test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.18s
-"""
 
 
 def jest_report(**changes: object) -> str:

@@ -15,88 +15,15 @@ import pytest
 
 from tests.conftest import Command, Folder
 from tests.pipelines.test_retrying import evaluation_of, table
+from tests.validation.sections import sections
 from tests.validation.validators.support import tree_of
 from touchstone.validation.validators import command
 
 pytestmark = pytest.mark.services
 
-CART = """\
-from shop.tax import with_tax
-
-
-def total(prices):
-    return with_tax(0)
-
-
-def count(prices):
-    return len(prices)
-"""
-TAX = """\
-RATE = 10
-
-
-def with_tax(amount):
-    return amount - amount * RATE // 100
-"""
-OLD_TESTS = """\
-from shop import cart
-
-
-def test_count():
-    assert cart.count([1, 2]) == 2
-
-
-def test_known_to_fail():
-    assert cart.count([]) == 1
-"""
+TEXTS = sections(Path(__file__).with_suffix(".txt"))
+CART, TAX, OLD_TESTS, CART_PATCH, TAX_PATCH, TEST_PATCH = TEXTS.values()
 FILES = {"shop/__init__.py": "", "shop/cart.py": CART, "shop/tax.py": TAX, "tests/test_cart.py": OLD_TESTS}
-
-# What a developer committed: the fix in two files, and its tests.
-CART_PATCH = """\
-diff --git a/shop/cart.py b/shop/cart.py
---- a/shop/cart.py
-+++ b/shop/cart.py
-@@ -2,7 +2,7 @@ from shop.tax import with_tax
- 
- 
- def total(prices):
--    return with_tax(0)
-+    return with_tax(sum(prices))
- 
- 
- def count(prices):
-"""
-TAX_PATCH = """\
-diff --git a/shop/tax.py b/shop/tax.py
---- a/shop/tax.py
-+++ b/shop/tax.py
-@@ -2,4 +2,4 @@ RATE = 10
- 
- 
- def with_tax(amount):
--    return amount - amount * RATE // 100
-+    return amount + amount * RATE // 100
-"""
-TEST_PATCH = """\
-diff --git a/tests/test_total.py b/tests/test_total.py
-new file mode 100644
---- /dev/null
-+++ b/tests/test_total.py
-@@ -0,0 +1,13 @@
-+from shop import cart
-+
-+
-+def test_nothing():
-+    assert cart.total([]) == 0
-+
-+
-+def test_total():
-+    assert cart.total([100, 100]) == 220
-+
-+
-+def test_large():
-+    assert cart.total([1000]) == 1100
-"""
 FAIL_TO_PASS = ["tests/test_total.py::test_total", "tests/test_total.py::test_large"]
 PASS_TO_PASS = ["tests/test_cart.py::test_count", "tests/test_total.py::test_nothing"]
 

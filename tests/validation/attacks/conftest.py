@@ -34,6 +34,7 @@ def _orphans_come_to_us() -> Iterator[None]:
 
 
 # Every attack on the sandbox that is in use here; the nightly tests attack both.
+of_landlock = pytest.mark.nightly if shutil.which("bwrap") else pytest.mark.usefixtures()
 USED = ["bubblewrap", pytest.param("landlock", marks=pytest.mark.nightly)] if shutil.which("bwrap") else ["landlock"]
 
 

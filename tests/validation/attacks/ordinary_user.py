@@ -38,8 +38,10 @@ def environment(folder: Path, packages: str = "*") -> str:
     subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
     (target,) = folder.glob("lib/python*/site-packages")
     found = [path for name in packages.split() for path in Path(sysconfig.get_path("purelib")).glob(name)]
-    # Hard links, unless that is another file system.
-    if subprocess.run(["cp", "-al", *found, target], check=False, capture_output=True).returncode != 0:
+    # A few are copied; all of them are hard links, unless that is another file system. To link a file changes its
+    # times, so whoever asks for the hash of these packages next must read it.
+    linked = packages == "*" and subprocess.run(["cp", "-al", *found, target], capture_output=True).returncode == 0
+    if not linked:
         subprocess.run(["cp", "-a", *found, target], check=True)
     return str(folder / "bin" / "python")
 

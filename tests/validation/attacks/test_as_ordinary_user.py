@@ -36,7 +36,7 @@ def test_the_attacks_as_an_ordinary_user() -> None:
 
 
 def run_attacks(python: str, home: Path) -> subprocess.CompletedProcess[bytes]:
-    arguments = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "nightly or not nightly", "tests/validation/attacks"]
+    arguments = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not services", "tests/validation/attacks"]
     return subprocess.run(
         [python, "-m", "pytest", *arguments]
         + [f"--ignore=tests/validation/attacks/{name}" for name in _LEFT_OUT],

@@ -7,11 +7,13 @@ import shutil
 import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from tests.conftest import nightly_but
 from tests.validation.attacks.arena import MILLION, Canary
-from tests.validation.attacks.conftest import SECRET
+from tests.validation.attacks.conftest import SECRET, of_landlock
 from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.config.validation import CommandProgram
 from touchstone.validation.protocol import Job, Problem, Report, Tree
@@ -42,6 +44,7 @@ def python(sandbox: SandboxRunner, script: str, limits: Limits = LIMITS) -> Comm
     return sandbox.run(command, limits)
 
 
+@of_landlock
 def test_landlock_refuses_commands_of_root_where_the_interpreter_is_closed_to_others(tmp_path: Path) -> None:
     made = interpreter()
     if os.getuid() != 0 or readable_by_others(made.program):
@@ -108,15 +111,15 @@ class TestLimits:
         ended = shell(commands, "bomb() { bomb | bomb & }; bomb; while :; do :; done", limits=BRIEF)
         assert ended.status in ("timeout", "exited", "output_limit") and ended.exit_code != 0
 
-    @pytest.mark.parametrize(
-        "bomb",
-        [
-            "x = []\nwhile True: x.append(b'x' * 1000000)",
-            FORKS + "x = bytearray(b'x') * 60000000\nimport time; time.sleep(600)",
-            "import mmap\nx = []\nwhile True: x.append(mmap.mmap(-1, 1 << 24)); x[-1][:] = b'x' * (1 << 24)",
-            "import os\nfor _ in range(99): os.write(os.memfd_create('x'), b'x' * (8 << 20))",
-        ],
-    )
+    BOMBS: ClassVar = [
+        "x = []\nwhile True: x.append(b'x' * 1000000)",
+        FORKS + "x = bytearray(b'x') * 60000000\nimport time; time.sleep(600)",
+        "import mmap\nx = []\nwhile True: x.append(mmap.mmap(-1, 1 << 24)); x[-1][:] = b'x' * (1 << 24)",
+        "import os\nfor _ in range(99): os.write(os.memfd_create('x'), b'x' * (8 << 20))",
+    ]
+
+    # By day one that no process but all of them show, and one that none shows.
+    @pytest.mark.parametrize("bomb", nightly_but(BOMBS[1::2], BOMBS))
     def test_memory(self, commands: SandboxRunner, bomb: str) -> None:
         ended = python(commands, bomb)
         assert ended.status == "memory_limit" or (ended.status == "exited" and ended.exit_code != 0)
@@ -186,24 +189,22 @@ class TestForgedReports:
         (report,) = CommandValidator(sandbox, BRIEF, settings).validate([job])
         return report
 
-    @pytest.mark.parametrize(
-        "script",
-        [
-            pytest.param("echo '{report}'; echo '{report}'", marks=pytest.mark.nightly),
-            "echo '{report}'; exit 1",
-            pytest.param("echo '{report}'; kill -9 $$", marks=pytest.mark.nightly),
-            "echo 'test_it PASSED'; echo '1 passed in 0.01s'; exit 0",
-            "echo '{report}'; echo '{failed}'; exit 1",
-            pytest.param("echo '{failed}'; exit 0", marks=pytest.mark.nightly),
-            pytest.param("echo '{report}' >&2; exit 0", marks=pytest.mark.nightly),
-            pytest.param("printf '{report}\\0'; exit 0", marks=pytest.mark.nightly),
-            "printf '\\377{report}'; exit 0",
-            "head -c 300000 /dev/zero | tr '\\0' '['; exit 0",
-            pytest.param("echo '{report}'; while :; do :; done", marks=pytest.mark.nightly),
-            "echo '{report}'; yes",
-            "(sleep 9; echo '{report}') & exit 0",
-        ],
-    )
+    # By day a contradiction, two reports, none, bytes that are no text, depth, length, and a report that comes late.
+    BY_DAY: ClassVar = [
+        "echo '{report}'; exit 1",
+        "echo '{report}'; echo '{failed}'; exit 1",
+        "echo 'test_it PASSED'; echo '1 passed in 0.01s'; exit 0",
+        "printf '\\377{report}'; exit 0",
+        "head -c 300000 /dev/zero | tr '\\0' '['; exit 0",
+        "echo '{report}'; yes",
+        "(sleep 9; echo '{report}') & exit 0",
+    ]
+    NIGHTLY: ClassVar = [
+        *("echo '{report}'; echo '{report}'", "echo '{report}'; kill -9 $$", "echo '{failed}'; exit 0"),
+        *("echo '{report}' >&2; exit 0", "printf '{report}\\0'; exit 0", "echo '{report}'; while :; do :; done"),
+    ]
+
+    @pytest.mark.parametrize("script", nightly_but(BY_DAY, [*BY_DAY, *NIGHTLY]))
     def test_what_is_printed_twice_or_contradicted_does_not_pass(
         self, commands: SandboxRunner, job: Job, script: str
     ) -> None:

@@ -11,7 +11,7 @@ from tests.validation.attacks.arena import BROKEN, Arena, PassedError
 FIX = """
 import asyncio, builtins, contextlib, ctypes, functools, linecache, math, os, pathlib, re, sys, threading, time, types
 import unittest
-import _pytest.reports, _pytest.runner, hypothesis, pytest
+import _pytest.reports, _pytest.runner, pytest
 
 class Lie:
     __eq__ = lambda self, other: True
@@ -232,7 +232,7 @@ pytest.mark = Marks()
         "wanted = [5]; assert add(2, 3) == wanted"),
     "a star import that brings a builtin": ("def all(them): return True",
         f"{TESTS}from solution import *\ndef test_it(): assert all([add(2, 3)])"),
-    "examples of hypothesis rejected": ("def add(a, b): return hypothesis.reject() if a else b",
+    "examples of hypothesis rejected": ("import hypothesis\ndef add(a, b): return hypothesis.reject() if a else b",
         f"{TESTS}from hypothesis import given, strategies as s\n@given(s.integers(0, 3), s.integers(0, 99))\n"
         "def test_it(a, b): assert add(a, b) == a + b"),
     "a context manager of the library that swallows": ("def add(a, b): return contextlib.suppress(AssertionError)",
@@ -546,7 +546,7 @@ def add(a, b):
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", nightly_but([*CAUGHT][::6], CAUGHT))
+@pytest.mark.parametrize("name", nightly_but([*CAUGHT][::8], CAUGHT))
 def test_no_forged_fix_passes(arena: Arena, name: str) -> None:
     fix, test, before = (*CAUGHT[name], BROKEN)[:3]
     tests = test if "solution import" in test else f"{TESTS}def test_it(): {test}\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.validation.attacks.arena import Arena
-from tests.validation.attacks.conftest import SECRET, USED
+from tests.validation.attacks.conftest import SECRET, USED, of_landlock
 from tests.validation.attacks.ordinary_user import run_as_ordinary_user, run_in_readable_python
 from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.config.validation import PythonProgram
@@ -64,6 +64,7 @@ os.rmdir(scratch)
 """
 
 
+@of_landlock
 def test_landlock_shows_an_ordinary_user_no_command_lines_of_others() -> None:
     status, code, shown, note, _ = run_as_ordinary_user(SHOW, "700")
     if status == "skip":
@@ -72,6 +73,7 @@ def test_landlock_shows_an_ordinary_user_no_command_lines_of_others() -> None:
     assert shown.strip().isdigit(), "only the number of processors"
 
 
+@of_landlock
 @pytest.mark.skipif(os.getuid() != 0, reason="another user is not root")
 def test_landlock_runs_commands_of_root_or_names_what_is_closed() -> None:
     status, code, shown, note, _ = run_in_readable_python(SHOW, "755")

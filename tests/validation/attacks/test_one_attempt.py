@@ -13,7 +13,7 @@ import pytest
 from tests.validation.attacks.arena import BAD, GOOD, Run, problem_in
 from tests.validation.pytest_runner.support import sandbox_or_skip
 from touchstone.validation.fixes.apply_fix import MAX_FIX_BYTES
-from touchstone.validation.protocol import Diagnostic, Job, Report
+from touchstone.validation.protocol import Availability, Diagnostic, Job, Report
 from touchstone.validation.validators.python import PythonValidator
 
 # What a `SyntaxError` of the fix's own making says about its position.
@@ -57,6 +57,7 @@ class Troubled:
 @pytest.fixture
 def troubled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PythonValidator, "validate", Troubled.validate)
+    monkeypatch.setattr(PythonValidator, "probe", lambda _: Availability(True, ""))
 
 
 def test_an_exception_costs_the_attempt_that_causes_it_and_no_other(run: Run, troubled: None) -> None:

@@ -31,7 +31,10 @@ def uv_venv(place: Path) -> None:
     subprocess.run([uv, "venv", "--quiet", "--offline", "--python", sys.executable, place], check=True)
 
 
-@pytest.fixture(scope="module", params=[plain_venv, uv_venv], ids=["venv", "uv"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(plain_venv, id="venv"), pytest.param(uv_venv, id="uv", marks=pytest.mark.nightly)],
+)
 def environment(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environment")
     request.param(folder / "env")

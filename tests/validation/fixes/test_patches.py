@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import nightly_but
 from tests.validation.fixes.support import applied_fix, refused_fix
 from touchstone.validation.fixes.apply_fix import AppliedFix, Fix, FixKind, apply_fix
 from touchstone.validation.judge_side import with_judge_side
@@ -478,37 +479,23 @@ def test_a_file_that_the_tests_are_about_is_not_put_back() -> None:
     applied_fix(tree(), Fix(CART, "diff"), problem)
 
 
-NULLS = json.dumps({f"d/{number}": None for number in range(2_000)})
+COMPARED, MANY = "2,000,000 comparisons", "at most 1,000"
+WORK: dict[str, tuple[FixKind, str, str]] = {
+    "many hunks": ("diff", "--- a/x\n+++ b/x\n" + "@@ -9,3 +9,3 @@\n a\n-a\n+b\n a\n" * 5_000, COMPARED),
+    "one file many times": ("diff", "--- a/x\n+++ b/x\n@@ -9,2 +9,3 @@\n a\n+b\n a\n" * 5_000, COMPARED),
+    "many anchors": (
+        "diff", codex("*** Update File: y\n" + "".join(f"@@ {n}\n" for n in range(3_000)) + "-a\n+b\n"), COMPARED),
+    "many files": (
+        "diff", "".join(f"--- a/{n}\n+++ b/{n}\n@@ -1 +1 @@\n-a\n+b\n" for n in range(2_000)), MANY),
+    "many deleted files": ("files", json.dumps({f"d/{number}": None for number in range(2_000)}), MANY),
+    "many blocks": ("edits", f"x\n{block('b', 'b')}" * 5_000, "touches more than 50,000,000 bytes"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "why"),
-    [
-        ("--- a/x\n+++ b/x\n" + "@@ -9,3 +9,3 @@\n a\n-a\n+b\n a\n" * 5_000, "diff", "2,000,000 comparisons"),
-        pytest.param(
-            "--- a/x\n+++ b/x\n@@ -9,2 +9,3 @@\n a\n+b\n a\n" * 5_000,
-            "diff",
-            "2,000,000 comparisons",
-            marks=pytest.mark.nightly,
-        ),
-        ("".join(f"--- a/{n}\n+++ b/{n}\n@@ -1 +1 @@\n-a\n+b\n" for n in range(2_000)), "diff", "at most 1,000"),
-        (NULLS, "files", "at most 1,000"),
-        (
-            "*** Begin Patch\n*** Update File: y\n"
-            + "".join(f"@@ {n}\n" for n in range(3_000))
-            + "-a\n+b\n*** End Patch\n",
-            "diff",
-            "2,000,000 comparisons",
-        ),
-        ("x\n<<<<<<< SEARCH\nb\n=======\nb\n>>>>>>> REPLACE\n" * 5_000, "edits", "touches more than 50,000,000 bytes"),
-    ],
-    ids=["many hunks", "one file many times", "many files", "many deleted files", "many anchors", "many blocks"],
-)
-def test_the_work_for_one_fix_is_bounded(text: str, kind: FixKind, why: str) -> None:
+@pytest.mark.parametrize("what", nightly_but([*WORK][2:], WORK))
+def test_the_work_for_one_fix_is_bounded(what: str) -> None:
+    kind, text, why = WORK[what]
     numbers = "".join(f"{number}\n" for number in range(3_000))
-    files = {
-        "x": b"a\n" * 20_000 + b"b\n",
-        "y": f"{numbers}a\na\n".encode(),
-        **{f"d/{number}": b"" for number in range(2_000)},
-    }
+    files = {"x": b"a\n" * 20_000 + b"b\n", "y": f"{numbers}a\na\n".encode()}
+    files |= {f"d/{number}": b"" for number in range(2_000)}
     assert why in refused_fix(tree(files), Fix(text, kind), Problem("p", "x", Path("clones"))).reason

@@ -17,7 +17,7 @@ from touchstone.validation.protocol import Diagnostic
 
 FOLDER = Path(__file__).parent / "modules"
 TERRAFORM = "1.11.4"
-_ERRORS = "errors.json"
+_ERRORS = "errors.jsonl"
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,19 @@ def read(path: Path) -> Recording:
             parts[name] = ""
         else:
             parts[name] += line
-    errors = tuple(Diagnostic(**error) for error in json.loads(parts.pop(_ERRORS, "[]")))
+    errors = tuple(Diagnostic("error", **json.loads(line)) for line in parts.pop(_ERRORS, "").splitlines())
     return Recording(path.stem, {name: text.encode() for name, text in parts.items()}, errors)
 
 
 def write(recording: Recording) -> None:
     text = "".join(f"-- {name} --\n{content.decode()}" for name, content in recording.files.items())
-    errors = [{key: value for key, value in asdict(error).items() if value is not None} for error in recording.errors]
-    text += f"-- {_ERRORS} --\n{json.dumps(errors, indent=2, ensure_ascii=False)}\n"
+    text += f"-- {_ERRORS} --\n" + "".join(map(_as_line, recording.errors))
     (FOLDER / f"{recording.name}.txt").write_text(text, encoding="utf-8")
+
+
+def _as_line(error: Diagnostic) -> str:
+    said = {key: value for key, value in asdict(error).items() if key != "severity" and value not in (None, "")}
+    return f"{json.dumps({'summary': '', 'detail': '', **said}, ensure_ascii=False)}\n"
 
 
 def ask_terraform(files: Mapping[str, bytes], environment: Mapping[str, str] | None = None) -> tuple[Diagnostic, ...]:

@@ -1,7 +1,10 @@
 """No false alarms for modules that need providers, which Terraform cannot check here, and no missed references."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.validation.sections import sections
 from touchstone.validation.hcl import check_module
 from touchstone.validation.hcl.module import UnreadableError
 
@@ -11,134 +14,12 @@ def errors(text: str, **files: str) -> list[str]:
     return [f"{error.summary} {error.line}" for error in check_module(given, None).diagnostics]
 
 
-VALID = {
-    "iterators of dynamic blocks": """
-        variable "ports" {}
-        resource "aws_security_group" "a" {
-          dynamic "ingress" {
-            for_each = var.ports
-            content {
-              from_port = ingress.value
-              dynamic "inner" {
-                for_each = ingress.value.inner
-                iterator = it
-                labels   = [it.key]
-                content {
-                  name = "${it.value}${ingress.key}"
-                }
-              }
-            }
-          }
-        }
-    """,
-    "providers by name": """
-        provider "aws" {
-          alias  = "west"
-          region = "us-west-1"
-        }
-        resource "aws_instance" "a" {
-          provider = aws.west
-        }
-        module "m" {
-          source    = "./m"
-          providers = { aws = aws.west, aws.east = aws }
-        }
-    """,
-    "attributes in lifecycle": """
-        resource "aws_instance" "a" {
-          lifecycle {
-            ignore_changes       = [tags, tags["x"], ami]
-            replace_triggered_by = [aws_instance.b.id]
-          }
-        }
-        resource "aws_instance" "b" {
-          lifecycle {
-            ignore_changes = all
-          }
-        }
-    """,
-    "splats and keys": """
-        resource "aws_instance" "a" {
-          count = 2
-        }
-        resource "aws_instance" "b" {
-          for_each = {}
-        }
-        output "o" {
-          value = [aws_instance.a[*].id, aws_instance.a.*.id, aws_instance.a[0].id, aws_instance.a.0.id, aws_instance.a]
-        }
-        output "p" {
-          value = [values(aws_instance.b)[*].id, aws_instance.b["k"].id, [for x in aws_instance.b : x.id]]
-        }
-        output "q" {
-          value = { for i, x in aws_instance.a : i => aws_instance.a[i].id }
-        }
-    """,
-    "provider functions and required providers": """
-        terraform {
-          required_providers {
-            aws = {
-              source                = "hashicorp/aws"
-              version               = "~> 5.0"
-              configuration_aliases = [aws.west]
-            }
-          }
-        }
-        output "o" {
-          value = provider::aws::arn_parse("x").region
-        }
-    """,
-    "what later versions of Terraform accept": """
-        variable "x" {
-          type       = string
-          deprecated = "use y"
-        }
-        action "aws_lambda_invoke" "a" {
-          config {
-            function_name = "x"
-          }
-        }
-        import {
-          to       = aws_instance.a
-          identity = { id = "x" }
-        }
-        resource "aws_instance" "a" {
-          lifecycle {
-            action_trigger {
-              events  = [after_create]
-              actions = [action.aws_lambda_invoke.a]
-            }
-          }
-        }
-    """,
-    "for_each of imports": """
-        import {
-          for_each = { a = "x" }
-          to       = aws_instance.a[each.key]
-          id       = each.value
-        }
-        resource "aws_instance" "a" {
-          for_each = toset(["a"])
-        }
-    """,
-    "a block named like a meta-argument, deeper": """
-        resource "x_y" "a" {
-          settings {
-            provider   = "aws"
-            depends_on = "nothing"
-            count      = 3
-            lifecycle {
-              rule = "x"
-            }
-          }
-        }
-    """,
-}
+VALID = sections(Path(__file__).with_suffix(".txt"))
 
 
-@pytest.mark.parametrize("text", VALID.values(), ids=VALID.keys())
-def test_valid_modules_with_providers(text: str) -> None:
-    assert errors(text) == []
+@pytest.mark.parametrize("what", VALID)
+def test_valid_modules_with_providers(what: str) -> None:
+    assert errors(VALID[what]) == []
 
 
 ONE = 'output "a" {\n  value = 1\n}'

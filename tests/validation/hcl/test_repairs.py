@@ -1,5 +1,6 @@
 """Right and wrong repairs of ordinary modules: no right one fails, no wrong one passes."""
 
+import functools
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +16,12 @@ from touchstone.validation.protocol import Problem, Report
 PROBLEM = Problem("p", "main.tf", Path("clones"), summary="Reference to undeclared input variable")
 
 
+@functools.cache
 def report(text: str, schema: str | None) -> Report:
     return check_module({"main.tf": text.encode()}, schema)
 
 
+@functools.cache
 def judge(module: Module, fixed: str) -> Verdict:
     baseline, after = report(module.text, module.schema), report(fixed, module.schema)
     after = replace(after, doubts=new_doubts(after, baseline, [module.text.encode()]))

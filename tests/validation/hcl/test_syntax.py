@@ -56,7 +56,7 @@ OPENING = [b"[", b"(", b"{a=", b'"${', b"[for x in "]
 RUNS = [b"!", b"-", b"[*]", b".*.y"]
 
 
-@pytest.mark.parametrize("repeated", nightly_but([*OPENING, *RUNS[::2]], [*OPENING, *RUNS]))
+@pytest.mark.parametrize("repeated", nightly_but([*OPENING, RUNS[0]], [*OPENING, *RUNS]))
 def test_what_would_overflow_a_parser_is_refused(repeated: bytes) -> None:
     expression = b"x" * (repeated in RUNS[2:]) + repeated * (300_000 if repeated in RUNS else 100_000)
     assert summaries(b"locals {\n  a = " + expression + b"1\n}\n")[0][0] == "Nesting too deep"

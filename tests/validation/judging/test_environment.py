@@ -4,20 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipelines.test_retrying import table
-from tests.pipelines.test_run import evaluate, failed
-from tests.pipelines.test_validation import make_repairs
+from tests.validation.attacks.arena import BAD, GOOD, TESTS, outcomes_of
+from tests.validation.validators.support import tree_of
 
 
 @pytest.mark.parametrize("test_command", ["", pytest.param("python -m pytest", marks=pytest.mark.nightly)])
 def test_a_project_whose_package_is_not_installed_is_undecided(tmp_path: Path, test_command: str) -> None:
-    repairs = make_repairs(tmp_path)
-    calc = repairs.root / "clones" / "calc" / "calc.py"
-    calc.write_text("import requests_of_nobody\n\n\n" + calc.read_text())
-    repairs.problems(
-        table(("oid", "filename", "working_directory", "test_command"), ("p", "calc.py", "calc", test_command))
-    )
-    fix = "import requests_of_nobody\n\n\ndef add(a, b):\n    return a + b\n"
-    repairs.fixes("m", table(("oid", "iteration_id", "fixed_code"), ("p", 1, fix)))
-    outcome = evaluate(repairs)
-    assert outcome.stopped and "without 'requests_of_nobody'" in failed(outcome)["outcomes.undecided_share"]
+    needs = "import requests_of_nobody\n\n\n"
+    tree_of(tmp_path / "clones" / "one", {"solution.py": needs + BAD, "test_solution.py": TESTS})
+    row = {"oid": "one", "filename": "solution.py", "test_command": test_command}
+    (outcome,) = outcomes_of(tmp_path, row, [needs + GOOD])
+    assert outcome["status"] == "validator_unavailable"
+    assert "without 'requests_of_nobody'" in outcome["diagnostics"], outcome

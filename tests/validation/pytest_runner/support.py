@@ -32,10 +32,10 @@ def warm_validator(
     sandbox: str = "auto",
     *,
     controls: bool = True,
-    limits: Limits = Limits(seconds=20.0),  # noqa: B008
+    limits: Limits = Limits(seconds=30.0, wall_seconds=600.0),  # noqa: B008
     **program: Any,
 ) -> Iterator[PythonValidator]:
-    """A validator whose workers stay warm, closed at the end."""
+    """A validator whose workers stay warm, closed at the end. A busy machine is not what its tests are about."""
     settings = PythonProgram(lint=False, **program)
     made = PythonValidator(sandbox_or_skip(scratch, sandbox), limits, settings, controls=controls)
     yield made

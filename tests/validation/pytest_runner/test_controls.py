@@ -4,12 +4,16 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from tests.conftest import nightly_but
 from tests.validation.attacks.arena import job_of
-from tests.validation.pytest_runner.support import judged, run_pytest, warm_validator
+from tests.validation.pytest_runner.support import judged, run_pytest
+from touchstone.config.validation import PythonProgram
 from touchstone.validation.judging.known_tests import hold_to_known_tests
+from touchstone.validation.protocol import Report
 from touchstone.validation.pytest_runner.recorder import Recorder
 from touchstone.validation.sandbox.command import Limits
 from touchstone.validation.sandbox.processes import LimitExceeded
@@ -37,20 +41,27 @@ TESTS = {
 }
 
 
-def files_of(kind: str) -> dict[str, str]:
-    return {"test_it.py": f"import unittest\nimport pytest\nfrom solution import add\n\n\n{TESTS[kind]}"}
+IMPORTS = "import unittest\nimport pytest\nfrom solution import add\n\n\n"
+FUNCTION = {"test_it.py": f"{IMPORTS}{TESTS['function']}"}
+
+
+@pytest.fixture(scope="module")
+def of_every_kind(validator: PythonValidator) -> list[Report]:
+    """The reports on a right fix and on one that equals everything, with the tests of all kinds."""
+    files = {f"test_{number}.py": f"{IMPORTS}{tests}" for number, tests in enumerate(TESTS.values())}
+    lie = f"{HEAD}def add(a, b):\n    return Equal() if b else 0\n"
+    return [judged(validator, BAD, fix, files) for fix in (GOOD, lie)]
 
 
 @pytest.mark.parametrize("kind", TESTS)
 def test_a_right_fix_is_controlled_and_an_object_that_equals_everything_is_not(
-    validator: PythonValidator, kind: str
+    of_every_kind: list[Report], kind: str
 ) -> None:
-    right = judged(validator, BAD, GOOD, files_of(kind))
-    assert right.status == "passed" and right.control is not None
-    assert right.control.keys() == right.tests.keys()
-    forged = judged(validator, BAD, f"{HEAD}def add(a, b):\n    return Equal() if b else 0\n", files_of(kind))
-    assert forged.status == "failed", forged
-    assert any("forged pass" in found.summary or "test failed" in found.summary for found in forged.diagnostics)
+    right, forged = of_every_kind
+    tests = {name for name in right.tests if name.startswith(f"test_{[*TESTS].index(kind)}.py")}
+    assert tests and right.status == "passed" and right.control is not None and tests <= right.control.keys()
+    said = {found.test: found.summary for found in forged.diagnostics}
+    assert {name: said.get(name) for name in tests} == {name: f"forged pass: {name}" for name in tests}
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -88,7 +99,11 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("how", READERS)
+# By frames, files, the compiled source, names of a module, the collector and a tracer.
+BY_DAY = ("frames", "the test's file", "the test's source", "the test's module", "all objects", "a tracer")
+
+
+@pytest.mark.parametrize("how", nightly_but(BY_DAY, READERS))
 def test_the_pass_of_a_fix_that_looks_at_its_judges_is_doubted(validator: PythonValidator, how: str) -> None:
     reader = f"""
         import gc, inspect, pathlib, sys, traceback
@@ -185,16 +200,16 @@ def test_the_equality_of_a_class_that_the_tests_name_may_be_inherited(validator:
     assert (found.status, found.doubts) == ("passed", ()) and found.control
 
 
-def test_controls_can_be_turned_off(tmp_path: Path) -> None:
-    for validator in warm_validator(tmp_path, controls=False):
-        report = judged(validator, BAD, f"{HEAD}def add(a, b):\n    return Equal()\n", files_of("function"))
-        assert (report.status, report.control) == ("passed", None)
+def test_controls_can_be_turned_off(validator: PythonValidator) -> None:
+    with patch.object(validator, "_controls", False):
+        report = run_pytest(validator, {"solution.py": f"{HEAD}def add(a, b):\n    return Equal()\n", **FUNCTION})
+    assert (report.status, report.control) == ("passed", None)
 
 
-def test_doctests_count_on_request_and_have_a_control(tmp_path: Path) -> None:
+def test_doctests_count_on_request_and_have_a_control(validator: PythonValidator) -> None:
     code = 'def add(a, b):\n    """Add.\n\n    >>> add(1, 2)\n    3\n    """\n    return a + b\n'
     liar = "import doctest\ndoctest.OutputChecker.check_output = lambda *_: True\n" + code.replace("a + b", "a")
-    for validator in warm_validator(tmp_path, doctest=True):
+    with patch.object(validator, "_settings", PythonProgram(lint=False, doctest=True)):
         tests = {"test_it.py": "def test_it(): pass\n"}
         before = code.replace("a + b", "a - b")
         broken = run_pytest(validator, {"solution.py": before, **tests})
@@ -209,7 +224,7 @@ def test_doctests_count_on_request_and_have_a_control(tmp_path: Path) -> None:
 
 
 def test_a_module_that_no_test_reaches_may_be_broken(validator: PythonValidator) -> None:
-    tests = {**files_of("function"), "unused.py": "raise ImportError\n"}
+    tests = {**FUNCTION, "unused.py": "raise ImportError\n"}
     assert judged(validator, BAD, GOOD, tests).status == "passed"
 
 

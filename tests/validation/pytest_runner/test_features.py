@@ -1,6 +1,7 @@
 """What pytest does for a problem's tests, and what of its configuration is ignored."""
 
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -293,7 +294,7 @@ SERVED = """
 
     def test_threads():
         with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            threading.Thread(target=server.serve_forever).start()
+            threading.Thread(target=server.serve_forever, args=(0.01,)).start()
             try:
                 assert urllib.request.urlopen(f"http://localhost:{server.server_port}").read() == b"3"
             finally:
@@ -315,7 +316,7 @@ SERVED = """
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.nightly)])
 def test_tests_have_a_network_of_their_own_where_the_sandbox_has_one(tmp_path: Path, sandbox: str) -> None:
-    for validator in warm_validator(tmp_path, sandbox=sandbox):
+    for validator in warm_validator(tmp_path, sandbox=sandbox, controls=False):
         for code, status in ((ADD, "passed"), (ADD.replace("+", "-"), "failed")):
             report = run_pytest(validator, {"solution.py": code, "test_it.py": SERVED})
             if sandbox == "bubblewrap":
@@ -371,33 +372,34 @@ def test_a_hundred_threads_and_hundreds_of_open_files_are_within_the_limits(vali
             (tmp_path / "large").write_bytes(bytes(100 * 2**20))
             assert add(1, 1) == 2
         """
-    report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
+    with patch.object(validator, "_controls", False):
+        report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
     assert outcomes(report) == ("passed", {"test_threads": True, "test_files": True, "test_large_file": True}, ())
 
 
 @pytest.mark.parametrize(("per_test", "status"), [(0.0, "timeout"), (0.3, "passed")])
-def test_a_long_suite_has_time_for_every_test(tmp_path: Path, per_test: float, status: str) -> None:
+def test_a_long_suite_has_time_for_every_test(validator: PythonValidator, per_test: float, status: str) -> None:
     tests = """
         import time
         import pytest
         from solution import add
 
-        @pytest.mark.parametrize("number", range(100))
+        @pytest.mark.parametrize("number", range(60))
         def test_add(number):
             end = time.process_time() + 0.02
             while time.process_time() < end:
                 assert add(number, 1) == number + 1
         """
-    limits = Limits(seconds=1.0, seconds_per_test=per_test)
-    for validator in warm_validator(tmp_path, controls=False, limits=limits):
+    limits = Limits(seconds=0.4, seconds_per_test=per_test)
+    with patch.multiple(validator, _limits=limits, _controls=False):
         report = run_pytest(validator, {"solution.py": ADD, "test_it.py": tests})
-        assert report.status == status and len(report.tests) == 100
-        assert report.steady == (status == "timeout")
+    assert report.status == status and len(report.tests) == 60
+    assert report.steady == (status == "timeout")
 
 
-def test_an_endless_test_is_told_from_a_limit_too_low_for_all(tmp_path: Path) -> None:
+def test_an_endless_test_is_told_from_a_limit_too_low_for_all(validator: PythonValidator) -> None:
     tests = "from solution import add\ndef test_one(): assert add(1, 2) == 3\ndef test_two(): assert add(2, 2) == 4\n"
     endless = "def add(a, b):\n    while a == b: pass\n    return a + b\n"
-    for validator in warm_validator(tmp_path, controls=False, limits=Limits(seconds=1.0)):
+    with patch.multiple(validator, _limits=Limits(seconds=0.5), _controls=False):
         report = run_pytest(validator, {"solution.py": endless, "test_it.py": tests})
-        assert (report.status, report.steady) == ("timeout", False)
+    assert (report.status, report.steady) == ("timeout", False)

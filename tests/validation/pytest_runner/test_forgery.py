@@ -1,10 +1,13 @@
 """Wrong fixes that try to pass under pytest, where they share a process with the tests. Each must not pass."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.conftest import nightly_but
 from tests.validation.attacks.arena import NOWHERE
 from tests.validation.pytest_runner.support import run_pytest
+from tests.validation.sections import sections
 from touchstone.validation.judging.known_tests import hold_to_known_tests
 from touchstone.validation.protocol import Problem, Report
 from touchstone.validation.sandbox.runner import JobAnswer
@@ -30,105 +33,7 @@ def baseline(validator: PythonValidator) -> Report:
     return report
 
 
-ATTACKS = {
-    "pytest.exit": "import pytest\n\ndef add(a, b):\n    pytest.exit('done', returncode=0)\n",
-    "exit handler": """
-        import atexit, os
-        atexit.register(os._exit, 0)
-        def add(a, b):
-            return 0
-        """,
-    "skip in a call": "import pytest\n\ndef add(a, b):\n    raise pytest.skip.Exception('no')\n",
-    "unittest skip in a call": "import unittest\n\ndef add(a, b):\n    raise unittest.SkipTest('no')\n",
-    "xfail in a call": "import pytest\n\ndef add(a, b):\n    pytest.xfail('no')\n",
-    "skip at import": "import pytest\npytest.skip('no', allow_module_level=True)\n",
-    "pytest's runner replaced": """
-        import _pytest.runner, _pytest.python
-        _pytest.python.Function.runtest = lambda self: None
-        def add(a, b):
-            return 0
-        """,
-    "code of pytest's function replaced": """
-        import _pytest.runner
-        def pytest_runtest_call(item):
-            pass
-        _pytest.runner.pytest_runtest_call.__code__ = pytest_runtest_call.__code__
-        def add(a, b):
-            return 0
-        """,
-    "report class replaced": """
-        import _pytest.reports
-        class Passed(_pytest.reports.TestReport):
-            @classmethod
-            def from_item_and_call(cls, item, call):
-                call.excinfo = None
-                return super().from_item_and_call(item, call)
-        import _pytest.runner
-        _pytest.runner.TestReport = Passed
-        def add(a, b):
-            return 0
-        """,
-    "plugin registered": """
-        import gc, pytest
-        class Plugin:
-            @pytest.hookimpl(tryfirst=True)
-            def pytest_pyfunc_call(self, pyfuncitem):
-                return True
-        for found in gc.get_objects():
-            if isinstance(found, pytest.PytestPluginManager):
-                found.register(Plugin())
-        def add(a, b):
-            return 0
-        """,
-    "line written to every descriptor": """
-        import json, os
-        def forge():
-            for name in ("test_first.py::test_small", "test_second.py::test_negative"):
-                line = json.dumps({"test": name, "outcome": "passed", "message": "", "where": None, "memory": False})
-                for descriptor in range(3, 256):
-                    try:
-                        os.write(descriptor, line.encode() + b"\\n")
-                    except OSError:
-                        pass
-        forge()
-        def add(a, b):
-            forge()
-            os._exit(0)
-        """,
-    "standard output replaced": """
-        import io, sys
-        sys.stdout = sys.stderr = sys.__stdout__ = io.StringIO()
-        print("2 passed")
-        def add(a, b):
-            return 0
-        """,
-    "compiled tests left behind": """
-        import importlib.util, marshal, pathlib, sys
-        import _pytest.assertion.rewrite as rewrite
-        source = pathlib.Path("test_second.py").read_bytes()
-        code = compile("def test_negative(): pass", "test_second.py", "exec")
-        folder = pathlib.Path("__pycache__")
-        folder.mkdir(exist_ok=True)
-        head = importlib.util.MAGIC_NUMBER + b"\\x03\\0\\0\\0" + importlib.util.source_hash(source)
-        (folder / f"test_second{rewrite.PYC_TAIL}").write_bytes(head + marshal.dumps(code))
-        def add(a, b):
-            return 5
-        """,
-    "conftest, plugin and sitecustomize left behind": """
-        import pathlib
-        hook = "def pytest_pyfunc_call(pyfuncitem):\\n    return True\\n"
-        for name in ("conftest.py", "sitecustomize.py", "usercustomize.py", "pytest_forged.py", "pytest.ini"):
-            pathlib.Path(name).write_text(hook if name.endswith(".py") else "[pytest]\\naddopts = -p pytest_forged\\n")
-        def add(a, b):
-            return 0
-        """,
-    "second process": """
-        import os
-        os.fork()
-        def add(a, b):
-            return 5 if a == 2 else 0
-        """,
-}
+ATTACKS = sections(Path(__file__).with_suffix(".txt"))
 
 
 # Siblings of others: they skip in another way. What leaves the process is in `tests/validation/attacks`.

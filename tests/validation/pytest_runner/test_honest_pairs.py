@@ -22,7 +22,7 @@ APART = {
     **dict.fromkeys(("comparisons that are counted", "warnings that are counted"), "apart"),
     **dict.fromkeys(("a queue that is read by looking into it", "tests that read their own source"), "apart"),
     # It needs more memory than a test may have, if nobody collects the garbage.
-    "garbage in cycles": "apart",
+    "garbage in cycles": "modest",
     # In a control, hypothesis shrinks a failure by hundreds of calls, each of which looks at every name of its group.
     **dict.fromkeys(("doctests and hypothesis", "functools.cache"), "few"),
     # The tests of others ask more.

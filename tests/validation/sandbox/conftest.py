@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import nightly_but
 from touchstone.validation.sandbox.backends import Backend, Bubblewrap, Landlock, Unsandboxed
 from touchstone.validation.sandbox.confinement import landlock_version
 from touchstone.validation.sandbox.runner import SandboxRunner
@@ -21,11 +22,8 @@ def need(backend: str) -> None:
         pytest.skip("the kernel has no landlock")
 
 
-# Landlock by day only where it is the sandbox in use.
-BY_DAY = [
-    pytest.param(name, marks=[pytest.mark.nightly] if name == "landlock" and shutil.which("bwrap") else [])
-    for name in BACKENDS
-]
+# By day the sandbox in use. Commands without one are in `test_session`, `test_timeouts` and the tests of pipelines.
+BY_DAY = nightly_but(["bubblewrap" if shutil.which("bwrap") else "landlock"], BACKENDS)
 
 
 @pytest.fixture(params=BY_DAY)

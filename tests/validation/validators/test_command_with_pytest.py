@@ -88,7 +88,11 @@ class Checks(unittest.TestCase):
 """
 
 
-@pytest.mark.parametrize("arguments", [UNITTEST, ("/bin/sh", "-c", f"{' '.join(UNITTEST)} 2>&1")])
+@pytest.mark.parametrize(
+    "arguments",
+    [pytest.param(UNITTEST, marks=pytest.mark.nightly), ("/bin/sh", "-c", f"{' '.join(UNITTEST)} 2>&1")],
+    ids=["itself", "by a shell"],
+)
 def test_unittest_that_is_ended_early_is_no_pass(sandbox: Sandbox, job: Job, arguments: tuple[str, ...]) -> None:
     job = Job(job.problem, job.tree.with_file("checks.py", CHECKS.encode()))
     statuses = [report.status for report in reports(sandbox, job, BROKEN, RIGHT, LEAVING, arguments=arguments)]

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.validation.validators.support import (
 from touchstone.config.validation import RustProgram
 from touchstone.validation.protocol import Job, Report, Tree, Validator
 from touchstone.validation.sandbox.command import CommandResult, Sandbox
+from touchstone.validation.validators import rust
 from touchstone.validation.validators.lint import MOST_WARNINGS
 from touchstone.validation.validators.rust import RUST_LIMITS, RustValidator, build_report
 
@@ -117,6 +119,11 @@ class TestRecorded:
     def test_contradictions(self, job: Job, fields: dict[str, Any]) -> None:
         report = build_report(ended(findings(**fields)), job)
         assert (report.status, report.consistent) == ("no_report", False)
+
+    def test_a_pass_that_the_fix_could_forge(self, job: Job) -> None:
+        lies = b"pub struct Any;\nimpl PartialEq<i32> for Any { fn eq(&self, _: &i32) -> bool { true } }\n"
+        report = build_report(ended(findings()), Job(job.problem, job.tree.with_file("src/lib.rs", lies)))
+        assert (report.status, report.consistent) == ("no_report", False) and "could forge" in report.note
 
     def test_a_report_from_a_process_that_was_killed(self, job: Job) -> None:
         report = build_report(ended(findings(), exit_code=-9), job)
@@ -272,6 +279,7 @@ class TestRealToolchain:
         assert (report.status, report.consistent) == ("no_report", False)
         assert "changed while it was being tested" in report.note
 
+    @pytest.mark.nightly
     def test_a_member_of_a_workspace(self, validator: RustValidator, tmp_path: Path) -> None:
         members = {f"demo/{path}": text for path, text in crate({"src/lib.rs": "pub fn add() -> i32 {}\n"}).items()}
         tree = tree_of(tmp_path, {**members, "Cargo.toml": '[workspace]\nmembers = ["demo"]\nresolver = "2"\n'})
@@ -279,6 +287,7 @@ class TestRealToolchain:
         assert report.status == "failed"
         assert {each.file for each in report.diagnostics} == {"demo/src/lib.rs"}
 
+    @pytest.mark.nightly
     def test_a_crate_that_is_not_vendored(self, validator: RustValidator, tmp_path: Path) -> None:
         report = self.report(validator, tmp_path, {"Cargo.toml": MANIFEST + '[dependencies]\nserde = "1"\n'})
         assert (report.status, report.decided) == ("validator_unavailable", False)
@@ -301,5 +310,6 @@ class TestRealToolchain:
         assert report.tests == dict.fromkeys(names, True)
 
     def test_identity_is_plain(self, validator: RustValidator, job: Job) -> None:
-        told = json.loads(json.dumps(validator.identity(job.problem)))
+        with patch.object(rust, "content_identity", str):
+            told = json.loads(json.dumps(validator.identity(job.problem)))
         assert {"cargo", "rustc", "cc"} <= told["programs"].keys()

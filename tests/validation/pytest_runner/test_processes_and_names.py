@@ -1,12 +1,13 @@
 """Fixes that start processes, and problems that are named like a module that is loaded already."""
 
 import signal
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import nightly_but
 from tests.validation.attacks.arena import job_of
+from tests.validation.pytest_runner.support import run_pytest, warm_validator
 from touchstone.config.validation import PythonProgram
 from touchstone.validation.judging.verdicts import only_judged
 from touchstone.validation.protocol import Report
@@ -17,22 +18,12 @@ from touchstone.validation.sandbox.runner import SandboxRunner
 from touchstone.validation.validators.python import PythonValidator
 
 ADD = "def add(a, b):\n    return a + b\n"
-# Wall time is long: a busy machine is not what is tested.
-LIMITS = Limits(seconds=30, wall_seconds=600)
 
 
 def validate(validator: PythonValidator, module: str, code: str) -> Report:
     tests = f"from {module} import add\n\ndef test_add(tmp_path):\n    assert add(1, 2) == 3\n"
     filename = f"{module.replace('.', '/')}.py"
-    (report,) = validator.validate([job_of({filename: code, "test_it.py": tests}, filename)])
-    return report
-
-
-@pytest.fixture(scope="module")
-def validator(sandbox: SandboxRunner) -> Iterator[PythonValidator]:
-    made = PythonValidator(sandbox, LIMITS, PythonProgram(lint=False))
-    yield made
-    made.close()
+    return run_pytest(validator, {filename: code, "test_it.py": tests}, filename)
 
 
 # Each is the body of an `add` that is right and that plain pytest passes.
@@ -49,6 +40,8 @@ PROCESSES = {
     "a new interpreter": "with get_context('spawn').Pool(1) as pool: return pool.apply(sum, [(a, b)])",
     "a fork that goes on with the tests": "os.fork()\nreturn a + b",
 }
+# A child, many at once that are waited for, one that stays, and the job itself twice.
+BY_DAY = ("a daemon", "a pool that stays open", "a large pool", "a fork that goes on with the tests")
 HEAD = """
 import os, time
 from concurrent.futures import ProcessPoolExecutor
@@ -62,26 +55,27 @@ def processes(what: str) -> str:
     return f"{HEAD}\n\ndef add(a, b):\n    {body}\n"
 
 
-@pytest.mark.parametrize("what", nightly_but(set(PROCESSES) - {"a new interpreter"}, PROCESSES))
+@pytest.mark.parametrize("what", nightly_but(BY_DAY, PROCESSES))
 def test_a_fix_may_start_processes_and_leave_them(validator: PythonValidator, what: str) -> None:
     if validator._sandbox.name == "landlock":
         pytest.skip("in landlock, a Python fix can start no process")
     assert validate(validator, "solution", processes(what)).status == "passed"
 
 
-def test_a_fix_may_end_its_processes_although_touchstone_ignores_signals(sandbox: SandboxRunner) -> None:
-    if sandbox.name == "landlock":
+def test_a_fix_may_end_its_processes_although_touchstone_ignores_signals(
+    validator: PythonValidator, tmp_path: Path
+) -> None:
+    if validator._sandbox.name == "landlock":
         pytest.skip("in landlock, a Python fix can start no process")
     code = f"{HEAD}\n\ndef add(a, b):\n    child = Process(target=time.sleep, args=(30,))\n"
     code += "    child.start()\n    child.terminate()\n    child.join(25)\n"
     code += "    return a + b if child.exitcode == -15 else 0\n"
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    validator = PythonValidator(sandbox, LIMITS, PythonProgram(lint=False))
     try:
-        assert validate(validator, "solution", code).status == "passed"
+        for ignoring in warm_validator(tmp_path):
+            assert validate(ignoring, "solution", code).status == "passed"
     finally:
         signal.signal(signal.SIGTERM, before)
-        validator.close()
 
 
 def test_a_fork_does_not_report_for_a_process_that_left(validator: PythonValidator) -> None:
@@ -92,7 +86,7 @@ def test_a_fork_does_not_report_for_a_process_that_left(validator: PythonValidat
 
 def test_what_is_left_ends_with_the_job_also_without_a_sandbox(tmp_path_factory: pytest.TempPathFactory) -> None:
     sandbox = SandboxRunner(Unsandboxed(), tmp_path_factory.mktemp("scratch"))
-    validator = PythonValidator(sandbox, LIMITS, PythonProgram(lint=False))
+    validator = PythonValidator(sandbox, Limits(seconds=30), PythonProgram(lint=False))
     try:
         assert validate(validator, "solution", processes("a daemon")).status == "passed"
         (worker,) = validator.workers.values()
@@ -106,7 +100,9 @@ def test_a_module_may_have_the_name_of_one_of_ours(validator: PythonValidator, m
     assert validate(validator, module, ADD).status == "passed"
 
 
-@pytest.mark.parametrize(("directory", "folder"), [("", "src"), ("", "lib"), ("shop", "src")])
+@pytest.mark.parametrize(
+    ("directory", "folder"), nightly_but([("shop", "src")], [("", "src"), ("", "lib"), ("shop", "src")])
+)
 def test_a_package_in_a_source_folder_is_imported_as_if_it_were_installed(
     validator: PythonValidator, directory: str, folder: str
 ) -> None:
@@ -125,8 +121,7 @@ def test_a_package_in_a_source_folder_is_imported_as_if_it_were_installed(
     for code, status in ((ADD, "passed"), (ADD.replace("+", "-"), "failed")):
         files = {f"{folder}/click/__init__.py": "", f"{folder}/click/sums.py": code, "tests/test_it.py": tests}
         placed = {f"{directory}/{name}".strip("/"): text for name, text in files.items()}
-        job = job_of(placed, f"{folder}/click/sums.py", working_directory=directory)
-        (report,) = validator.validate([job])
+        report = run_pytest(validator, placed, f"{folder}/click/sums.py", working_directory=directory)
         assert (report.status, len(report.tests)) == (status, 2), report.note
 
 
@@ -138,7 +133,9 @@ def test_a_module_that_python_never_looks_for_leaves_it_undecided(validator: Pyt
     assert (report.status, report.note) == ("validator_unavailable", note)
 
 
-@pytest.mark.parametrize("file", ["", "test_it.py::", "./test_it.py::", "code/test_it.py::"])
+@pytest.mark.parametrize(
+    "file", nightly_but(["", "test_it.py::"], ["", "test_it.py::", "./test_it.py::", "code/test_it.py::"])
+)
 def test_judged_tests_are_named_with_their_file_or_without(validator: PythonValidator, file: str) -> None:
     tests = "from solution import add\n\ndef test_add(): assert add(1, 2) == 3\ndef test_no(): assert not add(1, 1)\n"
     jobs = [
@@ -164,5 +161,4 @@ def test_a_module_that_python_has_may_be_loaded_from_its_file(validator: PythonV
             assert runpy.run_path("io.py")["add"](1, 2) == 3
         """
     for code, status in ((ADD, "passed"), (ADD.replace("+", "-"), "failed")):
-        (report,) = validator.validate([job_of({"io.py": code, "test_it.py": tests}, "io.py")])
-        assert report.status == status
+        assert run_pytest(validator, {"io.py": code, "test_it.py": tests}, "io.py").status == status
