@@ -111,17 +111,11 @@ def fewer_examples(test: Callable[..., None]) -> Callable[..., None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _installed_packages_are_looked_at_once() -> Iterator[None]:
-    """Each validator and session would look at tens of thousands of files, which stay as they are during the tests."""
-    from touchstone.validation.files import file_identity
+def _packages_stay() -> Iterator[None]:
+    """No test installs anything beside Touchstone, tens of thousands of files that every session would look at."""
+    from touchstone.validation.files.file_identity import packages_stay
 
-    look = file_identity._hash_of_packages
-    once, installed = functools.cache(look), (sys.prefix, sys.base_prefix, "/usr")
-
-    def hash_of_packages(folder: Path) -> str:
-        return (once if any(map(folder.is_relative_to, installed)) else look)(folder)
-
-    with patch.object(file_identity, "_hash_of_packages", hash_of_packages):
+    with packages_stay(*map(Path, (sys.prefix, sys.base_prefix, "/usr"))):
         yield
 
 

@@ -22,6 +22,7 @@ from touchstone.progress import report_warning, track
 from touchstone.text import counted
 from touchstone.validation.cache import VARIABLE, ReportCache, report_key
 from touchstone.validation.cluster import ValidationCluster
+from touchstone.validation.files.file_identity import packages_stay
 from touchstone.validation.files.working_copy import HashedTree
 from touchstone.validation.fixes.apply_fix import AppliedFix
 from touchstone.validation.protocol import Availability, Job, Report
@@ -89,6 +90,7 @@ class ValidationSession:
         self._finished_reports: Synchronized[int] = multiprocessing.get_context("spawn").Value("q", 0)
 
     def __enter__(self) -> Self:
+        self._open.enter_context(packages_stay())
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -9,8 +9,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -25,6 +25,8 @@ _EMPTY = hashlib.sha256(b"").digest()
 
 # Every program and folder of packages whose identity this process has asked for, and when it last did.
 _identified: dict[Path, int] = {}
+# While packages stay as they are: below which folders, and the hashes found since.
+_staying: list[tuple[tuple[Path, ...], dict[Path, str]]] = []
 
 
 def identified_since(moment: int) -> frozenset[Path]:
@@ -57,7 +59,23 @@ def packages_identity(folder: Path) -> str:
     their package was installed, are read. The hash is remembered for as long as no file changes.
     """
     _identified[folder] = time.monotonic_ns()
+    for below, found in _staying:
+        if any(map(folder.is_relative_to, below)):
+            if folder not in found:
+                found[folder] = _hash_of_packages(folder)
+            return found[folder]
     return _hash_of_packages(folder)
+
+
+@contextmanager
+def packages_stay(*below: Path) -> Iterator[None]:
+    """Look at each folder of packages once until the end, or only at those below some folders: nothing is installed."""
+    staying: tuple[tuple[Path, ...], dict[Path, str]] = (below or (Path("/"),), {})
+    _staying.append(staying)
+    try:
+        yield
+    finally:
+        _staying.remove(staying)
 
 
 def _hash_of_packages(folder: Path) -> str:
@@ -222,10 +240,10 @@ _PYTHON = re.compile(r"python[0-9.]*|pypy[0-9.]*")
 _MAX_LINE = 512
 
 
-def program_identity(word: str, search: str, packages: Callable[[Path], str] = packages_identity) -> dict[str, str]:
+def program_identity(word: str, search: str) -> dict[str, str]:
     """The contents of a program or file by path, and of what runs it; empty if the machine has none of that name.
 
-    `search` is the PATH of the command, `packages` identifies the folders of a Python.
+    `search` is the PATH of the command.
     """
     found: dict[str, str] = {}
     waiting = [word]
@@ -235,7 +253,7 @@ def program_identity(word: str, search: str, packages: Callable[[Path], str] = p
         if str(path) in found or not path.is_absolute() or not path.is_file():
             continue
         found[str(path)] = content_identity(path)
-        found |= {str(folder): packages(folder) for folder in _packages(path)}
+        found |= {str(folder): packages_identity(folder) for folder in _packages(path)}
         waiting += _interpreter(path)
     return found
 
@@ -262,7 +280,9 @@ def _packages(program: Path) -> Iterator[Path]:
     own, base = program.parent.parent, program.resolve().parent.parent
     prefixes = {own} if _is_isolated(own) else {own, base}
     for prefix in sorted(prefixes | ({Path("/usr/local")} if Path("/usr") in prefixes else set())):
-        yield from sorted(prefix.glob("lib*/p*/*-packages"))
+        # `lib64` may be a link to `lib`.
+        found = sorted(prefix.glob("lib*/p*/*-packages"), reverse=True)
+        yield from sorted({folder.resolve(): folder for folder in found}.values())
 
 
 def _is_isolated(prefix: Path) -> bool:

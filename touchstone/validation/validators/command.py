@@ -21,7 +21,6 @@ from touchstone.config.validation import CommandProgram
 from touchstone.validation.command_files import left_early, runner_format, words
 from touchstone.validation.files.file_identity import (
     content_identity,
-    packages_identity,
     program_identity,
     system_identity,
 )
@@ -87,8 +86,6 @@ class CommandValidator:
         self._configured_python = python
         self._program = common.find_program(Path(settings.arguments[0]), ()) if settings.arguments else _SHELL
         self._identities: dict[str, Mapping[str, str]] = {}
-        # `python` and `pytest` have the same packages, tens of thousands of files.
-        self._packages_identity = functools.cache(packages_identity)
         said = common.run_trusted(settings.version_arguments) if settings.version_arguments else None
         self.version = said.splitlines()[0] if said else ""
 
@@ -120,7 +117,7 @@ class CommandValidator:
         """The content of a program or file that a command names."""
         if word not in self._identities:
             search = self._search_path if word in _PYTHON else self._own_path
-            self._identities[word] = program_identity(word, search, self._packages_identity)
+            self._identities[word] = program_identity(word, search)
         return self._identities[word]
 
     @property
