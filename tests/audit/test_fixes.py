@@ -69,6 +69,9 @@ def test_the_flag_quotes_the_line_and_names_its_place() -> None:
     }
 
 
+LONG_STRINGS = ("x = " + '\\"' * 1_000_000, "x = '''" + "\\'" * 1_000_000)
+
+
 @pytest.mark.parametrize(
     "fix",
     [
@@ -85,8 +88,8 @@ def test_the_flag_quotes_the_line_and_names_its_place() -> None:
         "",
         "x = " + "(" * 5000 + ")" * 5000,
         "x = " + "-" * 20000 + "1\n",
-        "x = " + '\\"' * 1_000_000,
-        "x = '''" + "\\'" * 1_000_000,
+        *(text[:100_000] for text in LONG_STRINGS),
+        *(pytest.param(text, marks=pytest.mark.nightly) for text in LONG_STRINGS),
     ],
 )
 def test_ordinary_code_is_not_flagged(fix: str) -> None:
