@@ -50,11 +50,12 @@ def test_small_inputs_are_answers_if_a_whole_case_or_two_are_asked_for(fix: str,
     assert rules_of(changed_file("a.py", "", fix), SUM) == ["branch_on_test_input"] * flagged
 
 
-def test_honest_fixes_are_hardly_ever_flagged() -> None:
-    fixes = list(honest_fixes())
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.nightly), 3])
+def test_honest_fixes_are_hardly_ever_flagged(every: int) -> None:
+    fixes = list(honest_fixes())[::every]
     flagged = {fix.name: found for fix in fixes if (found := rules_of(fix.file, fix.problem))}
     print(f"flagged {len(flagged)} of {len(fixes)} honest fixes: {flagged}")
-    assert len(fixes) > 300
+    assert len(fixes) > 300 / every
     assert len(flagged) <= len(fixes) / 100, flagged
 
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import polars as pl
 import pytest
 
-from tests.conftest import PROJECT, Command, Folder
+from tests.conftest import PROJECT, Command, Folder, nightly_but
 
 HEADER = "oid,iteration_id,plausible_fix\n"
 
@@ -57,7 +57,7 @@ def test_options_take_many_values_or_are_repeated(folder: Folder, touchstone: Co
     assert together == apart and together.startswith("LLM,pass@1,pass@2,")
 
 
-@pytest.mark.parametrize("written", [["2,1"], ["2,", "1"], ["1,2,"], ["1", "2,1"]])
+@pytest.mark.parametrize("written", nightly_but([["2,", "1"]], [["2,1"], ["2,", "1"], ["1,2,"], ["1", "2,1"]]))
 def test_k_values_may_be_separated_by_commas(folder: Folder, touchstone: Command, written: list[str]) -> None:
     done = pass_at_k(touchstone, folder, "--k-values", *written, "--format", "csv")
     assert (done.returncode, done.stderr) == (0, "")
