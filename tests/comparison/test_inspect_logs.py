@@ -13,7 +13,7 @@ from touchstone.comparison.compare import compare_models
 from touchstone.comparison.inputs import open_input
 from touchstone.comparison.pairs import ComparisonSettings
 
-SAMPLES, EPOCHS, RESAMPLES = 80, 5, 10_000
+SAMPLES, EPOCHS, RESAMPLES = 60, 5, 5_000
 
 
 def write_log(path: Path, passes: list[list[bool]]) -> str:

@@ -216,41 +216,33 @@ REFUSED: dict[str, tuple[str, list[tuple[str, object, str, str]]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def good_frames(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pl.DataFrame]:
-    return {name: read_good(SAMPLES[name], tmp_path_factory.mktemp("good")).frame for name in REFUSED}
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_odd_record_is_refused_alone(tmp_path: Path, name: str) -> None:
+    sample, (record, odd) = SAMPLES[name], REFUSED[name]
+    good = read_good(sample, tmp_path / "good").frame
+    assert good["__kind"].null_count() == good.height
+    for number, (place, value, kind, reason) in enumerate(odd):
+        *above, last = (int(key) if key.isdecimal() else key for key in f"{record}.{place}".strip(".").split("."))
+        table = read_adapted(sample.copy(tmp_path / str(number), with_value(sample, above, last, value)))
+        (refused,) = table.frame.drop_nulls("__kind").to_dicts()
+        assert (refused["__kind"], refused["__broken"]) == (kind, reason), place
+        assert table.frame.height == good.height and table.raw({refused["__line"]}), place
+        if place and last not in ("model", "model_id", "model_name_or_path", "provider"):
+            assert refused["__model"] in good["__model"].to_list(), "its refusal is listed under its model"
 
 
-@pytest.mark.parametrize(
-    ("name", "place", "value", "kind", "reason"),
-    [(name, f"{record}.{place}".strip("."), *rest) for name, (record, odd) in REFUSED.items() for place, *rest in odd],
-)
-def test_an_odd_record_is_refused_alone(
-    tmp_path: Path,
-    good_frames: dict[str, pl.DataFrame],
-    name: str,
-    place: str,
-    value: object,
-    kind: str,
-    reason: str,
-) -> None:
-    sample, texts = SAMPLES[name], SAMPLES[name].content.decode().splitlines()
+def with_value(sample: Sample, above: list[str | int], last: str | int, value: object) -> bytes:
+    """The document with another value at a place; bytes are another line."""
     by_line = sample.document.endswith(".jsonl")
+    texts = sample.content.decode().splitlines()
     document = [json.loads(text) for text in texts] if by_line else json.loads(sample.content)
-    *above, last = (int(key) if key.isdecimal() else key for key in place.split("."))
     parent = document
     for key in above:
         parent = parent[key]
     parent[last] = value
-    lines = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in document] if by_line else []
-    table = read_adapted(sample.copy(tmp_path, b"\n".join(lines) if by_line else json.dumps(document).encode()))
-    good, records = good_frames[name], [record for record, _ in REFUSED.values()]
-    (refused,) = table.frame.drop_nulls("__kind").to_dicts()
-    assert (refused["__kind"], refused["__broken"]) == (kind, reason)
-    assert table.frame.height == good.height and good["__kind"].null_count() == good.height
-    assert table.raw({refused["__line"]})
-    if last not in ("model", "model_id", "model_name_or_path", "provider") and place not in records:
-        assert refused["__model"] in good["__model"].to_list(), "its refusal is listed under its model"
+    if not by_line:
+        return json.dumps(document).encode()
+    return b"\n".join(each if isinstance(each, bytes) else json.dumps(each).encode() for each in document)
 
 
 # What the names of files and folders say: the columns that they fill, for a document under this name.
@@ -290,14 +282,17 @@ NAMES: list[tuple[str, str, str, tuple[str | None, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "path", "columns", "cells"), NAMES)
-def test_what_a_name_says(tmp_path: Path, name: str, path: str, columns: str, cells: tuple[str | None, ...]) -> None:
-    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / path).write_bytes(SAMPLES[name].content)
-    table = read_adapted(tmp_path / path)
-    assert table.frame.select(columns.split()).unique().rows() == [cells]
-    assert cells[0] in " ".join(table.notes) or (name == "swebench-report" and "." in Path(path).stem)
-    assert name != "human-eval" or ("its folder" in table.notes[0]) == path.startswith(f"{cells[0]}/")
+@pytest.mark.parametrize("format", dict.fromkeys(name for name, *_ in NAMES))
+def test_what_a_name_says(tmp_path: Path, format: str) -> None:
+    for number, (name, below, columns, cells) in enumerate(NAMES):
+        if name == format:
+            path = tmp_path / str(number) / below
+            path.parent.mkdir(parents=True)
+            path.write_bytes(SAMPLES[name].content)
+            table = read_adapted(path)
+            assert table.frame.select(columns.split()).unique().rows() == [cells], below
+            assert cells[0] in " ".join(table.notes) or (name == "swebench-report" and "." in path.stem), below
+            assert name != "human-eval" or ("its folder" in table.notes[0]) == below.startswith(f"{cells[0]}/"), below
 
 
 # The whole text of a sample's document, or what follows it, and why it is refused as a whole.
