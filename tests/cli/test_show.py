@@ -14,7 +14,7 @@ from touchstone.publish.charts import CHARTS
 __all__ = ["finished_repairs"]
 
 
-@pytest.mark.parametrize("columns", [60, 160])
+@pytest.mark.parametrize("columns", [pytest.param(60, marks=pytest.mark.nightly), 160])
 def test_a_list_of_attempts_and_one_in_full(finished_repairs: Folder, touchstone: Command, columns: int) -> None:
     data = ("--data", finished_repairs.output)
     listed = touchstone("show", "m", "p", *data, columns=columns, terminal=True)

@@ -3,12 +3,9 @@
 import json
 from pathlib import Path
 
-import dagster as dg
 import polars as pl
 import pytest
 
-from pipelines.definitions import build_defs
-from pipelines.resources import EvaluationResource
 from tests.conftest import Command, Folder, copy_of, made_once
 from tests.pipelines.test_run import evaluate, failed
 from tests.storage.test_model_rows import made
@@ -156,6 +153,12 @@ def test_a_baseline_that_is_gone_is_told(held: Folder) -> None:
 
 @pytest.mark.nightly
 def test_the_ui_shows_the_verdict_the_cases_and_where_the_diff_is(worse: Folder) -> None:
+    # Here, because every process that collects the tests would load it.
+    import dagster as dg
+
+    from pipelines.definitions import build_defs
+    from pipelines.resources import EvaluationResource
+
     held = worse
     defs = build_defs(EvaluationResource(config_file=str(held.config)))
     with dg.DagsterInstance.ephemeral() as instance:
