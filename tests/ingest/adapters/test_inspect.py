@@ -1,13 +1,11 @@
 """Reading Inspect AI logs: every attempt with its verdict, and Inspect's own figures from the same rows."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-import touchstone
 from tests.ingest.adapters.inspect_files import (
     REAL,
     SPEC,
@@ -263,16 +261,3 @@ def test_samples_that_cannot_be_read_are_refused_one_by_one(tmp_path: Path) -> N
     ]
     assert passed(table)["fix/7", "1"] == "true"
     assert table.raw({3}) == {3: '"text"'}
-
-
-@pytest.mark.nightly
-def test_a_folder_of_logs_is_evaluated(tmp_path: Path) -> None:
-    fixes = tmp_path / "logs"
-    fixes.mkdir()
-    samples = [scored("C", epoch=epoch) for epoch in (1, 2)] + [scored("I", id="b", epoch=epoch) for epoch in (1, 2)]
-    write_json(fixes / "one.json", samples, header(eval={**SPEC, "model": "model"}))
-    (tmp_path / "problems.csv").write_text("oid,filename\nfix/a,a.py\nfix/b,b.py\n")
-    settings = {"problems_csv": "problems.csv", "fixes_dir": "logs", "output_dir": "out", "k_values": [1, 2]}
-    (tmp_path / "config.json").write_text(json.dumps(settings))
-    rows = touchstone.evaluate(tmp_path / "config.json")["pass_at_k"].select("model", "k", "pass_at_k")
-    assert rows.sort("k").rows() == [("model", 1, 0.5), ("model", 2, 0.5)]
