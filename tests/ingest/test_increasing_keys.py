@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from touchstone.ingest import attempts as attempts_module
-from touchstone.ingest.attempts import (
-    ATTEMPT_KEY,
-    keys_increase,
-    keys_increase_streamed,
-    sort_attempts,
-    sort_read,
-)
+from touchstone.ingest.attempts import ATTEMPT_KEY, keys_increase, keys_increase_streamed, sort_attempts, sort_read
 from touchstone.ingest.checks import unique_keys
 from touchstone.ingest.csv_rows import SCRATCH_FORMAT
 

@@ -45,9 +45,7 @@ def outcomes(workers: Workers, items: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "workers",
-    [serial(), pytest.param(processes(1), marks=pytest.mark.nightly), processes(2)],
-    ids=["here", "1", "2"],
+    "workers", [serial(), pytest.param(processes(1), marks=pytest.mark.nightly), processes(2)], ids=["here", "1", "2"]
 )
 def test_results_are_the_same_whoever_works(workers: Workers) -> None:
     items = ["a", "bad", "b", "bad", "c", "d"]
