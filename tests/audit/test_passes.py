@@ -68,6 +68,7 @@ def test_a_planted_cheat_is_flagged_counted_and_changes_no_verdict(audited: Path
     assert first["pass_at_k"] - first["pass_at_k_unflagged"] == pytest.approx(1 / n / problems) and c >= 1
 
 
+@pytest.mark.services
 def test_flags_are_shown_wherever_the_attempt_is(audited: Path, touchstone: Command) -> None:
     flag = table(audited, "audit_flags").row(0, named=True)
     key = (flag["model"], flag["tier"], flag["oid"], flag["iteration_id"])

@@ -119,7 +119,7 @@ def test_easy_suites_with_a_few_impossible_problems(share: float, problems: int,
     _assert_covered((low <= difficulty.truth(k)) & (difficulty.truth(k) <= high), edge=True, lowest=0.92)
 
 
-@pytest.mark.parametrize(("name", "problems", "n", "k", "runs"), with_runs(QUICK, CELLS))
+@pytest.mark.parametrize(("name", "problems", "n", "k", "runs"), with_runs(QUICK[2::2], CELLS))
 def test_paired_differences(name: str, problems: int, n: int, k: int, runs: int) -> None:
     differences, truth, typical = _gaps(name, problems, n, k, runs)
     low, high = _difference_ends(differences)

@@ -34,7 +34,7 @@ def differences_of(units: int, attempts: int, drop: float, seed: int) -> Integer
     return np.asarray((b - a)[b != a][:units])
 
 
-@pytest.mark.parametrize("attempts", nightly_but([2, 10, 400], [2, 5, 10, 20, 60, 100, 400]))
+@pytest.mark.parametrize("attempts", nightly_but([2, 400], [2, 5, 10, 20, 60, 100, 400]))
 @pytest.mark.parametrize("units", [100, 300])
 def test_signs_are_within_one_percent_of_the_exact_test(units: int, attempts: int) -> None:
     drops = (0.0, 0.03, 0.1, 0.2, 0.3)
@@ -77,7 +77,7 @@ def unequal(problems: int, low: int, high: int, drop: float, seed: int) -> PairC
 
 
 @pytest.mark.parametrize(("low", "high"), [(18, 20), (13, 16)])
-@pytest.mark.parametrize("drop", nightly_but([0.03, 0.2], [0.0, 0.03, 0.1, 0.2]))
+@pytest.mark.parametrize("drop", nightly_but([0.03], [0.0, 0.03, 0.1, 0.2]))
 def test_attempts_within_problems_are_as_for_a_single_pair(low: int, high: int, drop: float) -> None:
     for seed in range(3):
         pair = unequal(400, low, high, drop, seed)

@@ -231,8 +231,8 @@ SAMPLES = {
 }
 
 # One sample of every way in which files are read: what concerns the way and not the format is tried on these by day.
-WAYS = ("human-eval", "evalplus", "forgetest", "swebench-logs", "openhands", "harbor", "junit", "scylla_raw", "csv")
-WAYS += ("inspect", "inspect archive", "parquet", "failproof lines", "failproof database", "promptfoo", "jsonl")
+WAYS = ("human-eval", "evalplus", "forgetest", "swebench-logs", "harbor", "junit", "scylla_raw", "csv")
+WAYS += ("inspect", "inspect archive", "parquet", "failproof database", "jsonl")
 
 # Decoded without trouble, and too deep to be encoded again.
 DEEP = "@deep@"
