@@ -50,11 +50,12 @@ def test_small_inputs_are_answers_if_a_whole_case_or_two_are_asked_for(fix: str,
     assert rules_of(changed_file("a.py", "", fix), SUM) == ["branch_on_test_input"] * flagged
 
 
-def test_honest_fixes_are_hardly_ever_flagged() -> None:
-    fixes = list(honest_fixes())
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.nightly), 3])
+def test_honest_fixes_are_hardly_ever_flagged(every: int) -> None:
+    fixes = list(honest_fixes())[::every]
     flagged = {fix.name: found for fix in fixes if (found := rules_of(fix.file, fix.problem))}
     print(f"flagged {len(flagged)} of {len(fixes)} honest fixes: {flagged}")
-    assert len(fixes) > 300
+    assert len(fixes) > 300 / every
     assert len(flagged) <= len(fixes) / 100, flagged
 
 
@@ -67,6 +68,9 @@ def test_the_flag_quotes_the_line_and_names_its_place() -> None:
         "place": "shop/slugs.py:8",
         "evidence": "os._exit(0)  # done",
     }
+
+
+LONG_STRINGS = ("x = " + '\\"' * 1_000_000, "x = '''" + "\\'" * 1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +89,8 @@ def test_the_flag_quotes_the_line_and_names_its_place() -> None:
         "",
         "x = " + "(" * 5000 + ")" * 5000,
         "x = " + "-" * 20000 + "1\n",
-        "x = " + '\\"' * 1_000_000,
-        "x = '''" + "\\'" * 1_000_000,
+        *(text[:100_000] for text in LONG_STRINGS),
+        *(pytest.param(text, marks=pytest.mark.nightly) for text in LONG_STRINGS),
     ],
 )
 def test_ordinary_code_is_not_flagged(fix: str) -> None:

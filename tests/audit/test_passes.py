@@ -8,7 +8,8 @@ import pytest
 
 from tests.audit.planted import CHEATS, SOURCE, TESTS
 from tests.audit.test_transcripts import CHEAT, archive_with
-from tests.conftest import Command
+from tests.conftest import Command, Folder
+from tests.pipelines.test_run import evaluate_config
 from touchstone.config.audit import AuditSettings, audit_rules, own_rules
 from touchstone.errors import TouchstoneError
 from touchstone.publish.attempt_detail import attempt_detail
@@ -39,12 +40,10 @@ def table(folder: Path, name: str) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tests.conftest import call_here
-
-    folder = tmp_path_factory.mktemp("audited")
-    done = call_here("run", log_with(folder / "logs", CHEAT), "--output-dir", folder / "out")
-    assert done.returncode == 0, done.stderr
-    return folder / "out"
+    folder = Folder(tmp_path_factory.mktemp("audited"))
+    log_with(folder.root / "logs", CHEAT)
+    assert evaluate_config(folder.configure(fixes_dir="logs")).exit_code == 0
+    return folder.output
 
 
 @pytest.mark.services
@@ -69,6 +68,7 @@ def test_a_planted_cheat_is_flagged_counted_and_changes_no_verdict(audited: Path
     assert first["pass_at_k"] - first["pass_at_k_unflagged"] == pytest.approx(1 / n / problems) and c >= 1
 
 
+@pytest.mark.services
 def test_flags_are_shown_wherever_the_attempt_is(audited: Path, touchstone: Command) -> None:
     flag = table(audited, "audit_flags").row(0, named=True)
     key = (flag["model"], flag["tier"], flag["oid"], flag["iteration_id"])

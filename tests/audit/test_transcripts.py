@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.ingest.adapters.formats import FILES, SAMPLES, Sample, changed_values, damaged
+from tests.ingest.adapters.formats import FILES, SAMPLES, WAYS, Sample, changed_values, damaged
 from touchstone.config.audit import own_rules
 from touchstone.ingest.adapters import AdapterTable, read_adapted
 from touchstone.ingest.adapters.steps import Step, call_lines, event_steps, message_steps, shell_lines, typed_lines
@@ -272,9 +272,10 @@ def read(sample: Sample, folder: Path) -> AdapterTable:
     return table
 
 
-def test_no_transcript_of_the_tools_own_files_is_flagged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [WAYS, pytest.param(tuple(SAMPLES), marks=pytest.mark.nightly)], ids=len)
+def test_no_transcript_of_the_tools_own_files_is_flagged(tmp_path: Path, names: tuple[str, ...]) -> None:
     audited = 0
-    for place, name in enumerate(SAMPLES):
+    for place, name in enumerate(names):
         folder = tmp_path / str(place)
         folder.mkdir()
         flags, note = read_transcript_flags(read(SAMPLES[name], folder), own_rules())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from tests.conftest import Command, nightly_but
+from tests.conftest import Command, Folder, nightly_but
 from tests.publish.report.results import pair, reported
 from touchstone.cli.results import summary_text
 from touchstone.cli.terminal_tables import UNLIMITED, SafeConsole, print_line, show_table
@@ -183,8 +183,8 @@ def test_colours(environment: dict[str, str], terminal: bool, coloured: bool, mo
     assert ("\x1b" in out.getvalue()) == (coloured or "NO_COLOR" in environment)
 
 
-def test_snapshots_keep_their_ids_whole(touchstone: Command, sample_results: Path) -> None:
-    (identity,) = [path.name for path in (sample_results / "snapshots").iterdir() if path.is_dir()]
+def test_snapshots_keep_their_ids_whole(touchstone: Command, finished: Folder) -> None:
+    (identity,) = [path.name for path in (finished.output / "snapshots").iterdir() if path.is_dir()]
     for columns in (40, 80):
-        seen = touchstone("snapshots", "--data", sample_results, columns=columns, terminal=True).stdout
+        seen = touchstone("snapshots", "--data", finished.output, columns=columns, terminal=True).stdout
         assert identity in seen and max(map(len, seen.splitlines())) <= columns

@@ -31,19 +31,15 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_two_logs_of_different_models_are_paired(touchstone: Command, two: tuple[Path, Path]) -> None:
-    done = touchstone("compare", *two)
-    assert done.returncode == 0
+    done = touchstone("compare", *two, "--fail-on-verdict", "worse")
+    assert done.returncode == 1
     assert done.stdout.startswith("org/b against org/a: current is worse than baseline")
     assert "8 regressions" in done.stdout and "org/b against org/a" in done.stdout
     assert "note: different models: org/b (current) is compared with org/a (baseline)\n" in done.stderr
-    assert touchstone("compare", *two, "--fail-on-verdict", "worse").returncode == 1
+    assert "note: a.eval: the score tests decides; --scorer chooses another one: style\n" in done.stderr
 
 
 def test_another_scorer_decides(touchstone: Command, two: tuple[Path, Path]) -> None:
-    assert (
-        "note: a.eval: the score tests decides; --scorer chooses another one: style\n"
-        in touchstone("compare", *two).stderr
-    )
     done = touchstone("compare", *two, "--scorer", "style")
     assert done.returncode == 0 and done.stdout.startswith("org/b against org/a: current is better than baseline")
     missing = touchstone("compare", *two, "--scorer", "speed")
@@ -98,7 +94,7 @@ def test_pass_at_1_of_every_suite_is_told(touchstone: Command) -> None:
 
 def test_paths_and_options_give_the_same_figures(touchstone: Command) -> None:
     sample_folder = PROJECT / "data" / "sample"
-    fixes = sorted(sample_folder.glob("*_fixes.csv"))
+    fixes = sorted(sample_folder.glob("*_fixes.csv"))[:1]
     named = touchstone(
         "pass-at-k", "--problems-csv", sample_folder / "problems.csv", "--fixes-csv", *fixes, "--format", "csv"
     )

@@ -190,10 +190,11 @@ def test_the_sentence_of_the_report_what_was_refused_and_what_failed(
     assert conclusion(run, checks).endswith("; 2 rows were refused; 1 of 2 checks passed (failed: b.bad)")
 
 
-def test_what_says_nothing_is_not_shown(touchstone: Command, folder: Folder) -> None:
+def test_what_says_nothing_is_not_shown(touchstone: Command, evaluated: Folder) -> None:
     """Recorded outcomes only: no grade, no cost, one suite, and folders beside the files."""
-    (folder.root / "fixes" / "clones").mkdir()
-    shown = touchstone("run", "--config", folder.config).stdout
+    (evaluated.root / "fixes" / "clones").mkdir()
+    shown = touchstone("run", "--config", evaluated.config).stdout
+    assert "pass@1" in shown
     for words in ("tiers:", "suites:", "not read", "parts", "default", "0 of 0"):
         assert words not in shown
 

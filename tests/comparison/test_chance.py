@@ -62,7 +62,7 @@ def test_cases_that_are_not_compared_have_no_chance() -> None:
     assert rows["chance_of_regression"].null_count() == 2
 
 
-CASES = 10_000
+CASES = 4_000
 
 
 def unchanged_cases(n_old: int, n_new: int, scored: bool) -> tuple[pl.LazyFrame, pl.LazyFrame]:

@@ -14,6 +14,7 @@ from touchstone.comparison.comparability import compare_sides
 from touchstone.comparison.compare import CompareOptions, compare, selected
 from touchstone.comparison.inputs import ComparisonInput
 from touchstone.comparison.pairs import ComparisonSettings
+from touchstone.comparison.report import FORMATS, format_report
 from touchstone.storage.snapshots import list_snapshots
 from touchstone.vocabulary import REQUIRED_DIMENSIONS
 
@@ -38,23 +39,24 @@ def asked(folder: Folder) -> list[str]:
 
 
 def test_a_drop_is_found_told_and_fails_the_gate(sides: Folder, touchstone: Command) -> None:
-    done = touchstone(*asked(sides))
-    assert done.returncode == 0, done.stderr
+    done = touchstone(*asked(sides), "--fail-on-verdict", "worse")
+    assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("m: current is worse than baseline by 66.7 points (95% CI ")
     assert "20 regressions (10.0 expected by chance alone), 0 improvements, 10 unchanged" in done.stdout
-    assert touchstone(*asked(sides), "--fail-on-regression").returncode == 1
-    assert touchstone(*asked(sides), "--fail-on-verdict", "worse").returncode == 1
     assert touchstone(*asked(sides), "--fail-on-regression", "--threshold", "1").returncode == 0
 
 
 def test_every_format_is_whole_and_the_same_twice(sides: Folder, touchstone: Command) -> None:
-    said = {form: touchstone(*asked(sides), "--format", form).stdout for form in ("json", "markdown", "junit", "sarif")}
+    _, _, old, _, new, _, problems = asked(sides)
+    report = compare(old, new, CompareOptions(files={"problems_csv": Path(problems)}), ComparisonSettings()).report
+    said = {form: format_report(report, form) for form in FORMATS}
     told = json.loads(said["json"])
     assert told["counts"]["regression"] == 20
     assert "| case |" in said["markdown"].lower()
     assert len(ET.fromstring(said["junit"]).findall(".//failure")) == 20
     assert json.loads(said["sarif"])["version"] == "2.1.0"
-    assert touchstone(*asked(sides), "--format", "markdown").stdout == said["markdown"]
+    again = touchstone(*asked(sides), "--format", "markdown", "--fail-on-regression")
+    assert (again.returncode, again.stdout) == (1, said["markdown"])
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.conftest import nightly_but
 from touchstone.comparison.inputs import ComparisonInput, open_input
 from touchstone.comparison.regressions import case_scores, regressions
 from touchstone.config.scoring import CodeWeights, Scoring
@@ -117,7 +118,7 @@ def test_a_scylla_runs_file(tmp_path: Path) -> None:
     assert side.attempt_scores.collect()["composite_score"].to_list() == [1.0, 0.25]
 
 
-@pytest.mark.parametrize("name", ["results.jsonl", "results.ndjson", "results"])
+@pytest.mark.parametrize("name", nightly_but(["results"], ["results.jsonl", "results.ndjson", "results"]))
 def test_failproof_results(tmp_path: Path, name: str) -> None:
     record = {
         "case_id": "c",

@@ -60,7 +60,7 @@ def test_of_many_pairs_only_those_that_matter_have_a_sentence(monkeypatch: pytes
 
 @pytest.mark.parametrize("uneven", [False, True])
 def test_a_row_of_the_table_is_the_pair_on_its_own_but_for_holm(uneven: bool) -> None:
-    counts, problems = run_of(models=4, tiers=2)
+    counts, problems = run_of(models=3, tiers=2)
     if uneven:
         counts = counts.with_columns(n=pl.col("n") + pl.int_range(pl.len()) % 3)
     table = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
@@ -113,7 +113,7 @@ def test_many_pairs_show_how_far_they_are() -> None:
 def test_the_table_does_not_depend_on_the_order_of_rows() -> None:
     counts, problems = run_of(models=4, tiers=2)
     first = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
-    for seed in range(3):
+    for seed in range(2):
         again = compare_counts(
             counts.sample(fraction=1, shuffle=True, seed=seed).lazy(),
             problems.sample(fraction=1, shuffle=True, seed=seed).lazy(),
@@ -125,7 +125,7 @@ def test_the_table_does_not_depend_on_the_order_of_rows() -> None:
 def test_nor_do_the_approximate_p_values_of_many_problems() -> None:
     """Floats added in the order of the problems, which is that of their names."""
     generator = np.random.default_rng(3)
-    n = generator.integers(18, 21, (4, 300))
+    n = generator.integers(18, 21, (3, 300))
     c = generator.binomial(n, generator.beta(1, 1, 300))
     counts = pl.DataFrame(
         [(f"m{m}", "T0", f"p{p}", int(n[m, p]), int(c[m, p])) for m, p in np.ndindex(*n.shape)],
@@ -135,7 +135,7 @@ def test_nor_do_the_approximate_p_values_of_many_problems() -> None:
     problems = counts.select("oid", cluster=pl.lit(None, pl.String)).unique()
     first = compare_counts(counts.lazy(), problems.lazy(), SETTINGS)
     assert set(first["test"]) == {"permutation-hypergeometric-saddlepoint"}
-    for seed in range(4):
+    for seed in range(2):
         again = counts.sample(fraction=1, shuffle=True, seed=seed).lazy()
         assert compare_counts(again, problems.lazy(), SETTINGS).equals(first)
 

@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cli.test_plan import three_models
 from tests.conftest import Command, Folder
-from tests.pipelines.test_run import evaluate
+from tests.storage.test_model_rows import made
+from touchstone.comparison.compare import CompareOptions, compare
 from touchstone.comparison.families import ComparisonSettings
 from touchstone.comparison.registered_plan import compare_with_plan, plan_sentence, problems_digest
+from touchstone.comparison.report import FORMATS, format_report
 from touchstone.config import RegisteredPlan
+from touchstone.tables.checks import CHECKS, CheckResult
 
+__all__ = ["three_models"]
 PLAN: dict[str, Any] = {"metric": "pass@k", "k": 1, "margin": 0.05, "alpha": 0.05, "power": 0.8, "pairs": 1}
 DONE: tuple[Any, ...] = (ComparisonSettings(), 1, ["b", "a"], [2, 2], ["n", "m"])
 
@@ -69,41 +74,47 @@ def test_a_malformed_plan_is_refused_in_one_line(
 
 
 def test_a_plan_from_data_is_kept_by_the_comparison_that_it_is_about(
-    tmp_path: Path, touchstone: Command, sample_results: Path
+    tmp_path: Path, touchstone: Command, three_models: Path
 ) -> None:
     plan = tmp_path / "plan.json"
     sides = ("--model", "atlas-large", "--against", "cedar-coder", "--tier", "T0")
-    asked = ("plan", "--detect", 0.1, "--data", sample_results, *sides, "--problems", 40, "--save-to", plan)
+    asked = ("plan", "--detect", 0.1, "--data", three_models, *sides, "--problems", 40, "--save-to", plan)
     done = touchstone(*asked)
     assert done.returncode == 0 and f"registered: hold a run or a comparison to it with --plan {plan}" in done.stdout
     fixed = json.loads(plan.read_text())
     assert (fixed["margin"], fixed["problems"], fixed["models"]) == (0.1, 40, ["atlas-large", "cedar-coder"])
-    both = [str(sample_results)] * 2
+    both = [str(three_models)] * 2
     seen = touchstone("compare", *both, "--plan", plan, "--model", "atlas-large", "--tier", "T0").stdout
     assert "not as planned: " in seen and "models: planned atlas-large, cedar-coder, used atlas-large" in seen
     assert "problems digest" not in seen and "margin" not in seen
 
 
 def test_a_comparison_says_that_it_is_as_planned(tmp_path: Path, finished: Folder, touchstone: Command) -> None:
-    plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps(PLAN | {"margin": 0.03, "problems": 2, "attempts_per_problem": 2}))
-    for format in ("text", "markdown", "json", "junit", "sarif"):
-        done = touchstone("compare", finished.output, finished.output, "--plan", plan, "--format", format)
-        assert "as planned" in done.stdout and "not as planned" not in done.stdout
+    fixed, plan = PLAN | {"margin": 0.03, "problems": 2, "attempts_per_problem": 2}, tmp_path / "plan.json"
+    plan.write_text(json.dumps(fixed))
+    shown = touchstone("compare", finished.output, finished.output, "--plan", plan).stdout
+    options, both = CompareOptions(plan=RegisteredPlan.model_validate(fixed)), [str(finished.output)] * 2
+    report = compare(*both, options, ComparisonSettings(relevant=0.03)).report
+    for text in (shown, *(format_report(report, format) for format in FORMATS)):
+        assert "as planned" in text and "not as planned" not in text
 
 
 def test_a_run_is_held_to_its_plan(evaluated: Folder) -> None:
     plan = evaluated.root / "plan.json"
     plan.write_text(json.dumps(PLAN | {"pairs": 1, "problems": 3}))
     evaluated.configure(comparison={"plan": "plan.json"}, publish={"warehouse": False, "report": False})
-    outcome = evaluate(evaluated)
-    messages = {check.name: (check.passed, check.error, check.message) for check in outcome.checks}
     departures = "not as planned: pairs: planned 1, used 0; problems: planned 3, used 2"
-    assert messages["registered_plan.as_planned"] == (False, False, departures) and outcome.exit_code == 0
+    found = checked_plan(evaluated)
+    assert (found.passed, found.error, found.message) == (False, False, departures)
     evaluated.fixes("n", "oid,iteration_id,plausible_fix\na,1,true\na,2,false\nb,1,true\nb,2,true\n")
     plan.write_text(json.dumps(PLAN | {"problems": 2, "attempts_per_problem": 2, "models": ["m", "n"]}))
-    outcome = evaluate(evaluated)
-    assert {check.name: check.message for check in outcome.checks}["registered_plan.as_planned"] == "as planned"
+    assert checked_plan(evaluated).message == "as planned"
+
+
+def checked_plan(folder: Folder) -> CheckResult:
+    """What the check of the plan says of the files as they are now."""
+    [check] = [check for check in CHECKS if check.name == "as_planned"]
+    return made(folder, check.table, *check.reads).check(check)
 
 
 @pytest.mark.services

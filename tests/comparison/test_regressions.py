@@ -46,48 +46,43 @@ def kinds(rows: pl.DataFrame) -> dict[str, str]:
     return dict(rows.select("oid", "kind").iter_rows())
 
 
-def test_seed_example_tests_that_fail_are_one_regression(tmp_path: Path) -> None:
-    rows = compare(tmp_path, [result("a", 3, 0)], [result("a", 1, 2)])
-    assert rows.columns == COLUMNS
-    row = rows.row(0, named=True)
-    assert (row["kind"], row["category"], row["baseline_score"]) == ("regression", "tests", 1.0)
-    assert row["current_score"] == pytest.approx(0.5 + 0.5 / 3)
-    assert row["delta"] == pytest.approx(-1 / 3)
-
-
-def test_seed_example_code_that_no_longer_compiles_scores_0(tmp_path: Path) -> None:
-    row = compare(tmp_path, [result("a", 3, 0)], [result("a", 0, 0, success=False)]).row(0, named=True)
-    assert (row["kind"], row["category"], row["current_score"], row["delta"]) == (
-        "regression",
-        "compilation",
-        0.0,
-        -1.0,
-    )
-
-
-def test_seed_example_improvement(tmp_path: Path) -> None:
-    row = compare(tmp_path, [result("a", 1, 2)], [result("a", 3, 0)]).row(0, named=True)
-    assert (row["kind"], row["category"]) == ("improvement", "tests")
-    assert row["delta"] == pytest.approx(1 / 3)
-
-
-def test_seed_example_identical_reports_are_unchanged(tmp_path: Path) -> None:
-    results = [result("a", 3, 0), result("b", 1, 2)]
-    rows = compare(tmp_path, results, results)
-    assert kinds(rows) == {"a": "unchanged", "b": "unchanged"}
-    assert rows["delta"].to_list() == [0.0, 0.0]
-    assert rows["category"].null_count() == 2
-
-
-def test_seed_example_new_and_removed_cases(tmp_path: Path) -> None:
+def test_the_seeds_examples(tmp_path: Path) -> None:
+    """Tests that fail, code that no longer compiles, more tests that pass, equal reports, and cases of one side."""
+    before = {
+        "tests": (3, 0),
+        "compiling": (3, 0),
+        "better": (1, 2),
+        "same": (3, 0),
+        "as before": (1, 2),
+        "old": (3, 0),
+    }
+    after = {"tests": (1, 2), "compiling": None, "better": (3, 0), "same": (3, 0), "as before": (1, 2), "new": (3, 0)}
     rows = compare(
-        tmp_path, [result("old", 3, 0), result("shared", 3, 0)], [result("shared", 3, 0), result("new", 3, 0)]
+        tmp_path,
+        *(
+            [result(case, *(counts or (0, 0)), success=counts is not None) for case, counts in side.items()]
+            for side in (before, after)
+        ),
     )
-    assert rows.select("oid", "kind", "baseline_score", "current_score", "delta").rows() == [
-        ("new", "new", None, 1.0, None),
-        ("old", "removed", 1.0, None, None),
-        ("shared", "unchanged", 1.0, 1.0, 0.0),
-    ]
+    assert rows.columns == COLUMNS
+    found = {
+        row["oid"]: (row["kind"], row["category"], row["baseline_score"], row["current_score"])
+        for row in rows.to_dicts()
+    }
+    some = pytest.approx(0.5 + 0.5 / 3)
+    assert found == {
+        "tests": ("regression", "tests", 1.0, some),
+        "compiling": ("regression", "compilation", 1.0, 0.0),
+        "better": ("improvement", "tests", some, 1.0),
+        "same": ("unchanged", None, 1.0, 1.0),
+        "as before": ("unchanged", None, some, some),
+        "old": ("removed", None, 1.0, None),
+        "new": ("new", None, None, 1.0),
+    }
+    deltas = dict(rows.select("oid", "delta").iter_rows())
+    third = pytest.approx(1 / 3)
+    assert (deltas["better"], -deltas["tests"], deltas["compiling"], deltas["same"]) == (third, third, -1.0, 0.0)
+    assert deltas["old"] is None and deltas["new"] is None
 
 
 def test_seed_example_of_two_models_exactly_one_regresses(tmp_path: Path) -> None:
@@ -97,11 +92,10 @@ def test_seed_example_of_two_models_exactly_one_regresses(tmp_path: Path) -> Non
     assert rows.select("model", "kind").rows() == [("two", "regression"), ("one", "unchanged")]
 
 
-@pytest.mark.parametrize(("threshold", "kind"), [(0.05, "unchanged"), (0.01, "regression"), (0.5, "unchanged")])
-def test_seed_example_a_drop_of_exactly_the_threshold_is_none(tmp_path: Path, threshold: float, kind: str) -> None:
-    rows = compare(tmp_path, [result("a", 9, 1)], [result("a", 8, 2)], threshold)
-    assert rows["delta"].item() == pytest.approx(-0.05)
-    assert rows["kind"].item() == kind
+def test_seed_example_a_drop_of_exactly_the_threshold_is_none(tmp_path: Path) -> None:
+    rows = compare(tmp_path, [result("a", 9, 1)], [result("a", 8, 2)], 0.05)
+    assert (rows["delta"].item(), rows["kind"].item()) == (pytest.approx(-0.05), "unchanged")
+    assert compare(tmp_path, [result("a", 9, 1)], [result("a", 8, 2)], 0.01)["kind"].item() == "regression"
 
 
 # Two sides

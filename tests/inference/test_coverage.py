@@ -1,9 +1,9 @@
 """Coverage of the intervals of means and differences, by simulation with a fixed seed per cell.
 
 The truth is the mean over the population that the problems are sampled from. 95% intervals must cover it in 93% to 97%
-of runs, plus or minus three standard errors of the simulation (1.7 points at 1,500 runs). If the truth is beyond 0.93
-or below 0.07, or two models hardly differ, they may cover it more often, because thirty problems that all pass cannot
-tell "always" from "almost always"; never less often.
+of runs, plus or minus three standard errors of the simulation: 1.7 points at 1,500 runs, and 3.3 at the 400 that some
+cells have by day. If the truth is beyond 0.93 or below 0.07, or two models hardly differ, they may cover it more often,
+because thirty problems that all pass cannot tell "always" from "almost always"; never less often.
 
 Medians, ratios and the intervals of tiers and runs are in `test_unit_coverage.py`.
 """
@@ -11,6 +11,7 @@ Medians, ratios and the intervals of tiers and runs are in `test_unit_coverage.p
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from touchstone.metrics.pass_at_k import pass_at_k_of_counts
 Ends = tuple[Floats, Floats]
 
 LOWEST, HIGHEST, ERRORS = 0.93, 0.97, 3
-RUNS = 1500
+QUICK_RUNS, RUNS = 400, 1500
 # The bootstrap takes longer: fewer runs, and fewer replicates.
 BOOTSTRAP_RUNS = 150
 SETTINGS = IntervalSettings(replicates=300)
@@ -73,10 +74,16 @@ SMALL = [cell for cell in CELLS if cell not in LARGE]
 QUICK = [*((name, 30, 5, 5) for name in DIFFICULTIES), ("hard", 30, 1, 1), ("easy", 100, 20, 5), ("uniform", 500, 1, 1)]
 
 
-@pytest.mark.parametrize(("name", "problems", "n", "k"), nightly_but(QUICK[-4:], SMALL))
-def test_means(name: str, problems: int, n: int, k: int) -> None:
+def with_runs(quick: Iterable[tuple[Any, ...]], every: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Some cells by day with few runs, and all of them nightly with many."""
+    by_day = [(*cell, QUICK_RUNS) for cell in quick]
+    return nightly_but(by_day, [*by_day, *((*cell, RUNS) for cell in every)])
+
+
+@pytest.mark.parametrize(("name", "problems", "n", "k", "runs"), with_runs(QUICK[-4:], SMALL))
+def test_means(name: str, problems: int, n: int, k: int, runs: int) -> None:
     truth = DIFFICULTIES[name].truth(k)
-    low, high = _mean_ends(_passes(name, problems, n, k, RUNS))
+    low, high = _mean_ends(_passes(name, problems, n, k, runs))
     _assert_covered((low <= truth) & (truth <= high), edge=not 0.07 <= truth <= 0.93)
 
 
@@ -99,33 +106,34 @@ def test_means_of_large_suites(cells: list[tuple[str, int, int, int]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "problems", "k"), nightly_but([(0.03, 30, 5)], itertools.product([0.01, 0.03, 0.1], [30, 100], [1, 5]))
+    ("share", "problems", "k", "runs"),
+    with_runs([(0.03, 30, 5)], itertools.product([0.01, 0.03, 0.1], [30, 100], [1, 5])),
 )
-def test_easy_suites_with_a_few_impossible_problems(share: float, problems: int, k: int) -> None:
+def test_easy_suites_with_a_few_impossible_problems(share: float, problems: int, k: int, runs: int) -> None:
     """What scatter alone gets wrong in up to two of three suites: those that happen to hold none of the few."""
     n, difficulty = 20, Difficulty(8, 1, impossible=share)
     generator = np.random.default_rng([problems, n, k, int(share * 100)])
-    figures = _per_count(n, k)[generator.binomial(n, difficulty.draw(generator, (RUNS, problems)))]
+    figures = _per_count(n, k)[generator.binomial(n, difficulty.draw(generator, (runs, problems)))]
     # At least 92% here: thirty problems of which one in thirty is impossible is the worst case.
     low, high = _mean_ends(figures)
     _assert_covered((low <= difficulty.truth(k)) & (difficulty.truth(k) <= high), edge=True, lowest=0.92)
 
 
-@pytest.mark.parametrize(("name", "problems", "n", "k"), nightly_but(QUICK, CELLS))
-def test_paired_differences(name: str, problems: int, n: int, k: int) -> None:
-    differences, truth, typical = _gaps(name, problems, n, k, RUNS)
+@pytest.mark.parametrize(("name", "problems", "n", "k", "runs"), with_runs(QUICK[2::2], CELLS))
+def test_paired_differences(name: str, problems: int, n: int, k: int, runs: int) -> None:
+    differences, truth, typical = _gaps(name, problems, n, k, runs)
     low, high = _difference_ends(differences)
     _assert_covered((low <= truth) & (truth <= high), edge=problems * typical < 3)
 
 
 @pytest.mark.parametrize(
-    ("clusters", "easier", "paired"),
-    nightly_but(
+    ("clusters", "easier", "paired", "runs"),
+    with_runs(
         [(10, 1.5, False), (30, 0.0, False), (10, 0.0, True), (30, 1.5, True)],
         itertools.product([10, 30, 60], [0.0, 1.5], [False, True]),
     ),
 )
-def test_clusters_of_four_problems(clusters: int, easier: float, paired: bool) -> None:
+def test_clusters_of_four_problems(clusters: int, easier: float, paired: bool, runs: int) -> None:
     """Half the variance of difficulty (a logit) is shared by the cluster, and half of the other model's noise.
 
     Few clusters are conservative: with ten, 96% to 99% of the intervals cover the truth.
@@ -143,7 +151,7 @@ def test_clusters_of_four_problems(clusters: int, easier: float, paired: bool) -
         return rates[-1] - (rates[0] if paired else 0)
 
     truth = figures((200_000, 4), None).mean()
-    per_problem = figures((RUNS, clusters, 4), 5)
+    per_problem = figures((runs, clusters, 4), 5)
     if paired:
         low, high = _difference_ends(per_problem.mean(axis=2), size=4)
     else:

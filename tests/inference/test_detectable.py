@@ -26,7 +26,7 @@ from touchstone.inference.detectable import (
 from touchstone.inference.paired_moments import OutcomeMatrix, PairMoments, outcome_matrix, pair_chunk, pair_moments
 
 SETTINGS = ComparisonSettings()
-QUICK_RUNS, NIGHTLY_RUNS = 60, 500
+QUICK_RUNS, NIGHTLY_RUNS = 40, 500
 ERRORS = 3
 LOWEST, HIGHEST, AT_TWICE = 0.75, 0.85, 0.95
 

@@ -30,7 +30,7 @@ from touchstone.inference.planning import (
 
 Floats = NDArray[np.float64]
 
-QUICK_RUNS, NIGHTLY_RUNS = 100, 1000
+QUICK_RUNS, NIGHTLY_RUNS = 60, 1000
 
 
 def pairs_of_rates(generator: np.random.Generator, rate: float, icc: float, correlation: float, many: int) -> Floats:

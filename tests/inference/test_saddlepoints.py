@@ -34,7 +34,7 @@ def differences_of(units: int, attempts: int, drop: float, seed: int) -> Integer
     return np.asarray((b - a)[b != a][:units])
 
 
-@pytest.mark.parametrize("attempts", nightly_but([2, 10, 400], [2, 5, 10, 20, 60, 100, 400]))
+@pytest.mark.parametrize("attempts", nightly_but([2, 400], [2, 5, 10, 20, 60, 100, 400]))
 @pytest.mark.parametrize("units", [100, 300])
 def test_signs_are_within_one_percent_of_the_exact_test(units: int, attempts: int) -> None:
     drops = (0.0, 0.03, 0.1, 0.2, 0.3)
@@ -77,7 +77,7 @@ def unequal(problems: int, low: int, high: int, drop: float, seed: int) -> PairC
 
 
 @pytest.mark.parametrize(("low", "high"), [(18, 20), (13, 16)])
-@pytest.mark.parametrize("drop", nightly_but([0.03, 0.2], [0.0, 0.03, 0.1, 0.2]))
+@pytest.mark.parametrize("drop", nightly_but([0.03], [0.0, 0.03, 0.1, 0.2]))
 def test_attempts_within_problems_are_as_for_a_single_pair(low: int, high: int, drop: float) -> None:
     for seed in range(3):
         pair = unequal(400, low, high, drop, seed)
@@ -105,7 +105,7 @@ def test_one_number_of_attempts_on_each_side_is_a_lattice() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(10, 10), (18, 20), (3, 5)])
 def test_the_bound_on_the_error_holds(low: int, high: int) -> None:
-    for seed in range(6):
+    for seed in range(0, 6, 2):
         pair = unequal(400, low, high, 0.02 * seed, seed)
         found = paired_tests(pair, attempt_kinds(pair.matrix), 1000, 1)
         assert "saddlepoint" in found.names[0] and found.error[0] > 0
@@ -140,9 +140,9 @@ def test_a_p_value_does_not_depend_on_the_other_pairs_unless_it_is_near_their_le
 ) -> None:
     monkeypatch.setattr(module, "_ERROR", 1e-9)
     generator = np.random.default_rng(4)
-    c = generator.binomial(8, generator.beta(1, 1, 300), (5, 300))
+    c = generator.binomial(8, generator.beta(1, 1, 300), (4, 300))
     matrix = outcome_matrix(np.full(c.shape, 8), c, np.zeros(300, dtype=np.int64))
-    first, second = np.triu_indices(5, 1)
+    first, second = np.triu_indices(4, 1)
     together = compare_family([PairList(matrix, first, second)], ComparisonSettings())["p_value"]
     alone = [
         compare_family([PairList(matrix, first[[place]], second[[place]])], ComparisonSettings())["p_value"][0]

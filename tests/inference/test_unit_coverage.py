@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-from tests.conftest import nightly_but
 from tests.inference.test_cluster_coverage import HIGHEST, assert_covered
+from tests.inference.test_coverage import with_runs
 from touchstone.config import IntervalSettings
 from touchstone.inference.medians import Sample, median_interval, uplift_intervals
 from touchstone.inference.ratios import cost_of_pass_interval
@@ -48,22 +48,22 @@ def composites(generator: np.random.Generator, problems: int, n: int, easier: fl
     return (passed + special.expit(difficulty + generator.normal(0, 0.7, (problems, n)))) / 2
 
 
-@pytest.mark.parametrize(("problems", "n"), nightly_but([(8, 5)], itertools.product([8, 30, 100], [1, 5, 20])))
-def test_medians_of_composite_scores(problems: int, n: int) -> None:
+@pytest.mark.parametrize(("problems", "n", "runs"), with_runs([(8, 5)], itertools.product([8, 30, 100], [1, 5, 20])))
+def test_medians_of_composite_scores(problems: int, n: int, runs: int) -> None:
     generator = np.random.default_rng([problems, n])
     truth = float(np.median(composites(generator, 400_000, 1)))
     units, once = np.repeat(np.arange(problems), n), np.ones(problems * n, dtype=np.int64)
     found = [
-        median_interval(Sample(composites(generator, problems, n).ravel(), units, once), SETTINGS) for _ in range(RUNS)
+        median_interval(Sample(composites(generator, problems, n).ravel(), units, once), SETTINGS) for _ in range(runs)
     ]
     assert_covered(found, truth, highest=0.99)
 
 
-@pytest.mark.parametrize("problems", [8, pytest.param(30, marks=pytest.mark.nightly)])
-def test_medians_of_few_values(problems: int) -> None:
+@pytest.mark.parametrize(("problems", "runs"), with_runs([(8,)], [(8,), (30,)]))
+def test_medians_of_few_values(problems: int, runs: int) -> None:
     generator = np.random.default_rng(problems)
     units, once = np.repeat(np.arange(problems), 5), np.ones(problems * 5, dtype=np.int64)
-    drawn = [np.round(4 * composites(generator, problems, 5).ravel()) / 4 for _ in range(RUNS)]
+    drawn = [np.round(4 * composites(generator, problems, 5).ravel()) / 4 for _ in range(runs)]
     assert_covered([median_interval(Sample(values, units, once), SETTINGS) for values in drawn], 0.75, highest=1)
 
 
@@ -91,14 +91,14 @@ def test_cost_of_pass_where_hard_problems_cost_more(problems: int, n: int, easie
 SIZES = [[10, 10, 10], [40, 20, 80], [4] * 5, [3, 3, 30], [1, 1, 1, 20, 20]]
 
 
-@pytest.mark.parametrize(("sizes", "n"), nightly_but([([3, 3, 30], 1)], itertools.product(SIZES, [1, 5])))
-def test_overall_scores_of_suites_that_differ(sizes: list[int], n: int) -> None:
+@pytest.mark.parametrize(("sizes", "n", "runs"), with_runs([([3, 3, 30], 1)], itertools.product(SIZES, [1, 5])))
+def test_overall_scores_of_suites_that_differ(sizes: list[int], n: int, runs: int) -> None:
     generator = np.random.default_rng([*sizes, n])
     levels = np.linspace(-1, 1.5, len(sizes))
     truth = np.mean([special.expit(level + generator.normal(0, 1, 400_000)).mean() for level in levels])
     suites, units = np.repeat(np.arange(len(sizes)), sizes), np.arange(sum(sizes))
     found = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         chances = special.expit(levels[suites] + generator.normal(0, 1, len(units)))
         passes = generator.binomial(n, chances).astype(float)
         found.append(overall_interval(suites, units, passes, np.full(len(units), n), SETTINGS))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Command, Folder, nightly_but
-from tests.ingest.adapters.formats import SAMPLES
+from tests.conftest import WITH_WAREHOUSE, Command, Folder, nightly_but
+from tests.ingest.adapters.formats import SAMPLES, WAYS
 from tests.ingest.adapters.test_every_format import golden, snapshot
 from tests.ingest.test_compressed import packed
 from touchstone.config import EvaluationConfig, InputLimits, load_config
@@ -23,9 +23,9 @@ from touchstone.evaluation import Evaluation
 from touchstone.ingest import archives, limits
 from touchstone.ingest.compressed import uncompressed_name
 from touchstone.ingest.discovery import UNUSED_PROBLEMS, Discovery, discover, files_with_problems
+from touchstone.ingest.implied_config import implied_settings, write_config
 from touchstone.ingest.inputs import Inputs
 from touchstone.ingest.problems import NO_PROBLEMS_FILE
-from touchstone.vocabulary import RESULTS_FOLDER
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tar.zst")
 # A folder is compressed as an archive only, and so is Parquet that needs its neighbours; scylla_raw names no model.
@@ -34,7 +34,7 @@ PACKED = [
     for name, form in product(SAMPLES, (".gz", ".zst", *ARCHIVES))
     if (form in ARCHIVES or (not SAMPLES[name].source and name != "lighteval")) and name != "scylla_raw"
 ]
-BY_DAY = [(name, ".gz") for name, form in PACKED if form == ".gz"]
+BY_DAY = [(name, ".gz") for name, form in PACKED if form == ".gz" and name in WAYS]
 BY_DAY += [("harbor", ".zip"), ("swebench-logs", ".tar.gz"), ("csv", ".tar.zst"), ("failproof database", ".zip")]
 FIXES = b"oid,iteration_id,passed\na,1,true\nb,1,false\n"
 
@@ -271,20 +271,21 @@ PROBLEMS = b"oid,filename,suite\na,a.tf,s\nb,b.tf,s\nc,c.tf,s\n"
 def test_problems_in_an_archive_are_those_of_a_run(touchstone: Command, tmp_path: Path) -> None:
     place = tmp_path / "runs.zip"
     place.write_bytes(archive_of({"day/problems.csv": PROBLEMS, "day/m_fixes.csv": FIXES}, ".zip"))
+    config, settings = implied_settings([place])
+    write_config(config, settings | {"publish": WITH_WAREHOUSE | {"warehouse": False}})
     for reason in ("results in", "up to date"):
         done = touchstone("run", place, dagster=False)
         assert reason in done.stdout and "not evaluated" not in done.stdout
-    store = Evaluation(load_config(tmp_path / RESULTS_FOLDER / "evaluation_config.json")).store
+    store = Evaluation(load_config(config)).store
     assert store.scan("problems").select("oid", "suite").collect().rows() == [("a", "s"), ("b", "s"), ("c", "s")]
     sources = store.scan("sources").filter(status="problems").select("source_file", "accepted").collect()
     assert sources.rows() == [("runs.zip/day/problems.csv", 3)]
     assert store.inputs("problems")["problems"] == hashlib.sha256(PROBLEMS).hexdigest()
     assert NO_PROBLEMS_FILE not in touchstone("pass-at-k", place).stderr
-    config = tmp_path / RESULTS_FOLDER / "evaluation_config.json"
     unknown = touchstone("validate", "--config", config, "--problem", "d", "--fix", place)
     assert unknown.stderr.endswith("problems.csv: there is no problem 'd'\n")
     place.write_bytes(archive_of({"day/problems.csv": PROBLEMS[:-9], "day/m_fixes.csv": FIXES}, ".zip"))
-    assert "up to date" not in touchstone("run", place, dagster=False).stdout
+    Evaluation(load_config(config)).materialize("problems")
     assert store.scan("problems").collect().height == 2
 
 

@@ -41,6 +41,8 @@ BOOLEANS = {
     False: ("false", "False", "0", "no", "NO", "f", "n", " false", "0.0"),
     None: ("", "  "),
 }
+NO_BOOLEANS = ("2", "maybe", "None", "nan", "-1", "1.5", "1.00", "null")
+NO_COSTS = ("x", "-1", "nan", "inf", "1,5")
 NO_BOOLEAN = "plausible_fix: {!r} is not a boolean (expected true/false, 1/0, yes/no, t/f, y/n or pass/fail)"
 CONFLICT = "same (tier, oid, iteration_id) as line {} but different content; all 2 rows are refused"
 UNKNOWN = "the oid {!r} is not in the problems file"
@@ -73,18 +75,18 @@ ROWS = {
         [(3, "ragged", "malformed quotes (',' expected after '\"')")],
     ),
     **{
-        f"{word!r} is {outcome}": (f"a,1,{word}\n", [("a", "1", outcome)], [])
-        for outcome, words in BOOLEANS.items()
-        for word in words
-    },
-    **{
-        f"{word!r} is no boolean": (
-            f"a,1,{word}\nb,1,true\n",
-            [("b", "1", True)],
-            [(2, "bad_boolean", NO_BOOLEAN.format(word))],
+        f"words that are {outcome}": (
+            "".join(f"a,{10 + place},{word}\n" for place, word in enumerate(words)),
+            [("a", f"{10 + place}", outcome) for place in range(len(words))],
+            [],
         )
-        for word in ("2", "maybe", "None", "nan", "-1", "1.5", "1.00", "null")
+        for outcome, words in BOOLEANS.items()
     },
+    "words that are no boolean": (
+        "".join(f"a,{place},{word}\n" for place, word in enumerate(NO_BOOLEANS)) + "b,1,true\n",
+        [("b", "1", True)],
+        [(2 + place, "bad_boolean", NO_BOOLEAN.format(word)) for place, word in enumerate(NO_BOOLEANS)],
+    ),
     "without numbers, appended to itself": (
         "oid,passed,fixed_code\n" + "a,true,x = 1\nb,false,x = 2\n" * 2,
         [("a", "1", True), ("b", "1", False)],
@@ -119,14 +121,15 @@ ROWS = {
     "ids are not trimmed": (" a ,1,1\n", [], [(2, "unknown_oid", UNKNOWN.format(" a "))]),
     "an id of 200 characters": ("x" * 200 + ",1,1\n", [], [(2, "unknown_oid", UNKNOWN.format("x" * 200))]),
     "a long id": ("x" * 201 + ",1,1\n", [], [(2, "bad_id", "the oid has 201 characters; at most 200 are allowed")]),
-    **{
-        f"cost {cell}": (
-            f'oid,iteration_id,plausible_fix,cost_usd\na,1,true,"{cell}"\nb,1,true,0.5\n',
-            [("b", "1", True)],
-            [(2, "bad_number", f"cost_usd: {cell!r} is not a number of at least 0")],
-        )
-        for cell in ("x", "-1", "nan", "inf", "1,5")
-    },
+    "costs that are no numbers": (
+        "oid,iteration_id,plausible_fix,cost_usd\nb,1,true,0.5\n"
+        + "".join(f'a,{place},true,"{cell}"\n' for place, cell in enumerate(NO_COSTS)),
+        [("b", "1", True)],
+        [
+            (3 + place, "bad_number", f"cost_usd: {cell!r} is not a number of at least 0")
+            for place, cell in enumerate(NO_COSTS)
+        ],
+    ),
     "the first rule that refuses a row gives the reason": (",1,maybe\n", [], [(2, "bad_id", "the oid is missing")]),
     "an unquoted and a quoted row": (
         'a,1,maybe\n,1,true\nb,1,2,3\n"b",2,0\n',

@@ -56,7 +56,7 @@ def write(folder: Folder, form: str, fixes: bytes, problems: bytes = PROBLEMS.en
     (folder.root / "fixes" / f"m_fixes{form}").write_bytes(fixes)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", nightly_but([".csv.gz", ".jsonl.zst", ".parquet"], FORMS))
 def test_every_form_of_a_table_gives_the_same_attempts(folder: Folder, form: str) -> None:
     write(folder, form, as_form(FIXES, form))
     (folder.root / "fixes" / "problems.csv").unlink()

@@ -6,11 +6,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Command, Folder
+from tests.conftest import WITH_WAREHOUSE, Command, Folder, nightly_but
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.attempts import read_fixes
 from touchstone.ingest.csv_rows import open_table, read_rows
+from touchstone.ingest.implied_config import implied_settings, write_config
 
 PROBLEMS = "oid,filename\na,a.py\nb,b.py\nc,c.py\n"
 FIXES = "oid,iteration_id,plausible_fix,weighted_score,note\n" + "".join(
@@ -30,23 +31,25 @@ def renamed(text: str, header: str) -> str:
     return header + text[text.index("\n") :]
 
 
+DIALECTS: list[tuple[str, str | bytes, str | None]] = [
+    ("m_fixes.csv", FIXES, None),
+    ("m_fixes.csv", renamed(FIXES, "OID,Iteration ID,PlausibleFix,Weighted-Score,Note"), "'OID' as oid, 'Iter"),
+    ("m_fixes.csv", renamed(FIXES, "Task ID,iteration_id,passed,impl_rate,note"), "'Task ID' as oid"),
+    ("m_fixes.csv", FIXES.replace(",", ";"), "the cells are separated by semicolons"),
+    ("m_fixes.csv", FIXES.replace(",", "\t"), "the cells are separated by tabs"),
+    ("m.tsv", FIXES.replace(",", "\t"), "the cells are separated by tabs"),
+    ("m_fixes.csv", FIXES.encode("cp1252"), "not UTF-8, so read as Windows-1252"),
+    ("m_fixes.csv", FIXES.replace("true", "pass").replace("false", "FAIL"), "plausible_fix: pass is read as true"),
+    ("m_fixes.csv", FIXES.replace("true", "RESOLVED").replace("false", "unresolved"), "pass is read as true, fail"),
+    ("m_fixes.csv", FIXES.replace("0.25", "25%"), "weighted_score: 91% is read as 0.91"),
+    ("m_fixes.csv", without_numbers(FIXES), "no iteration_id, so the rows of each problem"),
+]
+EACH_DIALECT = [(*each, with_problems) for each in DIALECTS for with_problems in (True, False)]
+
+
 @pytest.mark.parametrize(
-    ("name", "text", "note"),
-    [
-        ("m_fixes.csv", FIXES, None),
-        ("m_fixes.csv", renamed(FIXES, "OID,Iteration ID,PlausibleFix,Weighted-Score,Note"), "'OID' as oid, 'Iter"),
-        ("m_fixes.csv", renamed(FIXES, "Task ID,iteration_id,passed,impl_rate,note"), "'Task ID' as oid"),
-        ("m_fixes.csv", FIXES.replace(",", ";"), "the cells are separated by semicolons"),
-        ("m_fixes.csv", FIXES.replace(",", "\t"), "the cells are separated by tabs"),
-        ("m.tsv", FIXES.replace(",", "\t"), "the cells are separated by tabs"),
-        ("m_fixes.csv", FIXES.encode("cp1252"), "not UTF-8, so read as Windows-1252"),
-        ("m_fixes.csv", FIXES.replace("true", "pass").replace("false", "FAIL"), "plausible_fix: pass is read as true"),
-        ("m_fixes.csv", FIXES.replace("true", "RESOLVED").replace("false", "unresolved"), "pass is read as true, fail"),
-        ("m_fixes.csv", FIXES.replace("0.25", "25%"), "weighted_score: 91% is read as 0.91"),
-        ("m_fixes.csv", without_numbers(FIXES), "no iteration_id, so the rows of each problem"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("with_problems", [True, False])
+    ("name", "text", "note", "with_problems"), nightly_but([EACH_DIALECT[1], *EACH_DIALECT[::2]], EACH_DIALECT)
+)
 def test_the_same_figures_and_a_note(
     touchstone: Command, tmp_path: Path, name: str, text: str | bytes, note: str | None, with_problems: bool
 ) -> None:
@@ -61,14 +64,17 @@ def test_the_same_figures_and_a_note(
     assert note is None or (f"note: {name}: " in done.stderr and note in done.stderr)
 
 
+@pytest.mark.nightly
 def test_a_run_says_what_was_assumed_and_counts_refusals_once(touchstone: Command, tmp_path: Path) -> None:
     (tmp_path / "problems.csv").write_text(PROBLEMS.replace("oid", "OID").replace(",", ";"))
     (tmp_path / "m_fixes.csv").write_text(FIXES.replace("true", "pass") + ",9,fail\n")
     (tmp_path / "n_fixes.csv").write_text(FIXES.replace("true", "good"))
+    config, settings = implied_settings([tmp_path])
+    write_config(config, settings | {"publish": WITH_WAREHOUSE | {"warehouse": False}})
     done = touchstone("run", tmp_path, dagster=False)
     assert "m_fixes.csv: plausible_fix: pass is read as true, fail as false" in done.stdout
     assert "problems.csv: the cells are separated by semicolons; columns are read by their meaning" in done.stdout
-    recognized = done.stdout.partition("settings:")[0]
+    recognized = done.stdout.partition("quarantine:")[0]
     assert "refused" not in recognized and "4 in total: SELECT * FROM quarantine" in done.stdout
 
 

@@ -39,21 +39,20 @@ def test_models_come_from_file_names(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "model"),
+    ("name", "model", "column"),
     [
-        ("claude.csv", "claude"),
-        ("claude_outcomes.csv", "claude"),
-        ("claude_synthetic_outcomes.csv", "claude"),
-        ("claude_synthetic_fixes_outcomes.csv", "claude"),
-        ("llm_fullfile_repair_results_gemini.csv", "gemini"),
-        ("llm_fullfile_repair_results_gemini_fixes.csv", "gemini"),
-        ("claude_FIXES.CSV", "claude"),
-        ("gpt-4.1_results.csv", "gpt-4.1_results"),
+        ("claude.csv", "claude", "plausible_fix"),
+        ("claude_outcomes.csv", "claude", "is_fixed"),
+        ("claude_synthetic_outcomes.csv", "claude", "fixed_file"),
+        ("claude_synthetic_fixes_outcomes.csv", "claude", "fixed_code"),
+        ("llm_fullfile_repair_results_gemini.csv", "gemini", "classification"),
+        ("llm_fullfile_repair_results_gemini_fixes.csv", "gemini", "passed"),
+        ("claude_FIXES.CSV", "claude", "passed"),
+        ("gpt-4.1_results.csv", "gpt-4.1_results", "passed"),
     ],
 )
-@pytest.mark.parametrize("columns", ["plausible_fix", "is_fixed", "fixed_file", "fixed_code", "classification"])
-def test_any_csv_with_the_required_columns_is_a_fixes_file(folder: Folder, name: str, model: str, columns: str) -> None:
-    put(folder, name, f"oid,iteration_id,{columns}\na,1,\n")
+def test_any_csv_with_the_required_columns_is_a_fixes_file(folder: Folder, name: str, model: str, column: str) -> None:
+    put(folder, name, f"oid,iteration_id,{column}\na,1,\n")
     discovery = found(folder)
     assert {model: [source.path.name for source in sources] for model, sources in discovery.sources.items()} == {
         model: [name],
@@ -115,15 +114,16 @@ NOT_READ: dict[str, tuple[str, str | bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", NOT_READ)
-def test_what_is_not_evaluated_is_named_with_the_reason(folder: Folder, name: str) -> None:
-    expected, content, reason = NOT_READ[name]
-    put(folder, name, content)
+def test_what_is_not_evaluated_is_named_with_the_reason(folder: Folder) -> None:
+    for name, (_, content, _) in NOT_READ.items():
+        put(folder, name, content)
     discovery = found(folder)
     assert list(discovery.sources) == ["m"]
-    (each,) = discovery.not_evaluated
-    assert (each.file, each.status) == (name.split("/")[0], expected)
-    assert reason in each.reason and str(folder.root) not in each.reason
+    said = {each.file: (each.status, each.reason) for each in discovery.not_evaluated}
+    assert said.keys() == {name.split("/")[0] for name in NOT_READ} and len(discovery.not_evaluated) == len(said)
+    for name, (expected, _, part) in NOT_READ.items():
+        status, reason = said[name.split("/")[0]]
+        assert status == expected and part in reason and str(folder.root) not in reason, name
 
 
 def test_links_that_lead_nowhere_and_pipes_are_not_waited_for(folder: Folder) -> None:

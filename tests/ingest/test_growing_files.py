@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.conftest import Folder
+from tests.conftest import Folder, nightly_but
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
 from touchstone.evaluation import Evaluation
@@ -73,17 +73,15 @@ def test_appended_rows_count_in_the_next_run(folder: Folder, packed: bool) -> No
 
 
 LINE = json.dumps({"oid": "a", "iteration_id": 1, "passed": True})
+HALVES = [
+    *(("m_fixes.csv", f"{HEADER}a,1,true,1\n{end}", 1, True) for end in ("b,1,tr", 'b,1,tr"', "b,")),
+    ("m_fixes.csv", REFUSED + "b,1,true,1", 2, False),
+    ("m_fixes.csv", HEADER + 'a,1,true,"1', 0, True),
+    ("m.jsonl", f"{LINE}\n{LINE[:30]}", 1, True),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "rows", "half"),
-    [
-        *(("m_fixes.csv", f"{HEADER}a,1,true,1\n{end}", 1, True) for end in ("b,1,tr", 'b,1,tr"', "b,")),
-        ("m_fixes.csv", REFUSED + "b,1,true,1", 2, False),
-        ("m_fixes.csv", HEADER + 'a,1,true,"1', 0, True),
-        ("m.jsonl", f"{LINE}\n{LINE[:30]}", 1, True),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "rows", "half"), nightly_but([HALVES[0], *HALVES[3:]], HALVES))
 def test_half_a_row_is_refused_and_says_so(folder: Folder, name: str, text: str, rows: int, half: bool) -> None:
     folder.fixes("m", "").unlink()
     (folder.root / "fixes" / name).write_text(text)
@@ -107,12 +105,12 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("change", nightly_but(["is rewritten to the same size"], CHANGES))
 def test_a_file_that_changes_while_it_is_read_is_read_again(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     path = folder.fixes("m", REFUSED)
-    calls = after_reading(monkeypatch, stage, "read_fixes", lambda: change(path), times=1)
+    calls = after_reading(monkeypatch, stage, "read_fixes", lambda: CHANGES[change](path), times=1)
     evaluation = ingest(folder)
     assert len(calls) == 2
     monkeypatch.undo()
@@ -121,12 +119,12 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     assert evaluation.inputs.file_hash(path) == row(evaluation)["sha256"]
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("change", nightly_but(["is replaced"], CHANGES))
 def test_a_file_that_does_not_stop_changing_is_refused(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     path = folder.fixes("m", REFUSED)
-    flips = [change, lambda path: path.write_text(REFUSED)]
+    flips = [CHANGES[change], lambda path: path.write_text(REFUSED)]
     after_reading(monkeypatch, stage, "read_fixes", lambda: flips.pop(0)(path), times=2)
     found = row(ingest(folder))
     assert found["status"] == "refused"

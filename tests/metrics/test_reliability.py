@@ -194,7 +194,7 @@ def test_clusters_of_one_are_no_clusters(outcomes: list[Pair]) -> None:
 
 
 def test_consistency_does_not_depend_on_n_but_the_flip_rate_does() -> None:
-    size, a, b = 50_000, 2.0, 5.0
+    size, a, b = 20_000, 2.0, 5.0
     generator = np.random.default_rng(21)
     attempts = (2, 5, 20)
     rows = [figures([(n, int(c)) for c in generator.binomial(n, generator.beta(a, b, size))]) for n in attempts]

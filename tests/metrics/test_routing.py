@@ -216,7 +216,7 @@ def test_whoever_shares_no_problem_is_left_out() -> None:
 def test_equal_models_save_nothing_though_it_would_seem_so() -> None:
     """Five models with the same chance and cost: the attempts that choose flatter the choice, the others do not."""
     generator = np.random.default_rng(11)
-    runs, count, models, tries = 20, 200, 5, 4
+    runs, count, models, tries = 12, 200, 5, 4
     seeming, honest = [], []
     for _ in range(runs):
         chances = generator.uniform(0.2, 0.8, count)

@@ -16,11 +16,13 @@ EARLIER = "results of an earlier version (the table problems has no column exclu
 PASS_AT_1 = {"alpha": 12 / 18, "beta": 7 / 18}
 
 
-@pytest.fixture
-def earlier(tmp_path: Path) -> Folder:
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """To be read only, until the last test."""
+    root = tmp_path_factory.mktemp("earlier")
     with tarfile.open(GOLDEN) as archive:
-        archive.extractall(tmp_path, filter="data")
-    return Folder(tmp_path)
+        archive.extractall(root, filter="data")
+    return Folder(root)
 
 
 @pytest.mark.parametrize(

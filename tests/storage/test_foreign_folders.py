@@ -44,7 +44,7 @@ def replace_by_link(path: Path, target: Path) -> None:
 @pytest.mark.parametrize(
     "place",
     nightly_but(
-        [".store", ".store/lock", ".store/draft/tables/problems", ".store/current", "cache", "snapshots/pins.json"],
+        [".store", ".store/draft/tables/problems", "cache", "snapshots/pins.json"],
         [
             ".store",
             ".store/lock",
@@ -73,7 +73,12 @@ def test_a_run_follows_no_link_in_its_output_folder(
     assert f"{evaluated.output / place}: is a link" in done.stderr
 
 
-@pytest.mark.parametrize("place", ["tables", "tables/pass_at_k", ".store/current/tables", ".store/published"])
+@pytest.mark.parametrize(
+    "place",
+    nightly_but(
+        ["tables", "tables/pass_at_k"], ["tables", "tables/pass_at_k", ".store/current/tables", ".store/published"]
+    ),
+)
 def test_no_command_follows_a_link_to_read_tables(
     touchstone: Command, evaluated: Folder, tmp_path: Path, place: str
 ) -> None:
@@ -93,7 +98,10 @@ def test_no_command_follows_a_link_to_read_tables(
         load_results(evaluated.output)["pass_at_k"]
 
 
-@pytest.mark.parametrize("name", ["tables", "warehouse.duckdb", "report.html", "csv", "comparison.md"])
+PUBLISHED = ("tables", "warehouse.duckdb", "report.html", "csv", "comparison.md")
+
+
+@pytest.mark.parametrize("name", nightly_but(["tables", "report.html"], PUBLISHED))
 def test_a_run_replaces_no_link_of_others(touchstone: Command, evaluated: Folder, outside: Path, name: str) -> None:
     replace_by_link(evaluated.output / name, outside / ("precious" if "." in name else ""))
     done = touchstone("run", "--config", evaluated.config, "--force")
@@ -137,38 +145,33 @@ class TestSnapshots:
         assert evaluate(evaluated).exit_code == 0
         assert [snapshot.id for snapshot in list_snapshots(evaluated.output)] == [manifest.parent.name]
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"inputs": {"a": 1}},
-            {"rows": {"a": "b"}},
-            {"versions": {"validators": []}},
-            {"validation": [3]},
-            {"made_at": 1},
-        ],
-        ids=str,
-    )
-    def test_a_malformed_manifest_is_named(
-        self, touchstone: Command, evaluated: Folder, change: dict[str, object]
-    ) -> None:
+    def test_a_malformed_manifest_is_named(self, touchstone: Command, evaluated: Folder) -> None:
         (manifest,) = (evaluated.output / "snapshots").glob("2*/manifest.json")
-        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
-        done = touchstone("snapshots", "list", "--data", evaluated.output)
-        assert f"cannot be read ({next(iter(change))}: expected" in done.stderr
-        assert "Error:" not in done.stderr
+        good = json.loads(manifest.read_text())
+        changes = {
+            "inputs": {"a": 1},
+            "rows": {"a": "b"},
+            "versions": {"validators": []},
+            "validation": [3],
+            "made_at": 1,
+        }
+        for key, value in changes.items():
+            manifest.write_text(json.dumps(good | {key: value}))
+            done = touchstone("snapshots", "list", "--data", evaluated.output)
+            assert f"cannot be read ({key}: expected" in done.stderr and "Error:" not in done.stderr
 
-    @pytest.mark.parametrize("text", ["[1]", '{"a": 1}', "{", "[" * 100_000], ids=lambda text: text[:8])
-    def test_malformed_pins_are_one_line(self, touchstone: Command, evaluated: Folder, text: str) -> None:
-        (evaluated.output / "snapshots" / "pins.json").write_text(text)
-        done = touchstone("snapshots", "list", "--data", evaluated.output)
-        assert done.returncode == 2
-        assert "pins.json: cannot be read (" in done.stderr and "correct or delete it" in done.stderr
+    def test_malformed_pins_are_one_line(self, touchstone: Command, evaluated: Folder) -> None:
+        for text in ("[1]", '{"a": 1}', "{", "[" * 100_000):
+            (evaluated.output / "snapshots" / "pins.json").write_text(text)
+            done = touchstone("snapshots", "list", "--data", evaluated.output)
+            assert done.returncode == 2
+            assert "pins.json: cannot be read (" in done.stderr and "correct or delete it" in done.stderr
 
 
 STAMPS = ["{", "[]", "{}", '{"rows": "x"}', "[" * 100_000]
 
 
-@pytest.mark.parametrize("stamp", nightly_but(["{", "{}"], STAMPS), ids=lambda text: text[:8])
+@pytest.mark.parametrize("stamp", nightly_but(["{}"], STAMPS), ids=lambda text: text[:8])
 def test_a_damaged_stamp_makes_its_part_anew(evaluated: Folder, stamp: str) -> None:
     draft = evaluated.output / ".store" / "draft"
     for path in (draft / "stamps" / "problems" / "problems.json", draft / "hashes.json", draft / "csv_stamps.json"):

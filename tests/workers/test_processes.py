@@ -44,7 +44,9 @@ def outcomes(workers: Workers, items: list[str]) -> list[str]:
     return [f"{type(one).__name__}: {one}" if isinstance(one, BaseException) else one for _, one in sorted(found)]
 
 
-@pytest.mark.parametrize("workers", [serial(), processes(1), processes(3)], ids=["here", "1", "3"])
+@pytest.mark.parametrize(
+    "workers", [serial(), pytest.param(processes(1), marks=pytest.mark.nightly), processes(2)], ids=["here", "1", "2"]
+)
 def test_results_are_the_same_whoever_works(workers: Workers) -> None:
     items = ["a", "bad", "b", "bad", "c", "d"]
     assert outcomes(workers, items) == ["> A", "ValueError: a bad item", "> B", "ValueError: a bad item", "> C", "> D"]

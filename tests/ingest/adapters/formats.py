@@ -230,6 +230,10 @@ SAMPLES = {
     "parquet": Sample("parquet", "plain/gpt_fixes.parquet", root=MADE),
 }
 
+# One sample of every way in which files are read: what concerns the way and not the format is tried on these by day.
+WAYS = ("human-eval", "evalplus", "forgetest", "swebench-logs", "harbor", "junit", "scylla_raw", "csv")
+WAYS += ("inspect", "inspect archive", "parquet", "failproof database", "jsonl")
+
 # Decoded without trouble, and too deep to be encoded again.
 DEEP = "@deep@"
 DEEP_JSON = '{"a": ' * 800 + "1" + "}" * 800

@@ -44,42 +44,42 @@ def test_recognised(tmp_path: Path, content: bytes, name: str) -> None:
     assert detect_format(write(tmp_path, content)) == name
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\xef\xbb\xbf",
-        b"\n\n",
-        b"oid,iteration_id,plausible_fix\na,1,true\n",
-        b"oid,iteration_id," + RUNS + b"\n",
-        RUNS.replace(b",subtest", b"") + b"\n",
-        b"oid,filename\na,{\n",
-        b'{"runs": [{"results": [1]}]}',
-        b'{"results": {"a": []}}',
-        b'{"results": null}',
-        b'{"results": []}',
-        b'{"eval_set": {}, "results": {}}',
-        b'{"results": [{"id": "a", "passed": true}]}',
-        b'{"results": [{"case_id": "a", "score": 1}]}',
-        b'{"text": "\\"results\\": ["}',
-        b'["results", [1]]',
-        b"{",
-        b'{"unclosed',
-        b"[[[[",
-        b'{"case_id": "c", "model_id": "m"}\n',
-        b'{\n"case_id": "c",\n"model_id": "m",\n"classification": null}\n',
-        b"\xff\xfe{\x00",
-        b'"' * 1001,
-        b"{" * 300_000,
-        b"}" * 100 + b'{"results": [1]}',
-    ],
-)
-def test_not_recognised(tmp_path: Path, content: bytes) -> None:
-    path = write(tmp_path, content)
-    assert detect_format(path) is None
-    with pytest.raises(InputFileError) as caught:
-        read_adapted(path)
-    assert "\n" not in str(caught.value)
+NOT_RECOGNISED = [
+    b"",
+    b"\xef\xbb\xbf",
+    b"\n\n",
+    b"oid,iteration_id,plausible_fix\na,1,true\n",
+    b"oid,iteration_id," + RUNS + b"\n",
+    RUNS.replace(b",subtest", b"") + b"\n",
+    b"oid,filename\na,{\n",
+    b'{"runs": [{"results": [1]}]}',
+    b'{"results": {"a": []}}',
+    b'{"results": null}',
+    b'{"results": []}',
+    b'{"eval_set": {}, "results": {}}',
+    b'{"results": [{"id": "a", "passed": true}]}',
+    b'{"results": [{"case_id": "a", "score": 1}]}',
+    b'{"text": "\\"results\\": ["}',
+    b'["results", [1]]',
+    b"{",
+    b'{"unclosed',
+    b"[[[[",
+    b'{"case_id": "c", "model_id": "m"}\n',
+    b'{\n"case_id": "c",\n"model_id": "m",\n"classification": null}\n',
+    b"\xff\xfe{\x00",
+    b'"' * 1001,
+    b"{" * 300_000,
+    b"}" * 100 + b'{"results": [1]}',
+]
+
+
+def test_not_recognised(tmp_path: Path) -> None:
+    for content in NOT_RECOGNISED:
+        path = write(tmp_path, content)
+        assert detect_format(path) is None, content[:80]
+        with pytest.raises(InputFileError) as caught:
+            read_adapted(path)
+        assert "\n" not in str(caught.value)
 
 
 def test_json_below_what_the_tests_printed(tmp_path: Path) -> None:

@@ -179,6 +179,6 @@ def test_results_are_called_by_their_place(tmp_path: Path, indent: int | None) -
 
 
 def test_keys_without_end(tmp_path: Path) -> None:
-    results = [{"case_id": "c", "model": "m", "attempt": n, f"key{n}": 1} for n in range(2000)]
+    results = [{"case_id": "c", "model": "m", "attempt": n, f"key{n}": 1} for n in range(1001)]
     with pytest.raises(InputFileError, match="more than 1,000 different keys"):
         read(tmp_path, *results)

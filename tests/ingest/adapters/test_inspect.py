@@ -1,13 +1,11 @@
 """Reading Inspect AI logs: every attempt with its verdict, and Inspect's own figures from the same rows."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-import touchstone
 from tests.ingest.adapters.inspect_files import (
     REAL,
     SPEC,
@@ -70,34 +68,20 @@ def test_epochs_are_attempts_and_errors_are_undecided() -> None:
     assert "sandbox container died" in errored["error"]
 
 
+VALUES: list[tuple[object, str | None]] = [
+    *((value, "true") for value in ("C", True, 1, 7, "yes", "1.0")),
+    # Inspect's accuracy counts "left" as 0.
+    *((value, "false") for value in ("I", "P", "N", False, 0.99, "False", "left")),
+    *((value, None) for value in (None, float("nan"), float("inf"), {"a": 1, "b": 0}, [1, 0])),
+]
+
+
 @pytest.mark.parametrize("write", [write_eval, write_json])
-@pytest.mark.parametrize(
-    ("value", "outcome"),
-    [
-        ("C", "true"),
-        ("I", "false"),
-        ("P", "false"),
-        ("N", "false"),
-        (True, "true"),
-        (False, "false"),
-        (1, "true"),
-        (0.99, "false"),
-        (7, "true"),
-        ("yes", "true"),
-        ("False", "false"),
-        ("1.0", "true"),
-        ("left", "false"),  # Inspect's accuracy counts it as 0
-        (None, None),
-        (float("nan"), None),
-        (float("inf"), None),
-        ({"a": 1, "b": 0}, None),
-        ([1, 0], None),
-    ],
-)
-def test_values(tmp_path: Path, write: Writer, value: object, outcome: str | None) -> None:
-    table = read_adapted(write(tmp_path / "log.eval", [scored(value)]))
-    assert passed(table) == {("fix/a", "1"): outcome}
-    assert (table.frame["error"][0] is None) == (outcome is not None)
+def test_values(tmp_path: Path, write: Writer) -> None:
+    samples = [scored(value, id=f"{place:02}") for place, (value, _) in enumerate(VALUES)]
+    frame = read_adapted(write(tmp_path / "log.eval", samples)).frame.sort("oid")
+    assert frame["passed"].to_list() == [outcome for _, outcome in VALUES]
+    assert frame["error"].is_null().to_list() == [outcome is not None for _, outcome in VALUES]
 
 
 @pytest.mark.parametrize(
@@ -277,16 +261,3 @@ def test_samples_that_cannot_be_read_are_refused_one_by_one(tmp_path: Path) -> N
     ]
     assert passed(table)["fix/7", "1"] == "true"
     assert table.raw({3}) == {3: '"text"'}
-
-
-@pytest.mark.nightly
-def test_a_folder_of_logs_is_evaluated(tmp_path: Path) -> None:
-    fixes = tmp_path / "logs"
-    fixes.mkdir()
-    samples = [scored("C", epoch=epoch) for epoch in (1, 2)] + [scored("I", id="b", epoch=epoch) for epoch in (1, 2)]
-    write_json(fixes / "one.json", samples, header(eval={**SPEC, "model": "model"}))
-    (tmp_path / "problems.csv").write_text("oid,filename\nfix/a,a.py\nfix/b,b.py\n")
-    settings = {"problems_csv": "problems.csv", "fixes_dir": "logs", "output_dir": "out", "k_values": [1, 2]}
-    (tmp_path / "config.json").write_text(json.dumps(settings))
-    rows = touchstone.evaluate(tmp_path / "config.json")["pass_at_k"].select("model", "k", "pass_at_k")
-    assert rows.sort("k").rows() == [("model", 1, 0.5), ("model", 2, 0.5)]

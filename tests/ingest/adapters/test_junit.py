@@ -37,38 +37,37 @@ def test_a_file_that_cannot_be_collected_is_a_failed_problem() -> None:
     assert counts(table) == {"tests": (1, 1), "failures": (0, 0), "errors": (1, 1), "skipped": (0, 0)}
 
 
-@pytest.mark.parametrize(
-    ("inside", "attributes", "passed", "outcome"),
-    [
-        ("", {}, "true", "passed"),
-        ("<failure/>", {}, "false", "failed"),
-        ("<error/>", {}, "false", "error"),
-        ("<error/><failure/>", {}, "false", "failed"),
-        ("<skipped/>", {}, None, "skipped"),
-        ("<skipped/><failure/>", {}, "false", "failed"),
-        ("<failure/><skipped/>", {}, "false", "failed"),
-        ("<failure/><skipped type='todo'/>", {}, None, "skipped"),
-        ("<skipped type='todo'/><failure/>", {}, None, "skipped"),
-        ("", {"status": "notrun"}, None, "skipped"),
-        ("", {"status": "run", "result": "suppressed"}, None, "skipped"),
-        ("", {"status": "pending"}, None, "skipped"),
-        ("", {"status": "failed"}, "false", "failed"),
-        ("<error/>", {"status": "failed"}, "false", "error"),
-        ("", {"disabled": "true"}, None, "skipped"),
-        ("", {"enabled": "false"}, None, "skipped"),
-        ("<disabled/>", {}, None, "skipped"),
-        ("<ignored message='later'/>", {}, None, "skipped"),
-        ("<rerunFailure/><failure/>", {}, "false", "failed"),
-        ("<skipped message='TEST_CASE tagged with !mayfail'/><failure/>", {}, None, "skipped"),
-        ("<flakyFailure/><system-out>failure</system-out>", {}, "true", "passed"),
-    ],
-)
-def test_the_outcome_of_a_test(
-    tmp_path: Path, inside: str, attributes: dict[str, str], passed: str | None, outcome: str
-) -> None:
-    table = read(tmp_path, case(inside, **attributes))
-    assert table.frame.select("passed", "outcome").row(0) == (passed, outcome)
-    assert (table.frame["flaky"].item() == "true") == ("flaky" in inside)
+# What is in the element of a test, its attributes, whether the test passed, and its outcome.
+OUTCOMES: list[tuple[str, dict[str, str], str | None, str]] = [
+    ("", {}, "true", "passed"),
+    ("<failure/>", {}, "false", "failed"),
+    ("<error/>", {}, "false", "error"),
+    ("<error/><failure/>", {}, "false", "failed"),
+    ("<skipped/>", {}, None, "skipped"),
+    ("<skipped/><failure/>", {}, "false", "failed"),
+    ("<failure/><skipped/>", {}, "false", "failed"),
+    ("<failure/><skipped type='todo'/>", {}, None, "skipped"),
+    ("<skipped type='todo'/><failure/>", {}, None, "skipped"),
+    ("", {"status": "notrun"}, None, "skipped"),
+    ("", {"status": "run", "result": "suppressed"}, None, "skipped"),
+    ("", {"status": "pending"}, None, "skipped"),
+    ("", {"status": "failed"}, "false", "failed"),
+    ("<error/>", {"status": "failed"}, "false", "error"),
+    ("", {"disabled": "true"}, None, "skipped"),
+    ("", {"enabled": "false"}, None, "skipped"),
+    ("<disabled/>", {}, None, "skipped"),
+    ("<ignored message='later'/>", {}, None, "skipped"),
+    ("<rerunFailure/><failure/>", {}, "false", "failed"),
+    ("<skipped message='TEST_CASE tagged with !mayfail'/><failure/>", {}, None, "skipped"),
+    ("<flakyFailure/><system-out>failure</system-out>", {}, "true", "passed"),
+]
+
+
+def test_the_outcome_of_a_test(tmp_path: Path) -> None:
+    cases = [case(inside, f"t{place:02}", **more) for place, (inside, more, *_) in enumerate(OUTCOMES)]
+    frame = read(tmp_path, *cases).frame
+    assert frame.select("passed", "outcome").rows() == [(passed, outcome) for *_, passed, outcome in OUTCOMES]
+    assert frame["flaky"].eq_missing("true").to_list() == ["flaky" in inside for inside, *_ in OUTCOMES]
 
 
 @pytest.mark.parametrize(

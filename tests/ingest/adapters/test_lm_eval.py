@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import touchstone
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
@@ -169,14 +168,6 @@ def test_an_aggregate_that_is_no_mean_is_not_recomputed(tmp_path: Path) -> None:
     write(tmp_path, results, name=f"results_{TIME}.json")
     [figure] = read_adapted(path).figures
     assert (figure.reported, figure.recomputed) == (0.7, None) and "aggregated by median" in str(figure.note)
-
-
-@pytest.mark.nightly
-def test_a_single_file_is_evaluated_with_the_results_beside_it(tmp_path: Path) -> None:
-    shutil.copytree(FILES, tmp_path / "fixes")
-    config = {"fixes_dir": "fixes", "output_dir": "out", "inputs": [samples("fix_mc").name]}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    assert touchstone.evaluate(tmp_path / "config.json")["attempts"]["model"].unique().to_list() == ["acme/fixer-7b"]
 
 
 TASK = """

@@ -182,10 +182,11 @@ def test_a_configuration_that_was_found_runs_no_python(tmp_path: Path) -> None:
         config_with_results([tmp_path / "runs"])
 
 
-@pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if sample.is_json and not sample.source])
-def test_no_file_lacks_the_marks_of_its_own_format(tmp_path: Path, name: str) -> None:
-    path = SAMPLES[name].copy(tmp_path)
-    assert not lacking(adapter_of(SAMPLES[name].format), Head(path)).startswith("lacks")
+def test_no_file_lacks_the_marks_of_its_own_format(tmp_path: Path) -> None:
+    for name, sample in SAMPLES.items():
+        if sample.is_json and not sample.source:
+            path = sample.copy(tmp_path / name)
+            assert not lacking(adapter_of(sample.format), Head(path)).startswith("lacks"), name
 
 
 def test_why_a_file_is_not_recognized(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-import touchstone
-from tests.conftest import Folder
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, detect_format, read_adapted
 
@@ -141,18 +139,6 @@ def test_submitted_ids_outside_the_dataset_are_counted_in_a_note(tmp_path: Path)
 def test_reports_without_attempts(tmp_path: Path, content: dict[str, object], message: str) -> None:
     with pytest.raises(InputFileError, match=message):
         read(tmp_path, **content)
-
-
-@pytest.mark.nightly
-def test_a_report_in_an_evaluation(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    (tmp_path / "fixes").mkdir()
-    (tmp_path / "fixes" / "fixer.one.json").write_text(json.dumps(GOOD))
-    folder.configure()
-    results = touchstone.evaluate(folder.config)
-    rows = results["pass_at_k"].select("k", "pass_at_k", "problems", "eligible").sort("k").rows()
-    # Of four attempts with a verdict one passed; 105 and 106 have none.
-    assert rows == [(1, pytest.approx(1 / 4), 6, 4), (2, None, 6, 0)]
 
 
 def test_a_submission_to_multi_swe_bench(tmp_path: Path) -> None:

@@ -122,7 +122,11 @@ def test_runs_of_one_model_are_attempts_in_the_order_of_time(run: Path) -> None:
     assert "2 runs: the trials of a model at a task are numbered in the order of time" in table.notes
 
 
-@pytest.mark.parametrize("dated", [True, False], ids=["the run is in the trials' names", "the run is the file's name"])
+@pytest.mark.parametrize(
+    "dated",
+    [True, pytest.param(False, marks=pytest.mark.nightly)],
+    ids=["the run is in the trials' names", "the run is the file's name"],
+)
 def test_dated_results_of_one_submission_are_further_attempts(tmp_path: Path, touchstone: Command, dated: bool) -> None:
     """Files of several runs in one folder, without metadata."""
     folder = tmp_path / "20260501_agent_model"
