@@ -317,7 +317,7 @@ def test_a_ruling_names_the_fix_and_the_recorded_outcome() -> None:
     assert len({attempt_sha(fix, recorded) for fix in ("x", "y", None) for recorded in (True, False, None)}) == 9
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_the_report_lists_rulings_and_says_what_depends_on_them(folder: Folder, touchstone: Command) -> None:
     append_rulings(
         rulings_of(folder),

@@ -72,7 +72,7 @@ def test_a_command_loads_only_what_it_needs(finished: Folder, line: str, needed:
     assert loaded_by(program, *arguments) <= needed | {"pydantic"}
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_charts_of_a_run_are_drawn_without_altair_and_without_javascript() -> None:
     program = "from tests.publish.charts.tables import pass_at_k; from touchstone.publish.charts import spec\n"
     program += "from touchstone.publish.previews import inline_chart\n"

@@ -60,7 +60,7 @@ def test_a_run_as_json_has_the_tables_it_shows(finished: Folder, touchstone: Com
     assert set(re.findall(r"`(\w+)`", described.split("## `--json`")[1])) >= document.keys()
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_a_run_that_a_check_fails_says_so_and_has_its_exit_code(evaluated: Folder, touchstone: Command) -> None:
     evaluated.fixes("broken", "no,such,columns\n1,2,3\n")
     done = touchstone("run", "--config", evaluated.config, "--json", "--quiet")

@@ -31,7 +31,7 @@ def test_json_logs_are_one_object_per_line(folder: Folder, tmp_path: Path, how: 
     assert "\x1b" not in done.stderr
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_errors_are_json_too(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "touchstone.cli.main", "run", "--config", tmp_path / "none.json"]
     environment = command_environment(tmp_path) | {"TOUCHSTONE_LOG": "json"}

@@ -172,7 +172,7 @@ def test_sql_and_tables(finished: Folder, touchstone: Command) -> None:
     assert "problem_pass_at_k" in listing and "ci_method" in listing
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 @pytest.mark.parametrize("query", ["SELECT 1; SELECT 2", "SELECT nope"])
 def test_sql_refuses_in_one_line(finished: Folder, touchstone: Command, query: str) -> None:
     done = touchstone("sql", "--data", finished.output, query, apart=True)

@@ -14,7 +14,7 @@ from touchstone.publish.charts import CHARTS
 __all__ = ["finished_repairs"]
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 @pytest.mark.parametrize("columns", [60, 160])
 def test_a_list_of_attempts_and_one_in_full(finished_repairs: Folder, touchstone: Command, columns: int) -> None:
     data = ("--data", finished_repairs.output)
@@ -28,7 +28,7 @@ def test_a_list_of_attempts_and_one_in_full(finished_repairs: Folder, touchstone
     assert all(len(line) <= columns for line in (listed.stdout + one.stdout).splitlines())
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_json_for_programs(finished_repairs: Folder, touchstone: Command) -> None:
     data = ("--data", finished_repairs.output, "--json")
     assert [row["passed"] for row in json.loads(touchstone("show", "m", "p", *data).stdout)][:3] == [True, True, False]

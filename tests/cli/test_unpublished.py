@@ -81,7 +81,7 @@ def test_what_an_earlier_run_scored_is_not_shown_as_that_of_the_stopped_one(
     assert done.stdout.split() == ["score", "0.5"], "the weights are those of the run"
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_without_earlier_results_the_screen_says_so(folder: Folder, touchstone: Command) -> None:
     undecidable(folder)
     done = touchstone("run", "--config", folder.config)

@@ -28,7 +28,7 @@ def regressed(touchstone: Command, folder: Folder, *more: object) -> int:
     return int(json.loads(done.stdout)["counts"]["regression"])
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_scoring_is_that_of_the_configuration(sides: Folder, touchstone: Command) -> None:
     assert regressed(touchstone, sides) == 0
     sides.configure(scoring={"composite": {"pass_rate": 0, "impl_rate": 1}})

@@ -79,7 +79,7 @@ def test_other_factors_are_held_equal() -> None:
     assert (both["problems"], both["difference"], both["p_adjusted"]) == (0, None, None)
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_through_the_command_line(folder: Folder, touchstone: Command) -> None:
     rows = [f"p{p},{e}{i},{(p + i + len(e)) % 3 > 0},{e}" for p in range(9) for e in ("low", "high") for i in (1, 2)]
     folder.problems("oid,filename\n" + "".join(f"p{place},a.py\n" for place in range(9)))

@@ -109,7 +109,7 @@ def test_compare_says_it_too(tmp_path: Path, touchstone: Command) -> None:
     assert "failure modes gone: missing key # (16 attempts)" in touchstone("compare", *both).stdout
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_a_reason_leads_to_its_attempts(changed: Folder) -> None:
     client = Client(dashboard(changed.output, "token"))
     page = client.get("/failures").text

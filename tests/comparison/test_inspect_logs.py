@@ -31,7 +31,7 @@ def outcomes(seed: int, gain: float) -> list[list[bool]]:
     return [[source.random() < chance for _ in range(EPOCHS)] for chance in chances]
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 @pytest.mark.parametrize("gain", [0.0, 0.03, 0.15])
 def test_the_difference_and_its_p_value_are_those_of_an_independent_test(tmp_path: Path, gain: float) -> None:
     old, new = outcomes(1, 0.0), outcomes(2, gain)

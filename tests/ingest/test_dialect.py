@@ -64,7 +64,7 @@ def test_the_same_figures_and_a_note(
     assert note is None or (f"note: {name}: " in done.stderr and note in done.stderr)
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_a_run_says_what_was_assumed_and_counts_refusals_once(touchstone: Command, tmp_path: Path) -> None:
     (tmp_path / "problems.csv").write_text(PROBLEMS.replace("oid", "OID").replace(",", ";"))
     (tmp_path / "m_fixes.csv").write_text(FIXES.replace("true", "pass") + ",9,fail\n")

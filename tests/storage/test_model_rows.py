@@ -148,7 +148,7 @@ def test_only_the_changed_model_is_made_again_and_a_removed_one_is_dropped(
     assert_same_parts(kept, made(write_models(Folder(tmp_path / "fresh"), after), *names), names)
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_to_drop_a_model_makes_nothing(folder: Folder, calls: dict[str, set[str]]) -> None:
     made(write_models(folder, {name: MODELS[name] for name in MODELS if name != "@cedar"}))
     assert not calls.keys() & {table.name for table in BY_MODEL}

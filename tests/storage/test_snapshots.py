@@ -57,7 +57,7 @@ def test_each_run_that_found_something_else_is_a_snapshot(twice: Folder) -> None
     assert figures == [[0.25, 0.5], [0.75, 1.0]]
 
 
-@pytest.mark.nightly
+@pytest.mark.services
 def test_the_history_is_the_same_whether_or_not_there_is_one_to_add_to(twice: Folder, tmp_path: Path) -> None:
     folder = copy_of(twice, tmp_path / "copy")
     file = folder.output / "tables" / "history" / "history.parquet"
