@@ -79,8 +79,9 @@ def test_what_a_log_states_otherwise_is_a_difference(
     tmp_path: Path, plain_log: ComparisonInput, changes: dict[str, object], differs: set[str]
 ) -> None:
     other = open_input(str(write_log(tmp_path / "b.json", **changes)))  # type: ignore[arg-type]
-    rows = compare_sides(plain_log, other, REQUIRED_DIMENSIONS)
-    assert {row.dimension for row in rows if row.agreement == "different"} == differs
+    for old, new in ((plain_log, other), (other, plain_log)):
+        rows = compare_sides(old, new, REQUIRED_DIMENSIONS)
+        assert {row.dimension for row in rows if row.agreement == "different"} == differs
 
 
 def test_problems_of_one_side_are_counted_and_left_out(tmp_path: Path) -> None:
