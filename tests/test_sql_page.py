@@ -14,6 +14,8 @@ import pytest
 
 from tests.conftest import PROJECT
 
+# The whole sample is evaluated for them.
+pytestmark = pytest.mark.services
 PAGE = (PROJECT / "docs" / "sql.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 CONSOLE = re.findall(r"^\$ (.*)\n((?:(?!\$|```).*\n)*)", PAGE, re.MULTILINE)
