@@ -191,6 +191,7 @@ def test_doctor_and_version(touchstone: Command) -> None:
     assert touchstone("--version").stdout.startswith("touchstone 0.")
 
 
+@pytest.mark.services
 def test_validators_lists_what_is_usable_here(touchstone: Command) -> None:
     done = touchstone("validators")
     assert done.returncode == 0, done.stderr

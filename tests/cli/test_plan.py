@@ -50,6 +50,7 @@ def test_what_is_assumed_is_said(touchstone: Command) -> None:
     assert "costs are not known" in seen
 
 
+@pytest.mark.services
 def test_a_plan_from_data_agrees_with_what_the_data_finds_today(touchstone: Command, three_models: Path) -> None:
     done = touchstone("plan", "--detect", 0.05, "--data", three_models, *PAIR, "--problems", 40, "--json")
     plan = json.loads(done.stdout)
@@ -144,6 +145,7 @@ def test_the_models_in_the_data_must_be_named(touchstone: Command, three_models:
     assert single.returncode == 0 and "assumed: correlation 0.5" in single.stdout
 
 
+@pytest.mark.services
 def test_the_trade_off_as_a_chart(touchstone: Command, tmp_path: Path) -> None:
     file = tmp_path / "plan.svg"
     done = touchstone(*ASSUMED, "--cost-per-attempt", 0.02, "--save-to", file, "--quiet")

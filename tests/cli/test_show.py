@@ -49,6 +49,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder.output
 
 
+@pytest.mark.services
 def test_the_tier_is_asked_for_only_if_it_matters(recorded: Path, touchstone: Command) -> None:
     data = ("--data", recorded)
     assert "attempt 2: passed" in touchstone("show", "m", "a", "2", *data).stdout

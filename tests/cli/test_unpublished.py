@@ -35,6 +35,7 @@ def undecidable(folder: Folder, **keys: object) -> None:
     folder.configure(clones_dir="clones", **keys)
 
 
+@pytest.mark.services
 def test_the_figures_of_a_stopped_run_can_be_queried_and_the_published_ones_stay(
     stopped: Folder, touchstone: Command
 ) -> None:

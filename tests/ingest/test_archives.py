@@ -268,6 +268,7 @@ def test_an_archive_that_did_not_change_is_not_read_again(folder: Folder) -> Non
 PROBLEMS = b"oid,filename,suite\na,a.tf,s\nb,b.tf,s\nc,c.tf,s\n"
 
 
+@pytest.mark.services
 def test_problems_in_an_archive_are_those_of_a_run(touchstone: Command, tmp_path: Path) -> None:
     place = tmp_path / "runs.zip"
     place.write_bytes(archive_of({"day/problems.csv": PROBLEMS, "day/m_fixes.csv": FIXES}, ".zip"))

@@ -223,6 +223,7 @@ def test_a_run_can_be_limited_to_some_models_by_a_tag(
     assert "touchstone/only nobody: no such model; there are: m, n" in str(refused.value.__cause__)
 
 
+@pytest.mark.services
 def test_only_models_whose_figures_changed_are_shown_anew(first_run: Run, instance: dg.DagsterInstance) -> None:
     evaluation = Evaluation.load(first_run.folder.config)
 

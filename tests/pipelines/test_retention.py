@@ -61,6 +61,7 @@ def test_more_runs_than_are_removed_at_once(history: dg.DagsterInstance, monkeyp
     assert set(history.get_run_ids()) == set(kept)
 
 
+@pytest.mark.services
 def test_what_is_kept_by_default_and_that_everything_can_be(evaluated: Folder, history: dg.DagsterInstance) -> None:
     add(history, OLD, "SUCCESS", snapshot="another")
     add(history, NOW - timedelta(days=91), "SUCCESS", snapshot="another")

@@ -117,6 +117,7 @@ def test_bad_models_neither_stop_the_others_nor_keep_their_old_figures(pair: Fol
     assert (summary(pair)["m"]["pass@1"], summary(pair)["empty"]["pass@1"]) == (0.25, None)
 
 
+@pytest.mark.services
 def test_a_vanished_file_takes_its_figures_along(pair: Folder, touchstone: Command) -> None:
     (pair.root / "fixes" / "n_fixes.csv").unlink()
     done = touchstone("run", "--config", pair.config)

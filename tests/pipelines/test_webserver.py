@@ -112,6 +112,7 @@ def test_everyone_else_is_refused(
     assert status(webserver, method, path, headers, body) == 403
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     ("host", "proxied", "headers", "answered"),
     [

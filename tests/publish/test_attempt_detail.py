@@ -65,6 +65,7 @@ def test_recorded_outcomes_have_no_files(finished: Folder) -> None:
     assert shown.missing["original"] == "the run read no files of this problem"
 
 
+@pytest.mark.services
 def test_texts_and_figures_of_recorded_attempts(tmp_path: Path) -> None:
     folder = small_folder(tmp_path)
     long, patch = "x" * (MAX_CHARACTERS + 5), "--- a/a.tf\n+++ b/a.tf\n@@ -1 +1 @@\n-x\n+y\n"

@@ -65,6 +65,7 @@ def test_native_csv_evaluates_to_the_same_results(tables: Path, tmp_path: Path) 
         assert again[table].select(before.columns).equals(before), table
 
 
+@pytest.mark.services
 def test_a_model_that_no_csv_can_name_is_refused(tables: Path, tmp_path: Path) -> None:
     with pytest.raises(TouchstoneError, match="'a_synthetic' cannot be named in a CSV file's name"):
         save_folder(_Renamed(tables), tmp_path / "out", write_native_csv)

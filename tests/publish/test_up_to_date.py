@@ -289,6 +289,7 @@ def _install_a_program(folder: Folder) -> Path:
     return path
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(
     "change",
     nightly_but([_edit_a_test, _install_a_program], [_edit_a_test, _add_a_file, _make_executable, _install_a_program]),

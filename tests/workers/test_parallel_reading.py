@@ -58,6 +58,7 @@ def read(folder: Folder, **workers: object) -> dict[str, object]:
     return plain(discover(load_config(folder.configure(workers=workers, inputs=sorted(tools)))))
 
 
+@pytest.mark.services
 def test_tables_of_workers_are_those_of_this_process(many: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     here = read(many, kind="in_process")
     asked: list[object] = []

@@ -110,6 +110,7 @@ def test_a_process_that_is_killed_between_two_maps_is_replaced() -> None:
         assert list(workers.map(shout, ["a"])) == [(0, "> A")]
 
 
+@pytest.mark.services
 def test_every_process_keeps_to_a_processor_of_its_own() -> None:
     """What an item starts stays there, so that it takes no time from its neighbours."""
     ours = sorted(os.sched_getaffinity(0))

@@ -138,6 +138,7 @@ def test_what_cannot_be_shown_is_one_line(client: Client, path: str, query: dict
     assert message in opened(client, path, **query).text
 
 
+@pytest.mark.services
 def test_two_attempts_side_by_side(client: Client, own: Folder) -> None:
     page = opened(client, "/attempt", **ATTEMPT)
     others = [str(each["value"]) for each in page.all("option") if str(each.get("value")).startswith("[")]

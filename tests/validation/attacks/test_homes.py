@@ -33,6 +33,7 @@ def at_home(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Itera
     arena.validator.close()
 
 
+@pytest.mark.services
 def test_an_interpreter_in_a_home_folder_shows_only_itself(at_home: Arena, home: Path) -> None:
     at_home.probe(f"""
         for path in {[str(path) for path in sorted(home.rglob("*"))]!r}:

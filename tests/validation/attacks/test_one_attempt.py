@@ -30,6 +30,7 @@ def run(tmp_path: Path) -> Run:
 
 
 # By day: no number, a negative one, and one that no machine word holds.
+@pytest.mark.services
 @pytest.mark.parametrize("positions", [POSITIONS[:3], pytest.param(POSITIONS, marks=pytest.mark.nightly)])
 def test_a_syntax_error_at_a_position_that_is_none_fails_and_fails_again_from_the_cache(
     run: Run, positions: list[str]

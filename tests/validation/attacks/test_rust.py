@@ -51,6 +51,7 @@ def report(validator: RustValidator, root: Path, files: Mapping[str, str], befor
     return report_on(validator, Job(job_of(tree, "src/lib.rs").problem, fixed))
 
 
+@pytest.mark.services
 @needs_cargo
 def test_leaving_the_test_program_is_no_pass(validator: RustValidator, tmp_path: Path) -> None:
     cases = "\n".join(f'"{name}" => {{ {code} }}' for name, code in LEAVING.items())

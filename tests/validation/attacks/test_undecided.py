@@ -83,6 +83,7 @@ print(json.dumps(result if failure is None else {"": failure}))
 DAY, NIGHT = ("bubblewrap", 3), [("bubblewrap", 1), ("landlock", 1)]
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(("backend", "step"), nightly_but([DAY], [DAY, *NIGHT]))
 def test_a_fix_that_ends_its_sandbox_has_failed(backend: str, step: int) -> None:
     with tempfile.TemporaryDirectory(prefix="attacks-undecided-") as folder:

@@ -126,6 +126,7 @@ def test_an_environment_may_be_named_by_its_path(clones: Path, tmp_path: Path) -
     assert isinstance(found, Target) and found.problem.environment == place
 
 
+@pytest.mark.services
 def test_prepared_once_then_used_by_every_fix(clones: Path, wheels: Path, tmp_path: Path, touchstone: Command) -> None:
     """Each fix meets the package of its problem; an environment by name is ready as it is."""
     named = tmp_path / "out" / "environments" / "named"

@@ -377,6 +377,7 @@ def test_a_hundred_threads_and_hundreds_of_open_files_are_within_the_limits(vali
     assert outcomes(report) == ("passed", {"test_threads": True, "test_files": True, "test_large_file": True}, ())
 
 
+@pytest.mark.services
 @pytest.mark.parametrize(("per_test", "status"), [(0.0, "timeout"), (0.3, "passed")])
 def test_a_long_suite_has_time_for_every_test(validator: PythonValidator, per_test: float, status: str) -> None:
     tests = """

@@ -296,6 +296,7 @@ def test_what_cannot_be_planned_is_said(job: Job) -> None:
     assert unknown == "unknown test_report 'xml'; use one of exit_code, json, pytest, junit, tap, go, cargo, jest"
 
 
+@pytest.mark.services
 @pytest.mark.skipif(shutil.which("node", path=SYSTEM_PATH) is None, reason="node is not installed")
 def test_a_javascript_project_by_test_name(sandbox: Sandbox, tmp_path: Path) -> None:
     tests = """
