@@ -78,7 +78,7 @@ postgres: ## install Postgres, for the tests of a deployment, where it is missin
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 		echo "installing postgresql" && { apt-get update && apt-get install --yes postgresql; } >/dev/null 2>&1; } || true
 
-test-services: $(READY) sandbox postgres chromium ## against real servers: a deployment on Postgres, object storage, a Dask cluster; the slowest whole runs
+test-services: $(READY) sandbox postgres chromium ## against real servers: a deployment on Postgres, object storage, a Dask cluster; slow tests
 	@$(BIN)/pytest -m 'services and not nightly' -n 0 -x -rs tests # one deployment for all tests: after a failure it is in an unknown state
 
 screenshots: $(READY) sandbox chromium ## take the pictures of README.md and docs/ again
