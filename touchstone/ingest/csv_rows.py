@@ -50,6 +50,7 @@ _BATCH_LENGTH = 64 << 20
 SCRATCH_FORMAT: Mapping[str, Any] = {"compression": "lz4", "statistics": False, "row_group_size": 10_000}
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_COMPARED, _AGAIN = 4, "repeats the header"
 _RESERVED = re.compile(r"__.*|\*|\^.*\$", re.DOTALL)
 
 Row = tuple[int | str | None, ...]
@@ -63,7 +64,7 @@ class TextTable:
     """A CSV file with its header; `plain` says which reader it needs, `lines` and `size` count lines and bytes.
 
     `complete` says whether the last line ends: a file that is being written may end anywhere. `notes` say what was
-    assumed to read it.
+    assumed to read it. `header` has the first names as they are written: such a row comes from a file that was appended.
     """
 
     path: Path
@@ -75,6 +76,7 @@ class TextTable:
     separator: str = COMMA
     encoding: str = UTF8
     notes: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
 
 
 @dataclass
@@ -118,12 +120,12 @@ def open_table(path: Path, renames: Mapping[str, str] | None = None, known: Coll
     with readable(path):
         counts = _count_bytes(path)
         encoding = UTF8 if counts.utf8 else _other_encoding(path, known)
-    columns, separator, named = _read_header(path, renames, known, encoding)
+    columns, separator, named, header = _read_header(path, renames, known, encoding)
     # Polars opens no file whose name is not UTF-8.
     is_usual = separator == COMMA and encoding == UTF8 and not _SURROGATE.search(str(path))
     plain = is_usual and counts.is_plain(len(columns))
     complete, notes = counts.last_byte == 10, (*dialect_notes(separator, encoding), *named)
-    return TextTable(path, columns, plain, counts.lines, counts.size, complete, separator, encoding, notes)
+    return TextTable(path, columns, plain, counts.lines, counts.size, complete, separator, encoding, notes, header)
 
 
 def read_header(path: Path, renames: Mapping[str, str] | None = None, known: Collection[str] = ()) -> tuple[str, ...]:
@@ -145,8 +147,8 @@ def _other_encoding(path: Path, known: Collection[str]) -> str:
 
 def _read_header(
     path: Path, renames: Mapping[str, str] | None, known: Collection[str], encoding: str
-) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    """The names of the columns, the separator, and notes."""
+) -> tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]:
+    """The names of the columns, the separator, notes, and the first names as they are written."""
     try:
         with readable(path), open_text(path, encoding) as file:
             lines = _bounded_lines(path, file)
@@ -165,7 +167,7 @@ def _read_header(
         raise InputFileError(f"{path}: the column '{twice}' appears twice in the header")
     named = rename_columns(columns, renames or {})
     usual = usual_names(named, known)
-    return tuple(usual.get(name, name) for name in named), separator, usual_notes(usual)
+    return tuple(usual.get(name, name) for name in named), separator, usual_notes(usual), tuple(header[:_COMPARED])
 
 
 def rename_columns(columns: Sequence[str], renames: Mapping[str, str]) -> tuple[str, ...]:
@@ -240,8 +242,10 @@ def require_columns(path: Path, columns: Sequence[str], *names: str) -> None:
 def plain_rows(table: TextTable) -> pl.LazyFrame:
     """The rows of a plain file, scanned by Polars. Collecting raises a Polars error if a row is too long."""
     frame = scan_text([table.path], table.columns, row_index_name=LINE, row_index_offset=2)
-    nothing = pl.lit(None, pl.String)
-    return frame.with_columns(pl.col(LINE).cast(pl.Int64), nothing.alias(ROW_ERROR_KIND), nothing.alias(ROW_ERROR))
+    named = zip(table.columns, table.header, strict=False)
+    again = pl.when(pl.all_horizontal(pl.col(name).eq_missing(pl.lit(text or None)) for name, text in named))
+    error = again.then(pl.lit("ragged")).alias(ROW_ERROR_KIND), again.then(pl.lit(_AGAIN)).alias(ROW_ERROR)
+    return frame.with_columns(pl.col(LINE).cast(pl.Int64), *error)
 
 
 def scan_text(
@@ -389,6 +393,8 @@ def _cells(table: TextTable) -> Iterator[tuple[int, Row]]:
             yield len(raw), (line, "ragged", f"malformed quotes ({cells})", *nothing)
         elif len(raw) > longest // 4 and any(len(cell.encode()) > longest for cell in cells):
             yield 0, (line, TOO_LARGE, too_long("a cell", limits().cell_mb, "cell_mb"), *nothing)
+        elif tuple(cells[:_COMPARED]) == table.header:
+            yield len(raw), (line, "ragged", _AGAIN, *nothing)
         elif len(cells) == width:
             yield len(raw), (line, None, None, *(cell or None for cell in cells))
         elif raw.strip():

@@ -11,7 +11,7 @@ import polars as pl
 from touchstone.config import EvaluationConfig, IntervalSettings, sorted_k_values
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.inference.exact import exact_mean
-from touchstone.ingest.adapters.formats.plain import has_several_models
+from touchstone.ingest.adapters.formats.plain import named_models
 from touchstone.ingest.attempts import file_notes, open_fixes
 from touchstone.ingest.clean_files import count_clean_file, read_fixes_csv
 from touchstone.ingest.implied_config import fitting_ks
@@ -61,7 +61,7 @@ def _calculate(
         for place, (model, path) in enumerate(by_model.items(), start=1):
             report_step(f"counting {model} ({place} of {len(by_model)})")
             try:
-                if has_several_models(path):
+                if named_models(path) > 1:
                     raise InputFileError(f"{path}: several models in one file; `touchstone pass-at-k {path}` reads it")
                 histogram, problems = reader.histogram(path, model)
             except InputFileError as error:

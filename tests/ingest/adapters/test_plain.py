@@ -16,7 +16,7 @@ from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, parquet_files, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
-from touchstone.ingest.adapters.formats.plain import has_several_models, why_not_plain
+from touchstone.ingest.adapters.formats.plain import named_models, why_not_plain
 from touchstone.tables import TABLES
 
 OTHER_IDS = (
@@ -196,25 +196,31 @@ def test_texts_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "header", "second", "several"),
+    ("name", "header", "second", "named"),
     [
-        ("results.csv", "model", "y", True),
-        ("results.csv", "llm_name", "y", True),
-        ("results_fixes.csv", "Model", "y", True),
-        ("results_fixes.csv", "llm_name", "y", False),
-        ("results_fixes.csv", "model_name", "y", True),
-        ("results.csv", "model_id", "y", True),
-        ("results.csv", "modelName", "y", True),
-        ("results.csv", "model", "x", False),
-        ("results.csv", "vendor", "y", False),
+        ("results.csv", "model", "y", 2),
+        ("results.csv", "llm_name", "y", 2),
+        ("results_fixes.csv", "Model", "y", 2),
+        ("results_fixes.csv", "llm_name", "y", 0),
+        ("results_fixes.csv", "model_name", "y", 2),
+        ("results_fixes.csv", "model", "x", 1),
+        ("results.csv", "model_id", "y", 2),
+        ("results.csv", "modelName", "y", 2),
+        ("results.csv", "model", "x", 1),
+        ("results.csv", "vendor", "y", 0),
     ],
 )
-def test_a_csv_may_hold_several_models(tmp_path: Path, name: str, header: str, second: str, several: bool) -> None:
-    path = tmp_path / name
-    path.write_text(f"oid,iteration_id,{header},passed\na,1,x,1\na,2,{second},0\n")
-    assert has_several_models(path) is several
-    if several:
-        assert read_adapted(path).models() == ["x", "y"]
+def test_a_csv_may_name_its_models(tmp_path: Path, name: str, header: str, second: str, named: int) -> None:
+    """Also after another file was appended, with its header."""
+    path, titles = tmp_path / name, f"oid,iteration_id,{header},passed\n"
+    path.write_text(f"{titles}a,1,x,1\n{titles}a,2,{second},0\n")
+    assert named_models(path) == named
+    is_fixes_csv = named == 0 or (named == 1 and "_fixes" in name)
+    assert (detect_format(path) is None) is is_fixes_csv
+    if not is_fixes_csv:
+        table = read_adapted(path)
+        assert table.models() == ["x", "y"][:named]
+        assert table.frame["__broken"].to_list() == [None, "repeats the header", None]
 
 
 def write_foreign(folder: Path, rows: list[dict[str, Any]], kind: str) -> Path:

@@ -6,8 +6,8 @@ problem, its folder is the model.
 
 Values become the text cells that a CSV would have: numbers of JSON as they were written and those of Parquet in their
 shortest form, booleans as words, nested values as JSON; empty texts and NaN are null. The model is the file's name, as
-for a CSV, unless there is a column `llm_name` or `model`: then the file may have several. A CSV with one model in it is
-read as a fixes CSV, and one that is named like a fixes CSV keeps its `llm_name` as data. Columns are renamed first, as
+for a CSV, unless there is a column `llm_name` or `model`: then the file may have several. A CSV that is named like a fixes
+CSV and has one model is read as that, and keeps its `llm_name` as data. Columns are renamed first, as
 `columns` of the configuration says.
 
 A table may also have the outcome in a column that could be the state of a run (`status`), if all its words are outcomes
@@ -315,25 +315,25 @@ def _keys_of_records(head: Head) -> list[str]:
 
 def _recognizes_csv(head: Head) -> bool:
     is_csv = not head.is_folder and data_suffix(head.path) in CSV_SUFFIXES
-    return is_csv and (has_several_models(head.path, head.options) or _states_outcome_in_words(head))
+    named = named_models(head.path, head.options) if is_csv else 0
+    return named > 1 or (is_csv and _states_outcome_in_words(head)) or (named == 1 and not is_named_fixes(head.path))
 
 
-def has_several_models(path: Path, options: ReadOptions | None = None) -> bool:
-    """Whether a CSV has attempts of several models. Only a file with a column of models is read to the end."""
+def named_models(path: Path, options: ReadOptions | None = None) -> int:
+    """The number of models that a CSV of attempts names. Only a file with a column of models is read to the end."""
     head = Head(path, options)
     if head.is_folder or data_suffix(path) not in CSV_SUFFIXES:
-        return False
+        return 0
     try:
         columns = read_header(path, _renames(head.options), NATIVE_COLUMNS)
         named = [name for name in MODEL_COLUMNS if name != NAME_COLUMN or not is_named_fixes(path)]
         column = next((name for name in named if name in columns), None)
         if column is None or not _is_table(head, columns):
-            return False
-        table = _open_csv(path, head.options)
-        names = read_rows(table, lambda rows: rows.select(pl.col(column).drop_nulls().unique()).collect())
-        return names.height > 1
+            return 0
+        named = pl.col(column).filter(pl.col(ROW_ERROR).is_null()).drop_nulls()
+        return read_rows(_open_csv(path, head.options), lambda rows: rows.select(named.n_unique()).collect().item())
     except InputFileError:
-        return False
+        return 0
 
 
 def _first_row(head: Head) -> dict[str, str]:
@@ -456,7 +456,7 @@ def _table(
         rows = rows.with_columns(
             pl.coalesce(ROW_ERROR_KIND, missing.then(pl.lit("bad_id"))).alias(ROW_ERROR_KIND),
             pl.coalesce(ROW_ERROR, missing.then(pl.lit(f"the {column} is missing"))).alias(ROW_ERROR),
-            pl.col(column).alias(NAME_COLUMN),
+            pl.when(pl.col(ROW_ERROR).is_null()).then(column).alias(NAME_COLUMN),
         )
     columns = tuple(dict.fromkeys((*(name for name in names if name != column), NAME_COLUMN)))
     return adapter_table(path, kind, columns, rows, raw_reader)
