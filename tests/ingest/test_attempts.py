@@ -270,6 +270,9 @@ def test_equal_rows_without_numbers_are_attempts_unless_the_whole_file_is_repeat
             "'Prompt Type' differs between the rows of a problem",
         ),
         ("oid,harness,passed", "a,x,1\na,y,0\n", "'harness' differs between the rows of a problem"),
+        ("oid,dataset,passed", "1,math,1\n1,code,0\n", "'dataset' differs between the rows of a problem"),
+        ("oid,suite,passed", "1,math,1\n1,code,0\n", "'suite' differs between the rows of a problem"),
+        ("oid,model_name,passed", "a,x,1\na,y,0\n", "'model_name' differs between the rows of a problem"),
         ("oid,method,passed", "a,x,1\nb,y,0\n", None),
         ("oid,method,passed", "a,x,1\na,x,0\na,,0\n", None),
         ("oid,tier,method,passed", "a,1,x,1\na,2,y,0\n", None),
@@ -283,7 +286,9 @@ def test_rows_without_numbers_that_may_be_of_several_models_are_refused(
     if reason is None:
         assert read(tmp_path, f"{header}\n{rows}").accepted == rows.count("\n")
         return
-    with pytest.raises(InputFileError, match=f"no iteration_id, and {reason}, which may be of several models"):
+    with pytest.raises(
+        InputFileError, match=f"no iteration_id, and {reason}, which may be of several models or problems"
+    ):
         read(tmp_path, f"{header}\n{rows}")
 
 

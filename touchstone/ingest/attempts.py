@@ -48,11 +48,14 @@ _SORTED_AT_ONCE = 32_000_000
 # Columns of the attempts table that are computed here; an input column of that name is kept under another one.
 _RESERVED = ("model", "fix_sha", DATE_COLUMN, TRANSCRIPT_FLAGS)
 _NAME = "llm_name"
-# The names of columns that may tell models apart, or runs of one model in different ways.
+# The names of columns that may tell models apart, or runs of one in different ways, or problems of the same number.
 _CONDITIONS = words(
-    "agent approach arm cond condition config configuration effort family framework harness language llm method mode "
-    "modelalias modeltier prompttype reasoningeffort scaffold setting setup strategy system technique temperature "
-    "treatment variant workflow"
+    "ablation agent approach arm backend bench benchmark cond condition config configuration dataset domain effort "
+    "engine experiment family framework group harness language level llm method mode modelalias modelid modelname "
+    "modelnameorpath modelsize modeltier modelvariant modelversion project projectname prompt promptname "
+    "promptstrategy promptstyle prompttemplate prompttype promptvariant promptversion provider quant quantization "
+    "reasoningeffort repo repository scaffold scenario setting setup split strategy subset suite system technique "
+    "temperature thinkingbudget thinkinglevel thinkingmode tool treatment variant workflow"
 )
 _NUMBERED = "no iteration_id, so the rows of each problem are its attempts, in their order"
 
@@ -186,14 +189,14 @@ def _number_rows(table: InputTable, rows: pl.LazyFrame) -> pl.LazyFrame:
     for name in _differing(table, rows, ["tier", "oid"]):
         raise InputFileError(
             f"{table.path}: no iteration_id, and '{name}' differs between the rows of a problem, which may be of "
-            f"several models; call '{name}' model or tier if it tells them apart, else add iteration_id"
+            f"several models or problems; call '{name}' model or tier if it tells them apart, else add iteration_id"
         )
     number = pl.int_range(1, pl.len() + 1).over("tier", "oid", order_by=LINE)
     return rows.with_columns(number.cast(pl.String).alias(ITERATION))
 
 
 def _differing(table: InputTable, rows: pl.LazyFrame, key: list[str]) -> Iterator[str]:
-    """The columns that may tell models apart, of which the rows of a key have several values."""
+    """The columns that may tell models or problems apart, of which the rows of a key have several values."""
     for name in (name for name in table.columns if letters(name) in _CONDITIONS):
         values = rows.group_by(key).agg(pl.col(name).drop_nulls().n_unique())
         if values.filter(pl.col(name) > 1).collect().height:

@@ -64,7 +64,7 @@ class TextTable:
     """A CSV file with its header; `plain` says which reader it needs, `lines` and `size` count lines and bytes.
 
     `complete` says whether the last line ends: a file that is being written may end anywhere. `notes` say what was
-    assumed to read it. `header` has the first names as they are written: such a row comes from a file that was appended.
+    assumed to read it. `header` has the first names as they are written; such a row is that of an appended file.
     """
 
     path: Path

@@ -70,7 +70,8 @@ def _read_once(config: EvaluationConfig, scratch: Path, columns: Collection[str]
         try:
             parts = [_read(source, discovery, known, config, scratch, kept) for source in sources]
         except InputFileError as error:
-            rows.unreadable.append(str(error))
+            # A file of several models says the same of each.
+            rows.unreadable += {str(error)}.difference(rows.unreadable)
             continue
         said += _add(rows, model, sources, parts)
     rows.notes += [f"{files}: {note}" for files, note in files_by_note(said)]

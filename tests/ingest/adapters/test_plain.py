@@ -17,6 +17,8 @@ from touchstone.evaluation import Evaluation
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, parquet_files, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.formats.plain import named_models, why_not_plain
+from touchstone.ingest.implied_config import implied_config
+from touchstone.ingest.read_inputs import read_inputs
 from touchstone.tables import TABLES
 
 OTHER_IDS = (
@@ -221,6 +223,12 @@ def test_a_csv_may_name_its_models(tmp_path: Path, name: str, header: str, secon
         table = read_adapted(path)
         assert table.models() == ["x", "y"][:named]
         assert table.frame["__broken"].to_list() == [None, "repeats the header", None]
+
+
+def test_what_is_wrong_with_a_file_of_several_models_is_said_once(tmp_path: Path) -> None:
+    rows = [{"oid": "a", "model": name, "harness": harness, "passed": True} for name in "xy" for harness in "st"]
+    found = read_inputs(implied_config([write(tmp_path, rows, "jsonl")]), tmp_path)
+    assert len(found.unreadable) == 1 and "'harness' differs" in found.unreadable[0]
 
 
 def write_foreign(folder: Path, rows: list[dict[str, Any]], kind: str) -> Path:

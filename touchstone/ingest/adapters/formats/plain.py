@@ -6,9 +6,9 @@ problem, its folder is the model.
 
 Values become the text cells that a CSV would have: numbers of JSON as they were written and those of Parquet in their
 shortest form, booleans as words, nested values as JSON; empty texts and NaN are null. The model is the file's name, as
-for a CSV, unless there is a column `llm_name` or `model`: then the file may have several. A CSV that is named like a fixes
-CSV and has one model is read as that, and keeps its `llm_name` as data. Columns are renamed first, as
-`columns` of the configuration says.
+for a CSV, unless there is a column `llm_name` or `model`: then the file may have several. A CSV that is named like a
+fixes CSV and has one model is read as that, and keeps its `llm_name` as data. Columns are renamed first, as `columns`
+of the configuration says.
 
 A table may also have the outcome in a column that could be the state of a run (`status`), if all its words are outcomes
 (`resolved`), or an answer or a count (`correct`), if all are true or false. The first row decides what is tried.
@@ -330,8 +330,9 @@ def named_models(path: Path, options: ReadOptions | None = None) -> int:
         column = next((name for name in named if name in columns), None)
         if column is None or not _is_table(head, columns):
             return 0
-        named = pl.col(column).filter(pl.col(ROW_ERROR).is_null()).drop_nulls()
-        return read_rows(_open_csv(path, head.options), lambda rows: rows.select(named.n_unique()).collect().item())
+        models = pl.col(column).filter(pl.col(ROW_ERROR).is_null()).drop_nulls().n_unique()
+        found = read_rows(_open_csv(path, head.options), lambda rows: rows.select(models).collect())
+        return int(found.item())
     except InputFileError:
         return 0
 
