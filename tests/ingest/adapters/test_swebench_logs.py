@@ -230,6 +230,29 @@ def test_other_tools_reports_at_every_level(folder: Path, logs: Path) -> None:
     assert read(folder).figures == read(logs).figures
 
 
+def test_the_logs_of_swe_smith(tmp_path: Path) -> None:
+    """As `swesmith.harness.eval` leaves them, with one prediction of four that was never run."""
+    run, oids = tmp_path / "logs" / "run_evaluation" / "run-1", [f"acme__tool.1fd5253{place}.lm__x" for place in "abc"]
+    tests = {"FAIL_TO_PASS": {"success": ["t"], "failure": []}, "PASS_TO_PASS": {"success": [], "failure": ["u"]}}
+    resolved = {"patch_is_None": False, "patch_exists": True, "resolved": True, "tests_status": tests}
+    empty = {"patch_is_None": True, "patch_exists": False, "resolved": False, "model_name_or_path": "fixer"}
+    for oid, report in zip(oids, (resolved, empty, {"timed_out": True, "timeout": 360}), strict=True):
+        (run / oid).mkdir(parents=True)
+        (run / oid / "report.json").write_text(json.dumps(report))
+        (run / oid / "run_instance.log").touch()
+    count = {"resolved": 1, "unresolved": 2, "total": 4, "ids_resolved": oids[:1], "ids_unresolved": oids[1:]}
+    (run / "report.json").write_text(json.dumps(count))
+    table = read(run)
+    assert table.frame.select("oid", "llm_name", "iteration_id", "swebench_status", "passed", "cluster").rows() == [
+        (oids[0], "run-1", "1", "resolved", "true", "acme__tool"),
+        (oids[1], "run-1", "1", "empty_patch", "false", "acme__tool"),
+        (oids[2], "run-1", "1", "timeout", "false", "acme__tool"),
+    ]
+    assert [(figure.reported, figure.recomputed) for figure in table.figures] == [(1, 1), (1 / 4, 1 / 4)]
+    report = read_adapted(run / "report.json")
+    assert report.frame["passed"].to_list() == ["true", "false", "false"] and len(report.figures) == 2
+
+
 def test_such_a_report_alone_says_nothing_about_its_instance(tmp_path: Path) -> None:
     path = Path(shutil.copy(MINI / "logs" / "other__lib-7" / "report.json", tmp_path))
     with pytest.raises(InputFileError, match="keep the file in <model>/<instance>/"):

@@ -108,7 +108,8 @@ _OUTCOMES: dict[str, tuple[str | None, str | None]] = {
 # What is known without running a patch.
 _UNJUDGED = frozenset({NOT_RUN, EMPTY_PATCH, TIMEOUT, INFRA_FAILURE})
 _TIMED_OUT = "tests_timed_out"
-_ISSUE_ID = re.compile(r"(.+?)(?::pr)?-\d+")
+# The second form is that of SWE-smith: the commit, and what was done to it.
+_ISSUE_ID = re.compile(r"(.+?)(?:(?::pr)?-\d+|\.[0-9a-f]{8}\..+)")
 
 RUNS = Path("logs", "run_evaluation")
 LOG, TEST_OUTPUT = "run_instance.log", "test_output.txt"
@@ -131,16 +132,19 @@ _UNNAMED = "the report is not named <model>.<run>.json"
 # A name of such words does not name the model.
 _NO_MODEL = frozenset({"report", "output", "result", "results", "final", "summary", "eval", "evaluation", "swebench"})
 _SB_CLI = re.compile(r"(?:Subset\.)?swe[-_]bench[-_]\w+__(?:test|dev)__(.+)")
-# Keys of SWE-bench-Live, and of old submissions to Multi-SWE-bench (`resolved`).
-_LIVE = ("submitted_ids", "success_ids", "failure_ids")
+# Keys of SWE-bench-Live and SWE-smith, and of old submissions to Multi-SWE-bench (`resolved`, a count in SWE-smith).
+_LIVE, _SMITH = ("submitted_ids", "success_ids", "failure_ids"), ("ids_resolved", "ids_unresolved")
 _OTHER_KEYS = {
     "success_ids": "resolved_ids",
     "resolved": "resolved_ids",
+    "ids_resolved": "resolved_ids",
     "failure_ids": "unresolved_ids",
+    "ids_unresolved": "unresolved_ids",
     # Some have no patch and others an error: which of them is not said.
     "empty_error_patch_ids": "error_ids",
     "success": "resolved_instances",
     "submitted": "total_instances",
+    "total": "total_instances",
 }
 _REPORT_SHAPE: Shape = dict.fromkeys((*_REPORT_LISTS, *_OTHER_LISTS, *_OTHER_KEYS, "failure_reasons", KEY), Keep())
 # A dot before a longer number is followed by a date or another name of a run.
@@ -222,8 +226,8 @@ def status_of_failure(status: str, infra: bool, reason: str | None) -> str:
 def repository_of(oid: str) -> str | None:
     """The repository of an instance, whose problems are not independent; None for ids of another form.
 
-    >>> repository_of("django__django-11099"), repository_of("own-problem")
-    ('django__django', None)
+    >>> [repository_of(oid) for oid in ("django__django-11099", "pallets__jinja.ada0a9a6.lm_modify__x1", "own-problem")]
+    ['django__django', 'pallets__jinja', None]
     """
     match = _ISSUE_ID.fullmatch(oid)
     return match[1] if match else None
@@ -271,8 +275,8 @@ class RunReport:
 
 
 def is_run_report(head: Head) -> bool:
-    """Whether a file has the counts at the start of a run report, or the lists of SWE-bench-Live."""
-    return head.has_keys(*_COUNTS) or head.has_keys(*_LIVE)
+    """Whether a file has the counts at the start of a run report, or the lists of another tool."""
+    return any(head.has_keys(*keys) for keys in (_COUNTS, _LIVE, _SMITH))
 
 
 def read_report(path: Path) -> AdapterTable:
@@ -439,7 +443,7 @@ def _report_figures(
 ) -> list[ReportedFigure]:
     """The harness's count of resolved instances, and its rate over all instances of the dataset."""
     resolved = sum(status == RESOLVED for status, _ in attempts.values())
-    stated = number_of(document.get("resolved_instances"))
+    stated = number_of(document.get("resolved_instances", document.get("resolved")))
     total = number_of(document.get("total_instances"))
     unlisted = _unlisted(document, ids, attempts)
     absent = _never_submitted(ids, attempts) + unlisted

@@ -5,8 +5,8 @@ Any folder from `logs` (or the one that holds it) down to one instance is read a
 attempts, `<run>:1` each. In a submission the instances are directly in `<submission>/logs`, which is then the model.
 Run reports beside `logs`, or in `results` there, add the attempts that left no logs, such as empty patches. One file
 may also have the reports of several instances; its name or folder is the model.
-mini-swe-agent and SWE-bench-Live write reports without the instance around them; the folder's name has to be an
-instance, or the `instance_id`.
+mini-swe-agent, SWE-bench-Live and SWE-smith write reports without the instance around them; the folder's name has to be
+an instance, or the `instance_id`. SWE-smith's also say that the tests timed out.
 
 Multi-SWE-bench writes `<org>/<repo>/evals/pr-<n>/report.json` into any folder, which is the model, or into
 `<submission>/logs`. There `valid` is not the verdict: the fix must also pass the tests of the data set, which only the
@@ -44,6 +44,7 @@ from touchstone.ingest.adapters.formats.swebench import (
     RESOLVED,
     RUNS,
     TEST_OUTPUT,
+    TIMEOUT,
     UNRESOLVED,
     RunReport,
     attempt_cells,
@@ -260,8 +261,8 @@ def _instance(folder: Path) -> _Instance:
         return _Instance(folder, base.name, None, f"{folder.parents[2].name}/{folder.parents[1].name}:{folder.name}")
     if above.name == RUNS.parent.name:
         return _Instance(folder, above.parent.name, None, folder.name)
-    # SWE-bench-Live writes to any folder, which its users call logs/<name>.
-    run = None if above.parent.name == RUNS.parent.name else above.parent.name
+    # SWE-bench-Live writes to any folder, which its users call logs/<name>; SWE-smith to logs/run_evaluation/<run>.
+    run = None if above.parent.name in RUNS.parts else above.parent.name
     return _Instance(folder, model_of_folder(above.name), run, folder.name)
 
 
@@ -281,6 +282,8 @@ def _verdict(instance: _Instance) -> tuple[str, str | None, Cells]:
         status, error = cause_of_error(instance.folder)
         return status, error, {}
     document = object_in(file, "report")
+    if document.get("timed_out") is True:
+        return TIMEOUT, None, {}
     if not _is_about(document, instance):
         raise RefusedRecordError("bad_id", f"{instance.oid}/{_REPORT}: it is about another instance")
     report = object_of(document.get(instance.oid, document), "report")
@@ -343,7 +346,7 @@ def _reconcile(record: Record, report: RunReport, status: str, error: str | None
     own, oid = record.cells["swebench_status"], record.cells["oid"]
     if own == ERROR:  # without a report, a log has no verdict
         record.cells |= attempt_cells(str(oid), report.model, report.run, status, error)
-    elif RESOLVED in (own, status) or EMPTY_PATCH in (own, status):
+    elif RESOLVED in (own, status) or status == EMPTY_PATCH:
         reason = f"{oid}: its log says {own} and the run report says {status}; evaluate it again"
         record.refuse(RefusedRecordError("contradiction", reason))
     elif status not in (ERROR, UNRESOLVED):
