@@ -164,11 +164,12 @@ def test_attempts_that_are_combined(
         (("predictions", "predictions"), ("a1?//x b1-", "a1?//another")),
         (("predictions", "swebench"), ("a1+/r", "a1-/r")),
         (("inspect", NATIVE, "harbor"), ("a1+", "a1+", "z1+")),
+        (("jsonl", "jsonl"), ("a1+ b1-", "a1+ b1-")),
     ],
 )
 def test_what_may_be_the_same_attempt_is_refused(formats: tuple[str, ...], texts: tuple[str, ...]) -> None:
     found = combine("m", sources(*formats), list(map(attempts, texts)))
     assert found.conflict == (
         "0.json and 1.json both have an attempt of the model 'm' at tier 'T0', oid 'a', iteration_id '1'; "
-        "keep one of them"
+        "keep one of them" + (", or name their runs in a column run_id" if "jsonl" in formats else "")
     )

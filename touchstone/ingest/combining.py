@@ -24,6 +24,8 @@ from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH
 UUID, _RUN, _AGENT = "sample_uuid", "run_id", "agent"
 _OPTIONS = ("temperature", "n_shot")
 _PLACE, _FORMAT = "__place", "__format"
+# The formats of tables that people write themselves.
+_TABLES = ("csv", "jsonl", "parquet")
 # What tells a run from one of another system; another seed or version of the same makes a further run.
 _CONDITIONS = ("agent", "generation", "problems")
 _NO_CONDITION = re.compile("seed|version")
@@ -73,9 +75,8 @@ def combine(
     sharing = rows.filter(*(pl.col(name) == value for name, value in zip(ATTEMPT_KEY, shared, strict=True)))
     names = " and ".join(sources[place].name for place in sharing[_PLACE].sort())
     shown = ", ".join(f"{name} '{value}'" for name, value in zip(ATTEMPT_KEY, shared, strict=True))
-    return replace(
-        combined, conflict=f"{names} both have an attempt of the model '{model}' at {shown}; keep one of them"
-    )
+    keep = "keep one of them" + (", or name their runs in a column run_id" if sources[0].format in _TABLES else "")
+    return replace(combined, conflict=f"{names} both have an attempt of the model '{model}' at {shown}; {keep}")
 
 
 def _separate(combined: Combined, sources: Sequence[Source], name: str, tier: pl.Expr) -> None:
@@ -166,7 +167,9 @@ def _without_copied_samples(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _without_same_fixes(rows: pl.DataFrame) -> pl.DataFrame:
     """Leave out attempts that an earlier file has with the same fix and outcome, if neither names a run."""
-    can_be = pl.col(_RUN).is_null() & (pl.col(_FORMAT) != NATIVE)
+    # Some attempts have no fix; a file without any cannot show that it is a copy.
+    with_fixes = rows.filter(pl.col("fix_sha").is_not_null())[_PLACE].unique().to_list()
+    can_be = pl.col(_RUN).is_null() & pl.col(_PLACE).is_in(with_fixes) & (pl.col(_FORMAT) != NATIVE)
     return rows.filter(~can_be | (pl.col(_PLACE) == _first_place(can_be).over(*ATTEMPT_KEY, "fix_sha", "passed")))
 
 
