@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import Folder
 from touchstone.config import load_config
 from touchstone.errors import TouchstoneError
+from touchstone.ingest.dialect import ID_NAMES
 from touchstone.ingest.discovery import Discovery, discover
 from touchstone.tables import TABLES
 
@@ -66,7 +67,7 @@ def test_the_problem_key_is_a_required_column(folder: Folder) -> None:
     assert "claude" in found(folder, problem_key="case", problems_csv="elsewhere.csv").sources
     status, reason = why(found(folder), "claude.csv")
     found_columns = "missing column oid (found: case, iteration_id, plausible_fix)"
-    others = "; task_id or problem_id or instance_id or case_id or question_id will do, if there is only one of them"
+    others = f"; {' or '.join(ID_NAMES)} will do, if there is only one of them"
     assert (status, reason) == ("unknown", f"{found_columns}{others}; `columns` in the configuration renames others")
 
 

@@ -27,7 +27,7 @@ UTF_16 = "the file is UTF-16; save it as UTF-8"
 COMMA = ","
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "'|'"}
 # Names that other tools give to the problem; read as its id if a file has just one of them and no id.
-ID_NAMES = ("task_id", "problem_id", "instance_id", "case_id", "question_id")
+ID_NAMES = ("task_id", "problem_id", "instance_id", "bug_id", "case_id", "question_id", "item_id", "example_id")
 # These may also name a benchmark, so they are the problem only beside a number of the attempt.
 _TASK_NAMES = ("task", "problem")
 _ATTEMPT_NAMES = ("trial", "attempt", "rep", "repeat", "repetition", "iteration", "run", "seed")

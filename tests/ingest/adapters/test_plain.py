@@ -17,13 +17,13 @@ from touchstone.evaluation import Evaluation
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, parquet_files, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.formats.plain import named_models, why_not_plain
+from touchstone.ingest.dialect import ID_NAMES
 from touchstone.ingest.implied_config import implied_config
 from touchstone.ingest.read_inputs import read_inputs
 from touchstone.tables import TABLES
 
 OTHER_IDS = (
-    "; task_id or problem_id or instance_id or case_id or question_id will do, if there is only one of them"
-    "; `columns` in the configuration renames others"
+    f"; {' or '.join(ID_NAMES)} will do, if there is only one of them; `columns` in the configuration renames others"
 )
 ROWS: list[dict[str, Any]] = [
     {"oid": "a", "iteration_id": 1, "passed": True, "weighted_score": 0.1, "tags": {"x": [1, 2]}},
@@ -245,7 +245,7 @@ def write_foreign(folder: Path, rows: list[dict[str, Any]], kind: str) -> Path:
 
 
 KINDS = ("csv", "jsonl", "json", "parquet")
-OTHER_NAMES = [("instance_id", "resolved"), ("task_id", "success"), ("taskId", "isResolved"), ("case_id", "is_correct")]
+OTHER_NAMES = [("instance_id", "resolved"), ("task_id", "success"), ("taskId", "isResolved"), ("bug_id", "is_correct")]
 
 
 @pytest.mark.parametrize(
@@ -345,6 +345,7 @@ def test_elements_of_a_list_that_are_no_records_are_refused(tmp_path: Path) -> N
         ("task_id,correct", "a,B"),
         ("task_id,correct,total", "a,1,5"),
         ("task_id,correct,pass", "a,true,true"),
+        ("bug_id,plausible,correct", "a,true,false"),
     ],
 )
 def test_columns_that_may_be_something_else_are_not_outcomes(tmp_path: Path, header: str, row: str) -> None:
@@ -376,7 +377,7 @@ WORDS = [
     ("Outcome", "PASSED", "FAILED"),
     ("verdict", "correct", "incorrect"),
     ("correct", True, False),
-    ("pass", True, False),
+    ("plausible", True, False),
 ]
 WORDS_BY_KIND = [(kind, *words) for kind in ("csv", "jsonl", "json", "object") for words in WORDS]
 

@@ -11,7 +11,7 @@ fixes CSV and has one model is read as that, and keeps its `llm_name` as data. C
 of the configuration says.
 
 A table may also have the outcome in a column that could be the state of a run (`status`), if all its words are outcomes
-(`resolved`), or an answer or a count (`correct`), if all are true or false. The first row decides what is tried.
+(`resolved`), or an answer or a count (`correct`, `plausible`), if all are true or false. The first row decides what is tried.
 Several columns of outcomes may be models or criteria: none is read.
 """
 
@@ -94,8 +94,8 @@ _OWN = (LINE, ROW_ERROR_KIND, ROW_ERROR)
 _STATES = ("status", "result", "outcome", "verdict")
 _NO_STATES = {"pass", "passed", "fail", "failed", "resolved", "unresolved", "solved", "unsolved"}
 _NO_STATES |= {"correct", "incorrect"}
-# The names of columns with an outcome, or with the right answer or a count.
-_ANSWERS, _NO_ANSWERS = ("correct", "pass"), {"true", "false"}
+# The names of columns with an outcome, or with the right answer or a count. Plausible and correct are two criteria.
+_ANSWERS, _NO_ANSWERS = ("correct", "pass", "plausible", "isplausible"), {"true", "false"}
 
 
 def read_json(path: Path, options: ReadOptions | None = None) -> AdapterTable:
