@@ -11,8 +11,8 @@ fixes CSV and has one model is read as that, and keeps its `llm_name` as data. C
 of the configuration says.
 
 A table may also have the outcome in a column that could be the state of a run (`status`), if all its words are outcomes
-(`resolved`), or an answer or a count (`correct`, `plausible`), if all are true or false. The first row decides what is tried.
-Several columns of outcomes may be models or criteria: none is read.
+(`resolved`), or an answer or a count (`correct`, `plausible`), if all are true or false. The first row decides what is
+tried. Several columns of outcomes may be models or criteria: none is read.
 """
 
 import csv
