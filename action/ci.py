@@ -1,4 +1,4 @@
-"""What the scripts share: the name of a report, and text for systems that limit its length or read commands in it."""
+"""Shared by the scripts: the name of a report, and text for systems that limit its length or read commands in it."""
 
 import hashlib
 import os

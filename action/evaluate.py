@@ -29,7 +29,7 @@ MAX_SHOWN_OUTPUT = 30_000
 
 @dataclass(frozen=True)
 class Inputs:
-    """What to do, as given by the user."""
+    """The user's inputs to the action."""
 
     mode: str
     config: str

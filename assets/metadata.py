@@ -1,4 +1,4 @@
-"""What the UI shows about a table: its chart, figures over time, row count, first rows, and columns.
+"""The metadata of a table in the Dagster UI: its chart, figures over time, row count, first rows, and columns.
 
 How rows look belongs in `touchstone.publish.previews`; which figures are plotted is declared in `FIGURES`.
 """

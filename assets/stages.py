@@ -185,7 +185,7 @@ def _as_logged(event: Event) -> Logged:
 
 
 def gate_verdict(found: GateResult) -> str:
-    """What the comparison with the baseline says, in words to filter runs by."""
+    """The result of the comparison with the baseline, in words to filter runs by."""
     if found.baseline is None:
         return "no baseline"
     return "passed" if found.passed else "failed" if found.error else "warning"

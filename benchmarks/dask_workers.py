@@ -1,4 +1,4 @@
-"""What a Dask cluster on this machine costs beside the process pool, on the same cores.
+"""The cost of a Dask cluster on this machine beside the process pool, on the same cores.
 
     python benchmarks/dask_workers.py [--fixes N] [--workers N] [--rounds N]
 

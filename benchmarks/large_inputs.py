@@ -1,4 +1,4 @@
-"""What a `touchstone run` of 1, 10 and 100 million attempts costs, and how time and memory grow.
+"""The cost of `touchstone run` on 1, 10 and 100 million attempts, and how time and memory grow.
 
     python benchmarks/large_inputs.py [--millions 1,10,100] [--form csv] [--problems 10000] [--folder /tmp]
 

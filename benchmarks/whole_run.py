@@ -1,4 +1,4 @@
-"""What a whole `touchstone run` costs, beside the scripts that people would write instead.
+"""The cost of a whole `touchstone run`, beside the scripts that people would write instead.
 
     python benchmarks/whole_run.py [--shapes small,134,1m,10m,1000] [--quick] [--repeat N] [--against CHECKOUT]
                                    [--skip-slow] [--markdown]

@@ -1,4 +1,4 @@
-"""What `whole_run.py` has done in processes of their own, so that it stays small: data and checks.
+"""Work that `whole_run.py` does in other processes, so that it stays small: data and checks.
 
 python benchmarks/whole_run_data.py make FOLDER MODELS PROBLEMS ATTEMPTS
 python benchmarks/whole_run_data.py check RESULTS RIVAL...

@@ -114,6 +114,13 @@ def test_wrong_use_is_one_line_and_exit_2(
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("group", [(), ("cache",)])
+def test_without_a_command_there_is_help_and_no_error_line(touchstone: Command, group: tuple[str, ...]) -> None:
+    done = touchstone(*group)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "Usage: " in done.stdout
+
+
 def test_missing_files(folder: Folder, touchstone: Command) -> None:
     problems = folder.root / "fixes" / "problems.csv"
     done = touchstone("pass-at-k", "--problems-csv", problems, "--fixes-csv", folder.root / "no_fixes.csv")

@@ -109,7 +109,7 @@ def test_paths_and_options_give_the_same_figures(touchstone: Command) -> None:
     ("columns", "expected"),
     [
         ({"iteration_id": [1], "passed": [True]}, "missing column oid (found: iteration_id, passed)"),
-        ({"oid": ["a"], "iteration_id": [1], "note": ["x"]}, "no outcome and no fix; it needs a column"),
+        ({"oid": ["a"], "iteration_id": [1], "note": ["x"]}, "no outcome and no fix (found: "),
     ],
 )
 @pytest.mark.parametrize("command", ["inspect-files", "pass-at-k"])

@@ -220,7 +220,10 @@ def test_rows(tmp_path: Path, text: str, rows: list[object], refusals: list[obje
     [
         *((empty, r"m_fixes\.csv: the file is empty") for empty in (b"", b"\n", b"\xef\xbb\xbf", b" , ,\n")),
         (b"key,plausible_fix\na,1\n", r"missing column oid \(found: key, plausible_fix\)"),
-        (b"oid,iteration_id,note\na,1,x\n", "no outcome and no fix; it needs a column plausible_fix or passed"),
+        (
+            b"oid,iteration_id,note\na,1,x\n",
+            "it needs a column passed, plausible_fix, resolved or success, or a fix",
+        ),
         (b"oid,iteration_id,plausible_fix,oid\na,1,1,a\n", "the column 'oid' appears twice"),
         (HEADER.encode() + b"a,1,\xc3", "not UTF-8"),
         (HEADER.encode() + b"\xc3\xbc\xe9,1,true\n", "not UTF-8"),

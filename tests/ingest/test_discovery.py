@@ -78,7 +78,7 @@ def export(name: str) -> str:
 NOT_READ: dict[str, tuple[str, str | bytes, str]] = {
     "notes.csv": ("unknown", "a,b\n1,2\n", "missing column oid (found: a, b)"),
     "both.csv": ("unknown", "oid;passed|note\na;1|x\n", "missing column oid (found: oid;passed|note)"),
-    "scored.csv": ("unknown", "oid,iteration_id,score\na,1,1\n", "no outcome and no fix; it needs a column"),
+    "scored.csv": ("unknown", "oid,iteration_id,score\na,1,1\n", "no outcome and no fix (found: "),
     "empty.csv": ("unknown", "", "the file is empty"),
     "damaged.csv": ("unknown", b"\xc3\xa9,\xe9,iteration_id\n", "not UTF-8 (at byte 3)"),
     "twice.csv": ("unknown", "oid,oid\n", "the column 'oid' appears twice"),

@@ -335,11 +335,15 @@ def test_validate_shows_one_fix_in_full(repairs: Folder, tmp_path: Path, touchst
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_the_cache_can_be_looked_at_and_pruned(validated: Folder, touchstone: Command, tmp_path: Path) -> None:
+def test_the_cache_can_be_looked_at_and_pruned(
+    validated: Folder, touchstone: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = touchstone("cache", "stats", "--data", tmp_path)
     assert done.returncode == 2 and "there is no validation cache" in done.stderr
     done = touchstone("cache", "stats", "--data", validated.output)
     assert done.returncode == 0 and "5 reports" in done.stdout
+    monkeypatch.chdir(validated.root)
+    assert "5 reports" in touchstone("cache", "stats").stdout
     done = touchstone("cache", "prune", "--data", validated.output, "--unused-for-days", "1")
     assert done.stdout.strip() == "0 reports removed, 5 kept"
     done = touchstone("cache", "prune", "--data", validated.output, "--unused-for-days", "0")

@@ -29,6 +29,7 @@ _NO_PYDANTIC_PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "1"}
 
 # The exit code of a program ended by Ctrl-C. Typer returns it too, without a message.
 _INTERRUPTED = 130
+_WRONG_USE = 2
 
 
 # The panel that `--help` lists a command in, and the examples that end its own help.
@@ -181,6 +182,8 @@ def _fail_unexpectedly(error: BaseException) -> int:
     """Report wrong usage, as Typer words it, or a bug of ours."""
     if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)
+        if not error.format_message():  # a group without a command, whose help was printed
+            return _WRONG_USE
         hint = f" (see `{context.command_path} --help`)" if context is not None else ""
         return _fail(f"{error.format_message()}{hint}")
     if os.environ.get("TOUCHSTONE_DEBUG"):
@@ -194,7 +197,7 @@ def _fail_unexpectedly(error: BaseException) -> int:
 
 def _fail(message: str) -> int:
     print(f"error: {message}", file=sys.stderr)
-    return 2
+    return _WRONG_USE
 
 
 if __name__ == "__main__":

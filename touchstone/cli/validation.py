@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from touchstone.cli.console import print_messages, relative_path, show_progress
-from touchstone.cli.options import CONFIG_OPTION, MultiValueCommand, config_or_default, data_option
+from touchstone.cli.options import CONFIG_OPTION, MultiValueCommand, config_or_default, data_option, output_folder
 from touchstone.text import counted, counted_of, visible
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from touchstone.validation.validation_detail import TestChange, ValidationDetail
 
 _MANY_TESTS = 40
-_CACHE_OPTION = data_option("Output folder of a run, or the config's cache_dir.")
+_CACHE_OPTION = data_option("Output folder of a run, or the config's cache_dir. [default: that of the current folder]")
 
 commands = typer.Typer()
 cache_commands = typer.Typer(help="Manage the validation cache: reports, kept by content.", no_args_is_help=True)
@@ -85,23 +85,23 @@ def validators(
 
 
 @cache_commands.command("stats")
-def cache_stats(data: Annotated[Path, _CACHE_OPTION]) -> None:
+def cache_stats(data: Annotated[Path | None, _CACHE_OPTION] = None) -> None:
     """Show the number of cached reports, their size and age."""
     from touchstone.validation.cache import find_cache
 
-    with find_cache(data) as cache:
+    with find_cache(output_folder(data)) as cache:
         show_cache(cache.statistics())
 
 
 @cache_commands.command("prune")
 def cache_prune(
-    data: Annotated[Path, _CACHE_OPTION],
+    data: Annotated[Path | None, _CACHE_OPTION] = None,
     unused_for_days: Annotated[float, typer.Option(min=0, help="Delete reports that no run has used since.")] = 90.0,
 ) -> None:
     """Delete reports that were not used lately. A run that needs one validates again."""
     from touchstone.validation.cache import find_cache
 
-    with find_cache(data) as cache:
+    with find_cache(output_folder(data)) as cache:
         removed = cache.prune(unused_for_days)
         kept = cache.statistics().entries
     hint = "; a run that needs one validates again" if removed else ""

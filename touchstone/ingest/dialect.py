@@ -11,15 +11,7 @@ from pathlib import Path
 
 from touchstone.errors import InputFileError
 from touchstone.ingest.compressed import STILL_WRITTEN, data_suffix, open_input
-from touchstone.ingest.fix_columns import (
-    CLASS_COLUMN,
-    FIX_COLUMNS,
-    IMPLIED_OUTCOME_COLUMNS,
-    LAST_OUTCOME_COLUMN,
-    OUTCOME_COLUMNS,
-    has_attempts,
-    has_outcomes,
-)
+from touchstone.ingest.fix_columns import has_attempts, has_outcomes
 
 UTF8 = "utf-8-sig"
 WINDOWS = "cp1252"
@@ -35,7 +27,6 @@ _ATTEMPT_NAMES = ("trial", "attempt", "rep", "repeat", "repetition", "iteration"
 _VERDICT_NAMES = ("resolved", "is_resolved", "solved", "is_solved", "is_correct")
 # Beside a fix, or one of those, this may mean that the model answered.
 _SUCCESS_NAMES = ("success",)
-OUTCOME_NAMES = (*_VERDICT_NAMES, *_SUCCESS_NAMES)
 # A table of attempts names the model of each under one of these.
 MODEL_COLUMNS = ("llm_name", "model", "model_name", "model_name_or_path", "model_id")
 
@@ -152,12 +143,10 @@ def require_fixes_columns(path: Path, columns: Sequence[str], key: str = "oid") 
         renames = "; `columns` in the configuration renames others"
         raise InputFileError(f"{path}: missing column {key} {found_columns(columns)}{others}{renames}")
     if not has_attempts(columns):
-        outcomes = " or ".join((*OUTCOME_COLUMNS, LAST_OUTCOME_COLUMN, CLASS_COLUMN))
         raise InputFileError(
-            f"{path}: no outcome and no fix; it needs a column {outcomes}, "
-            f"the columns {', '.join(IMPLIED_OUTCOME_COLUMNS)}, or a fix in {' or '.join(FIX_COLUMNS)} "
-            f"{found_columns(columns)}; {' or '.join(OUTCOME_NAMES)} will do for an outcome; a table with a "
-            "column per model needs a row for each of them instead: oid, model, passed"
+            f"{path}: no outcome and no fix {found_columns(columns)}; it needs a column passed, plausible_fix, "
+            "resolved or success, or a fix, such as fixed_file or fixed_diff; a table with a column per model needs "
+            "a row per model instead: oid, model, passed"
         )
 
 

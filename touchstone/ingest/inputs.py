@@ -81,7 +81,7 @@ class Inputs:
 
     @cached_property
     def rulings(self) -> RulingsFile:
-        """What people ruled."""
+        """The rulings of people."""
         return read_rulings(self.config.rulings_file)
 
     @cached_property

@@ -55,7 +55,7 @@ def recognized_sources(
 
 
 def contributions(discovery: Discovery, found: Sequence[RecognizedSource], most: int) -> pl.DataFrame:
-    """What many files hold together, by model and task, or by model alone if there are more than `most` such groups.
+    """The files summed by model and task, or by model alone if there are more than `most` such groups.
 
     A row has the number of files and the first of them, and the number of tasks, problems and attempts.
     """

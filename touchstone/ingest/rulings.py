@@ -32,7 +32,7 @@ _EVERY = "*"
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """What a person ruled, about all attempts at a problem unless model, tier or attempt is named.
+    """A person's ruling, about all attempts at a problem unless model, tier or attempt is named.
 
     `was` is the outcome that the person saw, and `attempt_sha` the hash of the attempt; see `attempt_sha`. Without one,
     the ruling is about whatever the attempt is.

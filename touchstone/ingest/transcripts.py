@@ -53,7 +53,7 @@ def read_transcript_flags(
 
 
 def transcript_flags(steps: Iterable[Step], rules: Sequence[AuditRule], oid: str) -> list[Flag]:
-    """What the rules find in a transcript: rule, severity, step and the line itself."""
+    """The matches of the rules in a transcript: rule, severity, step and line."""
     looking = [rule for rule in rules if rule.look == "transcript"]
     patterns = [(rule, pattern) for rule in looking if rule.pattern and (pattern := rule.compiled(oid))]
     later = next((rule for rule in looking if rule.kind == "git_later_commit"), None)

@@ -1,4 +1,4 @@
-"""What the figures are: from attempts and outcomes to scores, pass@k, reliability, cost and routing.
+"""The figures: from attempts and outcomes to scores, pass@k, reliability, cost and routing.
 
 One idea per file, frames in and frames out: each table of the graph has a function that takes the tables it reads, in
 order, and then its settings. Undefined is null. Confidence intervals and tests belong in `touchstone.inference`,

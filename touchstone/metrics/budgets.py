@@ -125,7 +125,7 @@ def _point(shares: Floats, unit: Integers, settings: IntervalSettings) -> dict[s
 
 
 def crossing_sentences(budget_curves: pl.DataFrame, sides: Sequence[ModelTier]) -> list[str]:
-    """Where the curves of models in a tier, and of tiers of a model, cross: only if bands are apart on both sides."""
+    """Crossings of curves, of models in a tier and of tiers of a model: only if the bands are apart on both sides."""
     known = budget_curves.drop_nulls("share_solved").sort("budget")
     has_tiers, said, unclear = known["tier"].n_unique() > 1, [], []
     for resource in RESOURCES:

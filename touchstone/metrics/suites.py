@@ -228,7 +228,7 @@ class _SuiteEstimate:
         return math.fsum(self.residuals**2)
 
     def unseen_variance(self, overall: float, confidence: float) -> float:
-        """What to add to the variance for passes and failures that so few units need not show."""
+        """An addition to the variance for passes and failures that so few units need not show."""
         units = len(self.residuals)
         low, high = wilson(self.mean, units, confidence)
         rate = min(max(overall, low), high)

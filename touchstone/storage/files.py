@@ -176,7 +176,7 @@ def parquet_files(folder: Path) -> list[Path]:
 
 
 def read_kept(file: Path, schema: "pl.Schema") -> "pl.DataFrame | None":
-    """What a run has kept in a file; None if the file is missing, damaged or has the columns of another version."""
+    """The frame that a run kept in a file; None if it is missing, damaged or has the columns of another version."""
     import polars as pl
 
     with suppress(OSError, pl.exceptions.PolarsError):

@@ -131,7 +131,7 @@ class _Mirror:
 
 
 def _mark(path: Path) -> list[int]:
-    """What shows that a file is still the one that was downloaded."""
+    """The size, time and inode by which a file is recognized as the one that was downloaded."""
     try:
         found = path.stat()
     except OSError:

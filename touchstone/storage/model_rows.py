@@ -44,7 +44,7 @@ def fingerprints_by_model(store: Store, table: str) -> dict[str | None, str]:
 
 
 def fingerprints(store: Store, name: str, reads: Sequence[str], version: str) -> tuple[str, dict[str, str]]:
-    """What is made from the tables `reads`, as a whole and for each model; `version` identifies settings and code."""
+    """The fingerprints of the tables `reads`, as a whole and for each model; `version` identifies settings and code."""
     read = [fingerprints_by_model(store, table) for table in reads]
     shared = digest([name, version, [each.get(None) for each in read]])
     names = sorted({model for each in read for model in each if model is not None})

@@ -183,7 +183,7 @@ _STATUS = re.compile(r"status code: (\d+ [A-Za-z ]+)")
 
 
 def _outage(scheme: str, text: str) -> str | None:
-    """What to do about a server that may answer later; None for any other error."""
+    """Advice for a server that may answer later; None for any other error."""
     if _FAILING.search(text):
         return f"the server is overloaded or failing ({_code(text)}); try again later"
     if _UNREACHABLE.search(text) and not _STATUS.search(text) and not _NO_CREDENTIALS.search(text):
@@ -197,7 +197,7 @@ def _code(text: str) -> str | None:
 
 
 def _reason(bucket: Bucket, kind: str, text: str) -> str:
-    """What went wrong and what to do, without the text of the answer, which may have parts of credentials."""
+    """The error and its remedy, without the text of the answer, which may have parts of credentials."""
     scheme = bucket.scheme
     code = _code(text) or kind
     if _NO_BUCKET.search(text):

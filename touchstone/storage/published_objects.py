@@ -56,7 +56,7 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is published. `tag` is the manifest object's own version, which the next writer must still find."""
+    """The published files. `tag` is the manifest object's own version, which the next writer must still find."""
 
     version: str
     files: Mapping[str, StoredFile]
@@ -185,7 +185,7 @@ class PublishedObjects:
                 link_or_copy(file.path, self._blobs / file.sha256)
 
     def blob(self, stored: StoredFile) -> Path:
-        """Where the content of a published file is kept."""
+        """The key under which the content of a published file is kept."""
         return self._blobs / stored.sha256
 
     def _is_kept(self, stored: StoredFile) -> bool:

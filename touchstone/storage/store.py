@@ -499,7 +499,7 @@ def kept_outcomes(folder: Path) -> list[CheckOutcome]:
 
 
 def _read(folder: Path, check: Check) -> tuple[str, CheckResult] | None:
-    """What the kept result was found in, and the result; None if it is missing or damaged."""
+    """The fingerprint of the kept result's inputs, and the result; None if it is missing or damaged."""
     try:
         found = read_json(_path(folder, check))
         return found["made_from"], CheckResult(**found["result"])

@@ -128,7 +128,7 @@ def baselines_within_limits(baselines: pl.LazyFrame, problems: pl.LazyFrame) -> 
 
 
 def _remedies(statuses: pl.Series) -> str:
-    """What to do about these statuses, each remedy once."""
+    """Remedies for these statuses, each once."""
     return "; ".join(_REMEDIES[status] for status in statuses.unique().sort())
 
 

@@ -120,7 +120,7 @@ class ClusterWorker(WorkerState):
         return [name for name in names if name not in self._sizes]
 
     def root(self, name: str) -> Path:
-        """Where a received folder is."""
+        """The path of a received folder."""
         return self.folder / "files" / name
 
     def receive(self, part: Sequence[CarriedFile]) -> None:
@@ -206,7 +206,7 @@ def _moved(job: Job, root: Path) -> Job:
 
 
 def identity_facts(registry: ValidatorRegistry, validators: Iterable[str]) -> dict[str, str]:
-    """What this machine answers by: versions, code, packages, and the version of each validator."""
+    """The identity of this machine: versions, code, packages, and the version of each validator."""
     packages = Path(sysconfig.get_path("platlib"))
     facts = {
         "Touchstone": VERSION,
@@ -295,6 +295,6 @@ def check_cluster(workers: WorkerSettings, settings: ValidationSettings) -> dict
 def _arguments(
     registry: ValidatorRegistry, validators: Sequence[str]
 ) -> tuple[str, ValidationSettings, dict[str, str], Sequence[str]]:
-    """What a worker is set up with: the sandbox, the settings, and what must be the same there."""
+    """The setup of a worker: the sandbox, the settings, and the identity that it must share."""
     names = sorted(set(validators))
     return registry.sandbox.name, registry.settings, identity_facts(registry, names), names

@@ -73,7 +73,7 @@ class CommandFiles:
 
 
 def command_files(command: str, directory: str, index: TreeIndex) -> CommandFiles:
-    """What a shell command in a directory of the tree runs and names.
+    """The programs and files that a shell command in a directory of the tree runs and names.
 
     >>> from pathlib import Path
     >>> from touchstone.validation.protocol import Tree
@@ -260,7 +260,7 @@ class _Following:
             self.follow(text, directory, folder_of(place))
 
     def _place(self, word: str, directory: str, beside: str, *, folder: bool = False) -> str:
-        """Where a word's file is: the first folder that has it, else where the command runs; empty if outside."""
+        """The path of a word's file: in the first folder that has it, else where the command runs; empty if outside."""
         word = _VARIABLE_FOLDER.sub("", word)
         if not word or word.startswith(("-", "/")):
             return ""

@@ -53,7 +53,7 @@ _MOST_IN_FOLDER = 5_000
 
 @dataclass(frozen=True)
 class Declared:
-    """What a row says of its problem's files: patterns `judge_files` and `source_files`, and paths in `test_patch`."""
+    """What a row declares about its problem's files: patterns `judge_files`, `source_files`, paths in `test_patch`."""
 
     judge: tuple[str, ...] = ()
     source: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class _Split:
 
     @cached_property
     def reference(self) -> tuple[str, ...]:
-        """What the reference changes outside of tests: source."""
+        """Files that the reference changes outside of tests: source."""
         patches = readable_patches(self.problem.reference_patch)
         paths = {path for patch in patches for path in (patch.old, patch.new) if path is not None}
         # With a patch of tests beside it, the reference has none.
@@ -251,7 +251,7 @@ class _Split:
 
     @cached_property
     def _tested(self) -> frozenset[str]:
-        """What tests are named after: `test_tax.py` and `tax.test.js` show that `tax` is under test."""
+        """The names that tests are named after: `test_tax.py` and `tax.test.js` show that `tax` is under test."""
         stems = (path.rpartition("/")[2].partition(".")[0] for path in self.tests)
         return frozenset(stem.removeprefix("test_").removesuffix("_test").removesuffix("_spec") for stem in stems)
 

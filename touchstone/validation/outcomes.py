@@ -376,7 +376,7 @@ def problem_file_rows(targets: Mapping[str, Target | NoTarget], settings: Valida
 
 
 def fix_columns(target: Target, applied: AppliedFix, report: Report, baseline: Report, limit: int) -> Row:
-    """What is kept of a fix that was applied: its diff, if it is not too long, and the result of each test."""
+    """Details of an applied fix that are kept: its diff, if it is not too long, and the result of each test."""
     diff = _diff_text(target, applied)
     tests = list(_test_results(report, baseline))
     return {

@@ -52,7 +52,7 @@ NOT_REPORTED = "it did not report"
 
 @dataclass(frozen=True)
 class TestControl:
-    """What the negative control found in one test (`pytest_runner.controls`).
+    """The findings of the negative control in one test (`pytest_runner.controls`).
 
     `ended`: it ran to its end, where an assertion fails. `passed`: it passed all the same. `held`: what no honest fix
     does, mostly the file and line where a wrong value was accepted. `doubts`: what keeps its pass from being judged,
@@ -95,7 +95,7 @@ class TestControl:
 
 @dataclass(frozen=True)
 class Report:
-    """What a validator found in one tree.
+    """A validator's findings in one tree.
 
     `status` is one of `touchstone.vocabulary.STATUSES`: `passed` means no errors, `failed` means errors, and any other
     status means the validator did not finish. `consistent` is False if the exit code contradicts the parsed report.
@@ -343,7 +343,7 @@ class Validator(Protocol):
         """How thoroughly this problem is checked: syntax, static, static+schema or full."""
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """What on this machine the report on this problem depends on."""
+        """The identity of everything on this machine that the report on this problem depends on."""
 
     def validate(self, jobs: Sequence[Job]) -> Iterator[Report]:
         """Yield one report per job, in order, as each is ready."""

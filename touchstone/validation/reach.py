@@ -1,4 +1,4 @@
-"""What the files of a tree reach without running any: the modules they import, and the files that they name.
+"""The files that others of a tree reach, found without running any: the modules they import, and the files they name.
 
 Python is read with `ast`, or by its import lines where it does not parse and where thousands of files are looked at.
 Of JavaScript, relative imports are followed; of all other files, string literals and words that name files count.
@@ -143,7 +143,7 @@ class TreeIndex:
 
     @_once
     def reach(self, path: str) -> Reached:
-        """What a file of the judge's side reaches."""
+        """The files that a file of the judge's side reaches."""
         text, suffix = self.read(path), PurePosixPath(path).suffix
         if suffix in PYTHON:
             self.parsed_bytes += len(text)

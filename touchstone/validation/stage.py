@@ -274,13 +274,13 @@ class ValidationStage:
         return attempts.filter(wanted).select(*TABLES["attempts"].key, *present)
 
     def targets(self, oids: Sequence[str]) -> "dict[str, Target | NoTarget]":
-        """What each problem is about: files, lines and validator."""
+        """The target of each problem: files, lines and validator."""
         if not oids:
             return {}
         return self._targets.find(self._problem_rows(pl.col("oid").is_in(oids)))
 
     def _problem_rows(self, wanted: pl.Expr) -> Iterator[dict[str, Any]]:
-        """What validation reads of problems."""
+        """The columns of problems that validation reads."""
         problems = self.store.scan_with_extras("problems")
         present = [name for name in VALIDATION_COLUMNS if name in problems.collect_schema()]
         return problems.filter(wanted).select("oid", *present).sort("oid").collect().iter_rows(named=True)

@@ -1,4 +1,4 @@
-"""What a worker process does with batches of jobs: validate each, check the shape of its report, and keep it.
+"""The work of a worker process on batches of jobs: validate each, check the shape of its report, and keep it.
 
 `open_worker` is called once in each process; then workers map `validate_batch` over batches.
 """

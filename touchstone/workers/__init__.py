@@ -27,7 +27,7 @@ class WorkerRefusedError(Exception):
 
 
 class WorkerState:
-    """What a worker process keeps between items, such as warm sandboxes; made once per process by `setup`.
+    """State that a worker process keeps between items, such as warm sandboxes; made once per process by `setup`.
 
     A worker on another machine has none of our files. What an item needs of them is `missing` there until it was
     received, part by part.

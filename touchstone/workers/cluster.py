@@ -139,7 +139,7 @@ def local_security(port: int) -> Iterator["Security"]:
 
 
 def _local_files(port: int | str) -> TlsFiles:
-    """Where the certificate and key of the cluster on a port of this machine are, while it runs."""
+    """The certificate and key of the cluster on a port of this machine, while it runs."""
     folder = cache_folder()
     if folder is None:
         raise TouchstoneError(

@@ -405,7 +405,7 @@ class DaskWorkers:
                 yield task.item, results[str(future.key)]
 
     def _take_failure(self, task: _Task) -> Outcomes[Any]:
-        """What a task without a result means for its item: the worker did not try it, was lost, or never got it."""
+        """Decide about the item of a task without a result: the worker did not try it, was lost, or never got it."""
         from distributed.scheduler import KilledWorker
 
         future = task.future

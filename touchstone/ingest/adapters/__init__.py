@@ -159,7 +159,7 @@ def _may_recognize(head: Head) -> Iterator[Adapter]:
 
 
 def why_not(path: Path, options: ReadOptions | None = None) -> list[tuple[Adapter, str]]:
-    """What each adapter says about a file: that it reads it, or which of its marks the file lacks."""
+    """For each adapter, whether it reads a file, or which of its marks the file lacks."""
     from touchstone.ingest.adapters.marks import lacking
 
     head, found = Head(path, options), detect_format(path, options)

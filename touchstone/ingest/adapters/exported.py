@@ -1,4 +1,4 @@
-"""What `touchstone export` adds to the files of other tools, read back: names and columns that their formats lack.
+"""Reads back the names and columns that `touchstone export` adds to the files of other tools, whose formats lack them.
 
 The object `touchstone` of a file, or in its `metadata` or `extra`, names the model. That of an attempt has every column
 that is not null. The verdict is always the tool's own.

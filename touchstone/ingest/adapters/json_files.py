@@ -145,7 +145,7 @@ def section_of(record: Mapping[str, object], name: str) -> dict[str, object] | N
 
 
 def described(value: object) -> str:
-    """What kind of JSON value this is, for a message."""
+    """The kind of a JSON value, for a message."""
     if isinstance(value, Number):
         return "a number"
     words = {dict: "an object", list: "a list", str: "a text", bool: "a boolean"}

@@ -221,7 +221,7 @@ class _Skimmer:
         self.gap.clear()
 
     def _members_before(self, parent: _Open) -> bytes:
-        """What stands before a member of an object, or before its end: a comma, members that are one value, a key."""
+        """Take the text before a member of an object, or before its end: a comma, members that are one value, a key."""
         text = bytes(self.gap).strip()
         self.gap.clear()
         if parent.begun and text:

@@ -206,7 +206,7 @@ class _Reading:
                 yield from Found(value, key, index, top, self.names).each(steps[place + 1 :])
 
     def around(self) -> Shape:
-        """What is kept of the document around the records."""
+        """The part of the document around the records that is kept."""
         levels = sum(step in (ELEMENTS, VALUES) for step in self.records.steps)
         texts = (*self.kept, *(text for texts in self.declared.settings.values() for text in texts))
         paths = [*map(parse_path, texts), *paths_of((*self.declared.passed, *chain(*self.declared.fields().values())))]
@@ -289,7 +289,7 @@ class _Reading:
 
 
 def _getter(fields: Sequence[str]) -> Callable[[Found], object]:
-    """What finds the first of these fields that a record has."""
+    """A function that returns the first of these fields that a record has."""
     parsed = [parse_field(text) for text in fields]
     if len(parsed) == 1 and len(parsed[0]) == 1:
         (only,) = parsed[0]

@@ -1,4 +1,4 @@
-"""What marks a file of each format, to say which of it another file lacks (`touchstone inspect-files --why`).
+"""The marks of each format, so that `touchstone inspect-files --why` can name those that a file lacks.
 
 Marks are paths as in `touchstone.config.json_paths`, separated by commas, of which a file has all; ` | ` separates
 alternatives. What is in parentheses is for people only. How a file is recognized belongs in its adapter.

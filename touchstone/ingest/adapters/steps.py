@@ -1,4 +1,4 @@
-"""What a model did, from the transcripts of other tools: each step as a few lines that rules of the audit can match.
+"""A model's steps, from the transcripts of other tools: each as a few lines that rules of the audit can match.
 
 A line is an action and its object: `run: git log`, `read: a.py`, `edit: a.py`, `create: a.py`, `fetch: https://…`,
 `search: words`. The output of a step is kept only while the next ones are read. Values come from untrusted files, so

@@ -1,4 +1,4 @@
-"""What all charts do with their table: names for axes, rows that fit, figures as JSON, captions."""
+"""Shared by all charts: names for axes, rows that fit, figures as JSON, captions."""
 
 import math
 import textwrap
@@ -78,7 +78,7 @@ def first_rows(
 
 
 def side_noun(rows: pl.DataFrame) -> tuple[str, str]:
-    """What a side is called: a model, or a model in one of its tiers if there are several."""
+    """The name of a side: a model, or a model in one of its tiers if there are several."""
     return ("model", "models") if rows["tier"].n_unique() <= 1 else ("model-tier pair", "model-tier pairs")
 
 

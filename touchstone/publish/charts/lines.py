@@ -21,7 +21,7 @@ _APART = 0.007
 
 
 def interval_mark(rows: pl.DataFrame) -> str:
-    """What the intervals of the series in colour look like: bands if they are few or long, else bars side by side."""
+    """Layers for the intervals of the series in colour: bands if they are few or long, else bars side by side."""
     first = rows.filter(pl.col("rank") < HIGHLIGHTED)
     series, positions = first["side"].n_unique(), first["position"].n_unique()
     few = series <= _BANDS or series * positions > _BARS

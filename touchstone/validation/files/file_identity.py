@@ -141,7 +141,7 @@ def _memory_file() -> Path | None:
 
 
 def _remembered_hashes() -> dict[str, tuple[str, str]]:
-    """What was seen of each folder of packages, and its hash."""
+    """For each folder of packages, the state in which it was last hashed, and the hash."""
     file = _memory_file()
     with suppress(OSError, ValueError, AttributeError, TypeError):
         found = read_json(file) if file is not None else {}
@@ -161,7 +161,7 @@ def _digest(lines: Iterable[str]) -> str:
 
 
 def _recorded_identity(recorded: str) -> str:
-    """What `_file_identity` says of a file whose hash RECORD has as `sha256=` and base64 without padding."""
+    """`_file_identity` of a file whose hash RECORD has as `sha256=` and base64 without padding."""
     kind, _, value = recorded.partition("=")
     digest = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4)) if kind == "sha256" else b""
     return "empty" if digest == _EMPTY else digest.hex()
@@ -201,7 +201,7 @@ def _leads_to_another(link: str, folder: Path, followed: set[str]) -> bool:
 
 
 def stat_of(entry: os.DirEntry[str]) -> os.stat_result:
-    """What a directory entry leads to; of a broken link, the link itself."""
+    """The file that a directory entry leads to; of a broken link, the link itself."""
     try:
         return entry.stat()
     except OSError:

@@ -1,1 +1,1 @@
-"""What reports mean: the verdict on a fix, the tests that decide, what a fix removed, and which results are final."""
+"""From reports to verdicts: the tests that decide, blocks that a fix removed, and results that are final."""

@@ -1,4 +1,4 @@
-"""What pytest's results on a fix are held to: the tests that the problem has, and their negative controls.
+"""Holds pytest's results on a fix to the tests that the problem has and to their negative controls.
 
 A control is a test whose expectations were made false (`pytest_runner.controls`). It accuses a fix only if it works on
 the unmodified problem and on the reference fix, so an honest fix is safe from a test that is unusual.
@@ -60,7 +60,7 @@ def hold_to_known_tests(
 def _doubtful_changes(
     changes: Mapping[str, bytes | None], before: Tree | None, tests: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """What the changed files replace or read elsewhere, and which examples they change."""
+    """Names that the changed files replace or read elsewhere, and examples that they change."""
     own = {part for path in changes for part in PurePosixPath(path).with_suffix("").parts}
     for path, content in changes.items():
         if not path.endswith(".py") or content is None:
@@ -126,7 +126,7 @@ def _other_parameters(report: Report, known: Sequence[Report], found: Sequence[D
 
 
 def _doubts(name: str, control: TestControl, known: Sequence[Report]) -> Iterator[tuple[str, str]]:
-    """What keeps a test's pass from being judged, unless it is so on the problem itself or the reference fix."""
+    """Reasons not to judge a test's pass, except those that hold on the problem itself or the reference fix."""
     others = [one.control[name] for one in known if one.control is not None and name in one.control]
     excused = {reason for other in others for reason, _ in other.doubts}
     yield from (doubt for doubt in control.doubts if doubt[0] not in excused)

@@ -419,7 +419,7 @@ _OLD_MODULES = ("__builtin__", "cPickle", "commands", "cStringIO", "HTMLParser",
 
 
 def missing_need(baseline: Report, report: Report, reference: Report | None, files: Iterable[str]) -> str | None:
-    """What the environment lacks, if the problem and its fix fail for that alone: a package, a server, threads.
+    """Name what the environment lacks, if the problem and its fix fail for that alone: a package, a server, threads.
 
     The environment has all that is needed if a reference fix passes. A name that is like that of one of the problem's
     `files`, or of a module of the standard library of any time, is a mistake to be repaired, not a package.
@@ -453,6 +453,6 @@ def _missing(failure: str) -> set[str]:
 
 
 def missing_plugin(message: str) -> str | None:
-    """What to install, if tests could not be imported for lack of a plugin of pytest."""
+    """The package to install, if tests could not be imported for lack of a plugin of pytest."""
     found = _PLUGIN.search(message)
     return f"the tests import {found[1]}, which is not installed in its environment" if found else None

@@ -19,7 +19,7 @@ _NOT_HANDLED = re.compile(r"requested an async fixture '(\w+)'.* no plugin or ho
 
 
 def needed_by(error: BaseException, item: pytest.Item) -> str | None:
-    """What a test lacks, if that is why it failed: a network, a plugin that awaits it or that defines its fixture."""
+    """The missing part for which a test failed: a network, a plugin that awaits it or that defines its fixture."""
     cause: BaseException | None = error
     while cause is not None:
         number = cause.errno if isinstance(cause, OSError) else None

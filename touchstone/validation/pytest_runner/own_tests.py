@@ -106,7 +106,7 @@ class OwnTests:
 
     @property
     def recorder(self) -> Recorder | None:
-        """What the tests of a control call."""
+        """The recorder that the tests of a control call."""
         return self._compiled.recorder
 
     def use(self, root: Path, files: Mapping[str, bytes], compiled: CompiledTests, job: Mapping[str, Any]) -> None:

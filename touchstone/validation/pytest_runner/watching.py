@@ -42,7 +42,7 @@ _frame_of, _stat = sys._getframe, os.stat
 
 
 def _file_of(path: Any) -> tuple[int, int] | None:
-    """What a file is by whichever name; None if there is none."""
+    """The identity of a file, the same under each of its names; None if there is no such file."""
     try:
         found = _stat(path)
     except (OSError, ValueError):

@@ -41,7 +41,7 @@ _BOOT = (
 
 @dataclass(frozen=True)
 class Launch:
-    """What to start: a command on a tree, or without a tree a warm worker. `inside`: what the policy says about it."""
+    """A command to start on a tree, or without a tree a warm worker. `inside`: the policy's statements about it."""
 
     limits: Limits
     inside: Mapping[str, Any]
@@ -172,7 +172,7 @@ class Landlock(Backend):
         return super().user(launch) if self._closed_to_others(launch) is None else None
 
     def _closed_to_others(self, launch: Launch) -> str | None:
-        """What keeps another user out, if anything does."""
+        """A reason why another user could not run it, if there is one."""
         for path in (launch.python.program, *launch.folders):
             if not readable_by_others(path):
                 return f"{path}: other users cannot read it"

@@ -120,7 +120,7 @@ def _proportional_bytes(process: int) -> int:
 
 
 def _open_files(processes: Iterable[int]) -> Iterator[os.stat_result]:
-    """What the descriptors of processes refer to, where visible."""
+    """The files that the descriptors of processes refer to, where visible."""
     for each in processes:
         with suppress(OSError):
             for entry in os.scandir(f"/proc/{each}/fd"):
@@ -152,7 +152,7 @@ def has_connections(process: int) -> bool:
 
 
 def _queued_bytes(process: int) -> int:
-    """What waits in the TCP and UDP sockets of a sandbox's own network to be sent or read."""
+    """The bytes that wait in the TCP and UDP sockets of a sandbox's own network to be sent or read."""
     network, total = _own_network(process), 0
     # To list the sockets takes long where the machine has many; to ask whether there are any does not.
     if network is not None and _is_used(network):

@@ -219,7 +219,7 @@ class Borrowed:
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """What a job wrote, the limit that it exceeded first, and how its process ended: None if that is not known."""
+    """A job's output, the limit that it exceeded first, and how its process ended: None if that is not known."""
 
     content: bytes
     exceeded: LimitExceeded | None = None

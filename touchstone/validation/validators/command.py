@@ -139,7 +139,7 @@ class CommandValidator:
 
     @functools.cached_property
     def _readable(self) -> tuple[Path, ...]:
-        """What commands may read besides the system and their own program."""
+        """The paths that commands may read besides the system and their own program."""
         if self._python is None:
             return tuple(self._settings.readable)
         scripts = (self._python.program.parent / name for name in _PYTHON)
@@ -172,7 +172,7 @@ class CommandValidator:
         """Nothing is kept running."""
 
     def _plan(self, problem: Problem) -> _Plan | Availability:
-        """What to run for a problem, or why nothing can be run."""
+        """The command to run for a problem, or why none can be run."""
         settings, own = self._settings, (problem.test_command or "").strip()
         if own:
             program, arguments = _SHELL, ["-c", own]

@@ -1,4 +1,4 @@
-"""What the validators that run programs share: finding a program, reading its result, and probing a toolchain.
+"""Shared by the validators that run programs: finding a program, reading its result, and probing a toolchain.
 
 A program's output counts only if it is complete and agrees with its exit code. Anything else becomes a report that no
 verdict rests on, built here so that all validators build it the same way.
@@ -162,7 +162,7 @@ def take_objects(entry: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def take_place(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Where a diagnostic begins and ends, as far as it says so."""
+    """The first and last line and column of a diagnostic, as far as it states them."""
     return {name: take_or_none(entry, name, int) for name in ("line", "end_line", "column", "end_column")}
 
 

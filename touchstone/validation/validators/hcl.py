@@ -71,7 +71,7 @@ class HclValidator:
             yield self._validate_one(job)
 
     def declared(self, job: Job) -> tuple[tuple[str, ...], ...] | None:
-        """What the module declares, for a validator that checks all of it; None if it cannot be read."""
+        """The module's declarations, for a validator that checks all of it; None if it cannot be read."""
         found = self._validate_one(replace(job, problem=replace(job.problem, resource_schema=None))).declared
         if found is None:
             return None

@@ -82,7 +82,7 @@ def _report_of(
 def control_results(
     problem: Problem, tests: Sequence[str], answer: JobAnswer, token: str, report: Report
 ) -> dict[str, TestControl]:
-    """What a control says of each test of a report, by id. A test that has no control is left out.
+    """The control of each test of a report, by id. A test that has no control is left out.
 
     If a limit ended it, tests without a result have no control; otherwise they did not run to their end.
     """

@@ -257,7 +257,7 @@ class _Session:
         return build_report(self.job.problem, self.tests, ended, token, max(self.limits.seconds, seconds))
 
     def _control(self, report: Report, took: float, *, quiet: bool = False) -> dict[str, TestControl] | Report:
-        """What the control says of each test, by id; a report if the sandbox failed.
+        """The control of each test, by id; a report if the sandbox failed.
 
         It may take longer than the tests, which `took` so many seconds. One that reaches a limit all the same hangs.
         """

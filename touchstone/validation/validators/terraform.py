@@ -220,7 +220,7 @@ class _ValidateOutput:
         return None
 
     def absent(self, result: CommandResult) -> str | None:
-        """What kept `validate` from checking the module, or None if it reports any error of the module itself."""
+        """Why `validate` could not check the module, or None if it reports any error of the module itself."""
         summaries = {error.summary for error in self.errors}
         if not summaries or not summaries <= _PROVIDER_ABSENT | {_MODULE_ABSENT}:
             return None

@@ -155,7 +155,7 @@ def _aggregation(run: Run, task: str, metric: str) -> str:
 
 
 def _declared(run: Run, task: str, metric: str) -> Mapping[str, object]:
-    """What the task says about a metric."""
+    """The task's own entry for a metric."""
     metrics = objects_of(inside(run.results, "configs", task).get("metric_list"))
     return next((each for each in metrics if each.get("metric") == metric), {})
 

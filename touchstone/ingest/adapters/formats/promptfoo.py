@@ -214,7 +214,7 @@ def _named(key: str, counts: Counts) -> str:
 
 @dataclass
 class _Rows:
-    """What is known of the accepted rows when all were read: what names and numbers them, and their counts."""
+    """Facts about the accepted rows, complete once all are read: names, numbering and counts."""
 
     columns: dict[str, Cells] = field(default_factory=dict)
     counts: dict[str, Counts] = field(default_factory=lambda: {ALL: Counts(ALL, None)})
@@ -301,7 +301,7 @@ def _recognizes(head: Head) -> bool:
 
 
 def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
-    """What agents report of themselves: the calls of tools in the output or beside it."""
+    """The tool calls that an agent reports, in its output or beside it."""
     for line, value in _rows(table.path):
         response = inside(value, "response")
         calls = [*list_of(inside(response, "metadata").get("toolCalls")), *list_of(response.get("toolCalls"))]

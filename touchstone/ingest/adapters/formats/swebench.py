@@ -596,7 +596,7 @@ def _problems(
 
 
 def _known_counts(folder: Path, lists: Mapping[str, set[str]]) -> str:
-    """What a submission's results say without the list of problems."""
+    """The counts that a submission's results state without a list of problems."""
     resolved, size = len(lists["resolved"]), _PARTS.get(folder.parent.name)
     rate = f" of {size:,} ({resolved / size:.1%} of SWE-bench {folder.parent.name})" if size else ""
     others = [f"{len(lists[name]):,} {name}" for name in ("no_generation", "no_logs") if lists.get(name)]

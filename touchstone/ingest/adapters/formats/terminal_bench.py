@@ -200,7 +200,7 @@ def _recognizes(head: Head) -> bool:
 
 
 def _transcripts(table: AdapterTable) -> Iterator[tuple[int, Iterable[Step]]]:
-    """What was typed in each trial: the log of its keys, else the commands in the model's answers."""
+    """The commands typed in each trial: from its key log, else from the model's answers."""
     by_name = dict(table.rows.select("trial_name", LINE).drop_nulls().collect().iter_rows())
     typed: dict[str, list[Path]] = {}
     for file in table.files:
