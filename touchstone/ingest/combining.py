@@ -17,15 +17,13 @@ import polars as pl
 
 from touchstone.ingest.adapters import AdapterTable
 from touchstone.ingest.attempts import ATTEMPT_KEY, IngestedAttempts
-from touchstone.ingest.sources import NATIVE, Source
+from touchstone.ingest.sources import NATIVE, PLAIN_TABLES, Source
 from touchstone.text import counted
 from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH
 
 UUID, _RUN, _AGENT = "sample_uuid", "run_id", "agent"
 _OPTIONS = ("temperature", "n_shot")
 _PLACE, _FORMAT = "__place", "__format"
-# The formats of tables that people write themselves.
-_TABLES = ("csv", "jsonl", "parquet")
 # What tells a run from one of another system; another seed or version of the same makes a further run.
 _CONDITIONS = ("agent", "generation", "problems")
 _NO_CONDITION = re.compile("seed|version")
@@ -75,7 +73,7 @@ def combine(
     sharing = rows.filter(*(pl.col(name) == value for name, value in zip(ATTEMPT_KEY, shared, strict=True)))
     names = " and ".join(sources[place].name for place in sharing[_PLACE].sort())
     shown = ", ".join(f"{name} '{value}'" for name, value in zip(ATTEMPT_KEY, shared, strict=True))
-    keep = "keep one of them" + (", or name their runs in a column run_id" if sources[0].format in _TABLES else "")
+    keep = "keep one of them" + (", or name their runs in a column run_id" if sources[0].format in PLAIN_TABLES else "")
     return replace(combined, conflict=f"{names} both have an attempt of the model '{model}' at {shown}; {keep}")
 
 

@@ -50,7 +50,7 @@ _BATCH_LENGTH = 64 << 20
 SCRATCH_FORMAT: Mapping[str, Any] = {"compression": "lz4", "statistics": False, "row_group_size": 10_000}
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_COMPARED, _AGAIN = 4, "repeats the header"
+_COMPARED, _AGAIN = 2, "repeats the header"
 _RESERVED = re.compile(r"__.*|\*|\^.*\$", re.DOTALL)
 
 Row = tuple[int | str | None, ...]

@@ -29,7 +29,7 @@ from touchstone.ingest.fix_columns import has_attempts, has_outcomes
 from touchstone.ingest.input_paths import files_below, input_paths, label_of
 from touchstone.ingest.parallel_reading import FileToRead, read_ahead
 from touchstone.ingest.problems import problem_ids
-from touchstone.ingest.sources import NATIVE, Source, is_named_fixes, model_of
+from touchstone.ingest.sources import NATIVE, PLAIN_TABLES, Source, is_named_fixes, model_of
 from touchstone.locations import archive_of
 from touchstone.progress import track
 from touchstone.regular_files import open_regular, read_bytes
@@ -165,14 +165,16 @@ def _is_archive(path: Path) -> bool:
 def files_with_problems(discovery: Discovery, config: EvaluationConfig) -> list[Path]:
     """The files whose problems are added to those of the problems file; none if the configuration names that.
 
-    These are the files of other systems, and without a problems file also CSVs that record outcomes.
+    These are the files of other systems, and without a problems file also tables that record outcomes.
     """
     if config.problems_csv is not None:
         return []
     found = list(discovery.adapter_tables)
+    if discovery.problems_csv is not None:
+        return [path for path in found if discovery.adapter_tables[path].format not in PLAIN_TABLES]
     every = (source for sources in discovery.sources.values() for source in sources)
     native = [source.path for source in every if source.format == NATIVE]
-    if not native or discovery.problems_csv is not None:
+    if not native:
         return found
     unused = next((each.file for each in discovery.not_evaluated if each.reason == UNUSED_PROBLEMS), None)
     if unused is not None:

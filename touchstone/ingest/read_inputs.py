@@ -97,7 +97,7 @@ def _problems(
 ) -> tuple[pl.DataFrame, list[pl.DataFrame], list[str]]:
     """The problems that the files bring, after those that a problems file lists; its refused rows; and what to note."""
     key, adapted = config.problem_key, discovery.adapter_tables
-    files = list(adapted) if config.problems_csv is not None else files_with_problems(discovery, config)
+    files = files_with_problems(discovery, config)
     tables = [adapted.get(path) or open_fixes(path, key, config.columns) for path in files]
     problems = derived_problems(tables, key)
     place = discovery.problems_csv

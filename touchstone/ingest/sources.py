@@ -18,6 +18,8 @@ from touchstone.storage.files import name_of_key, replacing
 Result = TypeVar("Result")
 Mark = tuple[int, int, int, int]
 NATIVE = "native"
+# The formats of tables that people write themselves.
+PLAIN_TABLES = ("csv", "jsonl", "parquet")
 
 # A change within the resolution of the clock leaves a file's times as they are, so recent times prove nothing.
 SETTLE_NS = 2_000_000_000

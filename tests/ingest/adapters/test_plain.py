@@ -461,3 +461,15 @@ def test_objects_that_are_not_all_records_are_not_read(tmp_path: Path, document:
     path = tmp_path / "gpt.json"
     path.write_text(json.dumps(document))
     assert detect_format(path) is None
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_beside_a_problems_file_an_unknown_problem_is_refused_in_every_form(tmp_path: Path, form: str) -> None:
+    (tmp_path / "problems.csv").write_text("oid,filename\na,a.py\n")
+    frame = pl.DataFrame({"model": ["m", "m"], "oid": ["a", "A1"], "iteration_id": ["1", "1"], "passed": [True, True]})
+    getattr(frame, {"csv": "write_csv", "jsonl": "write_ndjson", "parquet": "write_parquet"}[form])(
+        tmp_path / f"table.{form}"
+    )
+    rows = read_inputs(implied_config([tmp_path]), tmp_path)
+    assert rows.problems["oid"].to_list() == ["a"]
+    assert [kind for refused in rows.quarantine for kind in refused["kind"]] == ["unknown_oid"]
