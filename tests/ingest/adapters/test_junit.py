@@ -160,17 +160,51 @@ def test_without_files_suites_and_then_their_order_tell_tests_apart(tmp_path: Pa
     assert table.frame["oid"].to_list() == ["a::c.t", "a::c.t #2", "b::c.t"]
 
 
-def test_repeated_names_are_parameters_if_the_suite_counts_each(tmp_path: Path) -> None:
-    """As TestNG's data providers, in contrast to the reruns of pytest, which counts a test once."""
-    cases = "".join(
-        f'<testcase classname="com.acme.T" name="adds">{end}</testcase>' for end in ("", "<failure/>", "<failure/>")
-    )
-    each = document(tmp_path, f'<testsuite name="T" tests="3" failures="2">{cases}</testsuite>')
-    assert verdicts(each) == {"com.acme.T.adds": "true", "com.acme.T.adds #2": "false", "com.acme.T.adds #3": "false"}
-    assert counts(each) == {"tests": (3, 3), "failures": (2, 2)}
-    once = document(tmp_path, f'<testsuite name="T" tests="1" failures="1">{cases}</testsuite>')
-    assert verdicts(once) == {"com.acme.T.adds": "false"}
-    assert once.frame["results"].to_list() == ["3"]
+_HOOK = case("<failure/>", name="&quot;before all&quot; hook")
+
+
+@pytest.mark.parametrize(
+    ("suite", "results", "found"),
+    [
+        # TestNG's data providers, in contrast to reruns, which are counted once.
+        (
+            'tests="3" failures="2"',
+            ["", "<failure/>", "<failure/>"],
+            {"c.t": "true", "c.t #2": "false", "c.t #3": "false"},
+        ),
+        ('tests="1" failures="1"', ["", "<failure/>", "<failure/>"], {"c.t": "false"}),
+        # jest-junit does not count todos, nor mocha hooks; mocha-junit-reporter counts pending tests that it leaves out.
+        (
+            'tests="3"',
+            ["", "<failure/>", "", case(name="u")],
+            {"c.t": "true", "c.t #2": "false", "c.t #3": "true", "c.u": "true"},
+        ),
+        ('tests="2"', ["", "<failure/>", _HOOK], {"c.t": "true", "c.t #2": "false", 'c."before all" hook': "false"}),
+        ('tests="9"', ["", "<failure/>"], {"c.t": "true", "c.t #2": "false"}),
+        # pytest counts a pass and the error of its teardown twice; a failure and such an error are two results.
+        (
+            'name="pytest" tests="3"',
+            ["<failure/>", "<error/>", case("<error/>", name="u")],
+            {"c.t": "false", "c.u": "false"},
+        ),
+        # trainer, of tests that Xcode repeats.
+        (
+            'tests="2" failures="1"',
+            ["<failure/>", "", *[case("<failure/>", name="u")] * 2],
+            {"c.t": "true", "c.u": "false"},
+        ),
+        (
+            'tests="2" failures="2"',
+            ["<failure/>", "", *[case("<failure/>", name="u")] * 2],
+            {"c.t": "false", "c.u": "false"},
+        ),
+    ],
+)
+def test_what_the_suite_counts_tells_reruns_from_tests_of_one_name(
+    tmp_path: Path, suite: str, results: list[str], found: dict[str, str]
+) -> None:
+    cases = "".join(each if each.startswith("<testcase") else case(each) for each in results)
+    assert verdicts(document(tmp_path, f"<testsuite {suite}>{cases}</testsuite>")) == found
 
 
 def test_disabled_tests_are_undecided_and_counted(tmp_path: Path) -> None:
@@ -238,6 +272,7 @@ def test_tools_count_tests_or_each_of_their_failures(tmp_path: Path, root: str, 
 
 _SKIPPED, _FAILED = case("<skipped/>", name="s"), case("<failure/>", name="f")
 _TWICE = "<flakyFailure/><flakyFailure/>"
+_MAY_FAIL = '<skipped message="TEST_CASE tagged with !mayfail"/>'
 
 
 @pytest.mark.parametrize(
@@ -271,12 +306,29 @@ _TWICE = "<flakyFailure/><flakyFailure/>"
         ),
         (case(_TWICE), 'tests="1" failures="0"', {"tests": (1, 1), "failures": (0, 0)}),
         (case() + case(_TWICE, name="u"), 'tests="1" failures="0"', {"tests": (1, None), "failures": (0, 0)}),
+        # TAP::Formatter::JUnit lists times beside the tests.
+        (
+            case() + case(name="(init)", classname="") + case(name="(teardown)", classname=""),
+            'tests="1"',
+            {"tests": (1, 1)},
+        ),
+        # Catch2 counts assertions, of which there may be none; gotestsum and GoogleTest, what fails outside of tests.
+        (_FAILED, 'tests="0" failures="0"', {"tests": (0, 0), "failures": (0, 0)}),
+        (case(_MAY_FAIL), 'tests="1" skipped="0"', {"tests": (1, 1), "skipped": (0, 0)}),
+        # mocha's xunit counts as skipped what did not pass or fail, hooks included.
+        (
+            _SKIPPED + _HOOK,
+            'tests="1" failures="0" errors="1" skipped="0"',
+            {"tests": (1, 1), "failures": (0, 0), "errors": (1, 1), "skipped": (0, 0)},
+        ),
+        # pytest counts subtests, and tests whose teardown fails twice.
+        (case(), 'name="pytest" tests="2"', {"tests": (2, None)}),
     ],
 )
 def test_tools_count_in_their_own_ways(
     tmp_path: Path, cases: str, stated: str, figures: dict[str, tuple[int, int | None]]
 ) -> None:
-    assert counts(document(tmp_path, f"<testsuite name='s' {stated}>{cases}</testsuite>")) == figures
+    assert counts(document(tmp_path, f"<testsuite {stated}>{cases}</testsuite>")) == figures
 
 
 @pytest.mark.parametrize("folder", ["C:\\repo\\tests", "/repo/tests"])
@@ -317,6 +369,14 @@ def test_a_file_that_only_counts_errors_is_a_failed_problem(tmp_path: Path, suit
     assert verdicts(document(tmp_path, f'<testsuites tests="1" errors="1">{suites}</testsuites>')) == {
         "report": "false"
     }
+
+
+def test_errors_that_only_the_outermost_element_counts_are_a_failed_problem(tmp_path: Path) -> None:
+    """As gotestsum counts packages that cannot be built, without which all tests passed."""
+    suite = f'<testsuite tests="2" failures="1">{case()}{_FAILED}</testsuite>'
+    table = document(tmp_path, f'<testsuites tests="2" failures="1" errors="1">{suite}</testsuites>')
+    assert verdicts(table) == {"c.t": "true", "c.f": "false", "report": "false"}
+    assert counts(table) == {"tests": (2, 2), "failures": (1, 1), "errors": (1, 1)}
 
 
 def test_an_error_of_a_suite_is_a_failed_problem(tmp_path: Path) -> None:
