@@ -173,7 +173,7 @@ _HOOK = case("<failure/>", name="&quot;before all&quot; hook")
             {"c.t": "true", "c.t #2": "false", "c.t #3": "false"},
         ),
         ('tests="1" failures="1"', ["", "<failure/>", "<failure/>"], {"c.t": "false"}),
-        # jest-junit does not count todos, nor mocha hooks; mocha-junit-reporter counts pending tests that it leaves out.
+        # jest-junit does not count todos, nor mocha hooks; mocha-junit-reporter counts pending ones, unlisted.
         (
             'tests="3"',
             ["", "<failure/>", "", case(name="u")],
@@ -476,6 +476,7 @@ def test_a_pattern_that_does_not_fit_is_refused(tmp_path: Path, pattern: str, re
     [
         ("<testsuite>", "not whole XML"),
         ("<testsuites/>", "the file holds no results"),
+        ("<testsuite/>\n<testsuite/>", "more follows the report in line 2; put each report into a file of its own"),
         ("<testsuite><testcase name='a'><testcase name='b'/></testcase></testsuite>", "inside another one"),
         ("<testsuite>" * 300, "nested more than 200 levels"),
         *(
@@ -502,6 +503,14 @@ def test_other_encodings_of_unicode(tmp_path: Path, encoding: str) -> None:
     path.write_text(f"<?xml version='1.0' encoding='{name}'?><testsuite>{case(name='é')}</testsuite>", encoding)
     assert detect_format(path) == "junit"
     assert verdicts(read_adapted(path)) == {"c.é": "true"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_control_characters_are_no_part_of_a_message(tmp_path: Path, encoding: str) -> None:
+    """They are no XML, but tools write what a test printed; UTF-16 is full of such bytes."""
+    path, red = tmp_path / "report.xml", "\x1b" if encoding == "utf-8" else "?"
+    path.write_text("<testsuite>" + case(f"<failure message='{red}[31mno'/>") + "</testsuite>", encoding)
+    assert read_adapted(path).frame["error"].to_list() == ["?[31mno"]
 
 
 PYTEST_FILE = """

@@ -44,12 +44,15 @@ from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, R
 from touchstone.ingest.adapters.test_reports import MAX_TEXT, ROOTED, WORST_FIRST, Case, Outcome, Report, report_table
 from touchstone.ingest.compressed import open_input, uncompressed_name
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
+from touchstone.ingest.dialect import is_utf_16
 from touchstone.ingest.limits import limits
 from touchstone.text import counted
 
 _DECLARATION = r"<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>"
 _ROOT = re.compile(rf"\A(?:<\?xml[^>]*\?>|<!--.*?-->|{_DECLARATION}|\s)*<([\w-]+)[\s>/]", re.DOTALL)
 _CHUNK = 1 << 20
+# Control characters, such as those of colours, are no XML, but some tools write them with what a test printed.
+_NO_CONTROLS = bytes(byte if byte > 31 or byte in b"\0\t\n\r" else 63 for byte in range(256))
 # Suites are nested a few levels deep. Expat keeps all names of open elements.
 _MAX_DEPTH = 200
 
@@ -92,11 +95,12 @@ class _XmlReport(Report):
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._refuse_doctype
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
-        read = 0
+        read, is_wide = 0, False
         try:
             with readable(self.path), open_input(self.path) as file:
                 while chunk := file.read(_CHUNK):
-                    parser.Parse(chunk, False)
+                    is_wide = is_utf_16(chunk) if not read else is_wide
+                    parser.Parse(chunk if is_wide else chunk.translate(_NO_CONTROLS), False)
                     read += len(chunk)
                     if read - parser.CurrentByteIndex > limits().row_bytes:
                         raise InputFileError(f"{self.path}: an element is longer than {limits().row_mb:,} MiB")
@@ -104,7 +108,9 @@ class _XmlReport(Report):
                     self.found.clear()
                 parser.Parse(b"", True)
         except expat.ExpatError as error:
-            raise InputFileError(f"{self.path}: not whole XML ({error})") from None
+            more = error.code == expat.errors.codes[expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]
+            what = f"more follows the report in line {error.lineno}; put each report into a file of its own"
+            raise InputFileError(f"{self.path}: {what if more else f'not whole XML ({error})'}") from None
         except (ValueError, LookupError) as error:  # of the encoding that it declares
             raise InputFileError(f"{self.path}: its encoding is not supported ({error}); save it as UTF-8") from None
         yield from self.found
