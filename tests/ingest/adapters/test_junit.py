@@ -410,7 +410,10 @@ def test_a_suite_that_counts_errors_without_a_test(
     assert counts(table) == figures
 
 
-@pytest.mark.parametrize(("time", "seconds"), [("1,234.5", "1234.5"), ("-1", None), ("NaN", None), ("", None)])
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [("1,234.5", "1234.5"), ("1.234,5", "1234.5"), ("2,536", "2.536"), ("-1", None), ("NaN", None), ("", None)],
+)
 def test_times(tmp_path: Path, time: str, seconds: str | None) -> None:
     assert read(tmp_path, case(time=time)).frame["duration_seconds"].to_list() == [seconds]
 
@@ -476,7 +479,8 @@ def test_a_pattern_that_does_not_fit_is_refused(tmp_path: Path, pattern: str, re
     [
         ("<testsuite>", "not whole XML"),
         ("<testsuites/>", "the file holds no results"),
-        ("<testsuite/>\n<testsuite/>", "more follows the report in line 2; put each report into a file of its own"),
+        ("<testsuite><testcase name='\udce9'/>", "save it as UTF-8"),
+        ("<testsuite/>\n<testsuite/>", "line 2, column 0.; put each report into a file of its own"),
         ("<testsuite><testcase name='a'><testcase name='b'/></testcase></testsuite>", "inside another one"),
         ("<testsuite>" * 300, "nested more than 200 levels"),
         *(
@@ -490,17 +494,22 @@ def test_a_pattern_that_does_not_fit_is_refused(tmp_path: Path, pattern: str, re
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
     path = tmp_path / "report.xml"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     with pytest.raises(InputFileError, match=reason) as error:
         JUNIT.read(path, ReadOptions())
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
-def test_other_encodings_of_unicode(tmp_path: Path, encoding: str) -> None:
+@pytest.mark.parametrize(
+    ("encoding", "declared", "above"),
+    [("utf-16", "utf-16", ""), ("utf-16", "utf-8", ""), ("utf-8-sig", "utf-8", ""), ("latin-1", "ISO-8859-1", "\n  ")],
+)
+def test_other_encodings(tmp_path: Path, encoding: str, declared: str, above: str) -> None:
+    """PowerShell redirects what a tool prints as UTF-16, whatever the tool declared."""
     path = tmp_path / "report.xml"
-    name = "utf-16" if encoding == "utf-16" else "utf-8"
-    path.write_text(f"<?xml version='1.0' encoding='{name}'?><testsuite>{case(name='é')}</testsuite>", encoding)
+    path.write_text(
+        f"{above}<?xml version='1.0' encoding='{declared}'?><testsuite>{case(name='é')}</testsuite>", encoding
+    )
     assert detect_format(path) == "junit"
     assert verdicts(read_adapted(path)) == {"c.é": "true"}
 

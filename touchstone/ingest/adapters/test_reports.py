@@ -325,7 +325,7 @@ def _record(case: Case, place: Place) -> Record:
         "oid": _shortened(_name(case)),
         "passed": {"passed": "true", "skipped": None}.get(case.outcome, "false"),
         "classification": _CLASSIFICATION[case.outcome],
-        "duration_seconds": case.seconds if case.seconds and _NUMBER.fullmatch(case.seconds) else None,
+        "duration_seconds": _seconds(case.seconds or ""),
         "error": case.message.strip()[:MAX_TEXT] or None,
         "outcome": case.outcome,
         "flaky": "true" if case.flaky else None,
@@ -339,6 +339,17 @@ def _record(case: Case, place: Place) -> Record:
     record.cells |= cells | case.cells
     restore(record.cells, case.exported)
     return record
+
+
+def _seconds(text: str) -> str | None:
+    """A number as any locale writes it.
+
+    >>> _seconds("1,234.5"), _seconds("1.234,5"), _seconds("0,012"), _seconds("-1")
+    ('1234.5', '1234.5', '0.012', None)
+    """
+    decimals = text.rfind(",") > text.rfind(".")
+    number = text.replace(".", "").replace(",", ".") if decimals else text.replace(",", "")
+    return number if _NUMBER.fullmatch(number) else None
 
 
 def _shortened(name: str) -> str:

@@ -53,6 +53,10 @@ _ROOT = re.compile(rf"\A(?:<\?xml[^>]*\?>|<!--.*?-->|{_DECLARATION}|\s)*<([\w-]+
 _CHUNK = 1 << 20
 # Control characters, such as those of colours, are no XML, but some tools write them with what a test printed.
 _NO_CONTROLS = bytes(byte if byte > 31 or byte in b"\0\t\n\r" else 63 for byte in range(256))
+_ADVICE = {
+    expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT: "put each report into a file of its own",
+    expat.errors.XML_ERROR_INVALID_TOKEN: "save it as UTF-8, if it has another encoding",
+}
 # Suites are nested a few levels deep. Expat keeps all names of open elements.
 _MAX_DEPTH = 200
 
@@ -71,6 +75,8 @@ class _XmlReport(Report):
         self._depth = 0
         self._text = ""
         self._parser = expat.ParserCreate()
+        # The blank space above the document, which must not be there.
+        self._above = 0
 
     @classmethod
     def of(cls, path: Path) -> "_XmlReport":
@@ -86,37 +92,39 @@ class _XmlReport(Report):
     def begin(self, case: Case) -> Case:
         """Number a case that starts here; it is added to `found` when nothing of it can change any more."""
         self._count += 1
-        case.number, case.start = self._count, self._parser.CurrentByteIndex
+        case.number, case.start = self._count, self._parser.CurrentByteIndex + self._above
         return case
 
     def cases(self) -> Iterator[Case]:
         """Every case, as the file is read."""
-        parser = self._parser
-        parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = self._refuse_doctype
-        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
-        read, is_wide = 0, False
+        read = 0
         try:
             with readable(self.path), open_input(self.path) as file:
-                while chunk := file.read(_CHUNK):
-                    is_wide = is_utf_16(chunk) if not read else is_wide
+                chunk = file.read(_CHUNK)
+                # PowerShell writes what a tool prints in UTF-16, whatever is declared.
+                is_wide, self._above = is_utf_16(chunk), len(chunk) - len(chunk := chunk.lstrip())
+                parser = self._parser = expat.ParserCreate("UTF-16" if is_wide else None)
+                parser.buffer_text = True
+                parser.StartDoctypeDeclHandler = self._refuse_doctype
+                parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+                while chunk:
                     parser.Parse(chunk if is_wide else chunk.translate(_NO_CONTROLS), False)
                     read += len(chunk)
                     if read - parser.CurrentByteIndex > limits().row_bytes:
                         raise InputFileError(f"{self.path}: an element is longer than {limits().row_mb:,} MiB")
                     yield from self.found
                     self.found.clear()
+                    chunk = file.read(_CHUNK)
                 parser.Parse(b"", True)
         except expat.ExpatError as error:
-            more = error.code == expat.errors.codes[expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]
-            what = f"more follows the report in line {error.lineno}; put each report into a file of its own"
-            raise InputFileError(f"{self.path}: {what if more else f'not whole XML ({error})'}") from None
+            what = f"not whole XML ({error}); {_ADVICE.get(expat.ErrorString(error.code), 'write or copy it again')}"
+            raise InputFileError(f"{self.path}: {what}") from None
         except (ValueError, LookupError) as error:  # of the encoding that it declares
             raise InputFileError(f"{self.path}: its encoding is not supported ({error}); save it as UTF-8") from None
         yield from self.found
 
     def _refuse_doctype(self, *_: object) -> None:
-        raise InputFileError(f"{self.path}: has a document type declaration, which is refused")
+        raise InputFileError(f"{self.path}: has a document type declaration, which is refused; delete it")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
@@ -290,7 +298,7 @@ class _JUnit(_XmlReport):
         said = {attributes.get("status", "").lower(), attributes.get("result", "").lower()}
         off = attributes.get("disabled", "").lower() == "true" or attributes.get("enabled", "").lower() == "false"
         case = Case(0, full, "skipped" if off or said & _JUNIT_NOT_RUN else "passed", "", classname, suite.path)
-        case.file, case.seconds = file or suite.file, attributes.get("time", "").replace(",", "")
+        case.file, case.seconds = file or suite.file, attributes.get("time")
         # Node puts tests of all files beside each other, without a suite, and runs none of them again.
         case.group = suite.number if self._suites else None
         case.whole = whole
@@ -538,7 +546,7 @@ class _NUnit(_XmlReport):
         # Each of several assemblies may have a test of that name.
         assemblies = (suite.get("name", "") for suite, _ in self._suites if suite.get("type") == "Assembly")
         case.suite = next(assemblies, "")
-        case.seconds = attributes.get("duration") or attributes.get("time", "").replace(",", ".")
+        case.seconds = attributes.get("duration") or attributes.get("time")
         executed, success = (attributes.get(key, "").lower() for key in ("executed", "success"))
         old = "Ignored" if executed == "false" else "Success" if success == "true" else "Failure"
         case.judge(attributes.get("result", old), _NUNIT)
