@@ -82,11 +82,20 @@ def test_not_recognised(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_json_below_what_the_tests_printed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "report"),
+    [
+        ("mocha.JSON", '{\n  "stats": {"tests": 0}, "tests": []\n}\n'),
+        ("deno.XML", '<?xml version="1.0"?>\n<testsuites/>\n'),
+        ("deno.XML", "<testsuite name='s'/>"),
+    ],
+)
+def test_a_report_below_what_the_tests_printed(tmp_path: Path, name: str, report: str) -> None:
     """As `mocha --reporter json > mocha.json` leaves it."""
-    path = tmp_path / "mocha.json"
-    path.write_text('Calculator loaded!\n[1/2] ready\n{\n  "stats": {"tests": 0}, "tests": []\n}\n')
-    with pytest.raises(InputFileError, match=r"mocha.json: the JSON begins at line 3; delete what was printed above"):
+    path = tmp_path / name.lower()
+    path.write_text(f"Calculator loaded!\n[1/2] ready\n{report}")
+    kind = name.rpartition(".")[2]
+    with pytest.raises(InputFileError, match=rf": the {kind} begins at line 3; delete what was printed above"):
         read_adapted(path)
 
 

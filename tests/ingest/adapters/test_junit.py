@@ -160,17 +160,51 @@ def test_without_files_suites_and_then_their_order_tell_tests_apart(tmp_path: Pa
     assert table.frame["oid"].to_list() == ["a::c.t", "a::c.t #2", "b::c.t"]
 
 
-def test_repeated_names_are_parameters_if_the_suite_counts_each(tmp_path: Path) -> None:
-    """As TestNG's data providers, in contrast to the reruns of pytest, which counts a test once."""
-    cases = "".join(
-        f'<testcase classname="com.acme.T" name="adds">{end}</testcase>' for end in ("", "<failure/>", "<failure/>")
-    )
-    each = document(tmp_path, f'<testsuite name="T" tests="3" failures="2">{cases}</testsuite>')
-    assert verdicts(each) == {"com.acme.T.adds": "true", "com.acme.T.adds #2": "false", "com.acme.T.adds #3": "false"}
-    assert counts(each) == {"tests": (3, 3), "failures": (2, 2)}
-    once = document(tmp_path, f'<testsuite name="T" tests="1" failures="1">{cases}</testsuite>')
-    assert verdicts(once) == {"com.acme.T.adds": "false"}
-    assert once.frame["results"].to_list() == ["3"]
+_HOOK = case("<failure/>", name="&quot;before all&quot; hook")
+
+
+@pytest.mark.parametrize(
+    ("suite", "results", "found"),
+    [
+        # TestNG's data providers, in contrast to reruns, which are counted once.
+        (
+            'tests="3" failures="2"',
+            ["", "<failure/>", "<failure/>"],
+            {"c.t": "true", "c.t #2": "false", "c.t #3": "false"},
+        ),
+        ('tests="1" failures="1"', ["", "<failure/>", "<failure/>"], {"c.t": "false"}),
+        # jest-junit does not count todos, nor mocha hooks; mocha-junit-reporter counts pending ones, unlisted.
+        (
+            'tests="3"',
+            ["", "<failure/>", "", case(name="u")],
+            {"c.t": "true", "c.t #2": "false", "c.t #3": "true", "c.u": "true"},
+        ),
+        ('tests="2"', ["", "<failure/>", _HOOK], {"c.t": "true", "c.t #2": "false", 'c."before all" hook': "false"}),
+        ('tests="9"', ["", "<failure/>"], {"c.t": "true", "c.t #2": "false"}),
+        # pytest counts a pass and the error of its teardown twice; a failure and such an error are two results.
+        (
+            'name="pytest" tests="3"',
+            ["<failure/>", "<error/>", case("<error/>", name="u")],
+            {"c.t": "false", "c.u": "false"},
+        ),
+        # trainer, of tests that Xcode repeats.
+        (
+            'tests="2" failures="1"',
+            ["<failure/>", "", *[case("<failure/>", name="u")] * 2],
+            {"c.t": "true", "c.u": "false"},
+        ),
+        (
+            'tests="2" failures="2"',
+            ["<failure/>", "", *[case("<failure/>", name="u")] * 2],
+            {"c.t": "false", "c.u": "false"},
+        ),
+    ],
+)
+def test_what_the_suite_counts_tells_reruns_from_tests_of_one_name(
+    tmp_path: Path, suite: str, results: list[str], found: dict[str, str]
+) -> None:
+    cases = "".join(each if each.startswith("<testcase") else case(each) for each in results)
+    assert verdicts(document(tmp_path, f"<testsuite {suite}>{cases}</testsuite>")) == found
 
 
 def test_disabled_tests_are_undecided_and_counted(tmp_path: Path) -> None:
@@ -238,6 +272,7 @@ def test_tools_count_tests_or_each_of_their_failures(tmp_path: Path, root: str, 
 
 _SKIPPED, _FAILED = case("<skipped/>", name="s"), case("<failure/>", name="f")
 _TWICE = "<flakyFailure/><flakyFailure/>"
+_MAY_FAIL = '<skipped message="TEST_CASE tagged with !mayfail"/>'
 
 
 @pytest.mark.parametrize(
@@ -271,12 +306,29 @@ _TWICE = "<flakyFailure/><flakyFailure/>"
         ),
         (case(_TWICE), 'tests="1" failures="0"', {"tests": (1, 1), "failures": (0, 0)}),
         (case() + case(_TWICE, name="u"), 'tests="1" failures="0"', {"tests": (1, None), "failures": (0, 0)}),
+        # TAP::Formatter::JUnit lists times beside the tests.
+        (
+            case() + case(name="(init)", classname="") + case(name="(teardown)", classname=""),
+            'tests="1"',
+            {"tests": (1, 1)},
+        ),
+        # Catch2 counts assertions, of which there may be none; gotestsum and GoogleTest, what fails outside of tests.
+        (_FAILED, 'tests="0" failures="0"', {"tests": (0, 0), "failures": (0, 0)}),
+        (case(_MAY_FAIL), 'tests="1" skipped="0"', {"tests": (1, 1), "skipped": (0, 0)}),
+        # mocha's xunit counts as skipped what did not pass or fail, hooks included.
+        (
+            _SKIPPED + _HOOK,
+            'tests="1" failures="0" errors="1" skipped="0"',
+            {"tests": (1, 1), "failures": (0, 0), "errors": (1, 1), "skipped": (0, 0)},
+        ),
+        # pytest counts subtests, and tests whose teardown fails twice.
+        (case(), 'name="pytest" tests="2"', {"tests": (2, None)}),
     ],
 )
 def test_tools_count_in_their_own_ways(
     tmp_path: Path, cases: str, stated: str, figures: dict[str, tuple[int, int | None]]
 ) -> None:
-    assert counts(document(tmp_path, f"<testsuite name='s' {stated}>{cases}</testsuite>")) == figures
+    assert counts(document(tmp_path, f"<testsuite {stated}>{cases}</testsuite>")) == figures
 
 
 @pytest.mark.parametrize("folder", ["C:\\repo\\tests", "/repo/tests"])
@@ -319,6 +371,14 @@ def test_a_file_that_only_counts_errors_is_a_failed_problem(tmp_path: Path, suit
     }
 
 
+def test_errors_that_only_the_outermost_element_counts_are_a_failed_problem(tmp_path: Path) -> None:
+    """As gotestsum counts packages that cannot be built, without which all tests passed."""
+    suite = f'<testsuite tests="2" failures="1">{case()}{_FAILED}</testsuite>'
+    table = document(tmp_path, f'<testsuites tests="2" failures="1" errors="1">{suite}</testsuites>')
+    assert verdicts(table) == {"c.t": "true", "c.f": "false", "report": "false"}
+    assert counts(table) == {"tests": (2, 2), "failures": (1, 1), "errors": (1, 1)}
+
+
 def test_an_error_of_a_suite_is_a_failed_problem(tmp_path: Path) -> None:
     table = read(tmp_path, "<testsuite name='CartTest'><error message='the VM crashed'/></testsuite>", case())
     assert verdicts(table) == {"s/CartTest": "false", "c.t": "true"}
@@ -350,7 +410,10 @@ def test_a_suite_that_counts_errors_without_a_test(
     assert counts(table) == figures
 
 
-@pytest.mark.parametrize(("time", "seconds"), [("1,234.5", "1234.5"), ("-1", None), ("NaN", None), ("", None)])
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [("1,234.5", "1234.5"), ("1.234,5", "1234.5"), ("2,536", "2.536"), ("-1", None), ("NaN", None), ("", None)],
+)
 def test_times(tmp_path: Path, time: str, seconds: str | None) -> None:
     assert read(tmp_path, case(time=time)).frame["duration_seconds"].to_list() == [seconds]
 
@@ -416,6 +479,8 @@ def test_a_pattern_that_does_not_fit_is_refused(tmp_path: Path, pattern: str, re
     [
         ("<testsuite>", "not whole XML"),
         ("<testsuites/>", "the file holds no results"),
+        ("<testsuite><testcase name='\udce9'/>", "save it as UTF-8"),
+        ("<testsuite/>\n<testsuite/>", "line 2, column 0.; put each report into a file of its own"),
         ("<testsuite><testcase name='a'><testcase name='b'/></testcase></testsuite>", "inside another one"),
         ("<testsuite>" * 300, "nested more than 200 levels"),
         *(
@@ -429,19 +494,32 @@ def test_a_pattern_that_does_not_fit_is_refused(tmp_path: Path, pattern: str, re
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
     path = tmp_path / "report.xml"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     with pytest.raises(InputFileError, match=reason) as error:
         JUNIT.read(path, ReadOptions())
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
-def test_other_encodings_of_unicode(tmp_path: Path, encoding: str) -> None:
+@pytest.mark.parametrize(
+    ("encoding", "declared", "above"),
+    [("utf-16", "utf-16", ""), ("utf-16", "utf-8", ""), ("utf-8-sig", "utf-8", ""), ("latin-1", "ISO-8859-1", "\n  ")],
+)
+def test_other_encodings(tmp_path: Path, encoding: str, declared: str, above: str) -> None:
+    """PowerShell redirects what a tool prints as UTF-16, whatever the tool declared."""
     path = tmp_path / "report.xml"
-    name = "utf-16" if encoding == "utf-16" else "utf-8"
-    path.write_text(f"<?xml version='1.0' encoding='{name}'?><testsuite>{case(name='é')}</testsuite>", encoding)
+    path.write_text(
+        f"{above}<?xml version='1.0' encoding='{declared}'?><testsuite>{case(name='é')}</testsuite>", encoding
+    )
     assert detect_format(path) == "junit"
     assert verdicts(read_adapted(path)) == {"c.é": "true"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_control_characters_are_no_part_of_a_message(tmp_path: Path, encoding: str) -> None:
+    """They are no XML, but tools write what a test printed; UTF-16 is full of such bytes."""
+    path, red = tmp_path / "report.xml", "\x1b" if encoding == "utf-8" else "?"
+    path.write_text("<testsuite>" + case(f"<failure message='{red}[31mno'/>") + "</testsuite>", encoding)
+    assert read_adapted(path).frame["error"].to_list() == ["?[31mno"]
 
 
 PYTEST_FILE = """

@@ -181,7 +181,28 @@ def test_a_list_of_the_tests_of_googletest_is_no_report(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "instead"),
     [
-        ("behave.json", '[{"keyword": "Feature", "elements": [{"steps": []}]}]', "JUnit XML (behave --junit)"),
+        ("behave.json", '[{"keyword": "Feature", "elements": [{"steps": []}]}]', "JUnit XML (behave --junit, cucumber"),
+        ("c.ndjson", '{"meta": {"protocolVersion": "22", "implementation": {"name": "c"}}}\n', "JUnit XML (behave"),
+        ("e.xml", '<e:events xmlns:e="e"><e:started id="1"/></e:events>', "JUnit XML (TEST-*.xml of Maven"),
+        ("s.xml", '<testExecutions version="1"><file path="a"/></testExecutions>', "JUnit XML (of the test runner"),
+        (
+            "3-result.json",
+            '{"uuid": "3", "historyId": "a", "status": "passed", "stage": "finished"}',
+            "JUnit XML (of the",
+        ),
+        (
+            "t.json",
+            '{"userAgents": ["C"], "fixtures": [{"name": "f", "tests": [{"name": "a"}]}]}',
+            "JUnit XML (testcafe",
+        ),
+        ("n.json", '{"collection": {}, "run": {"executions": [{"assertions": []}]}}', "JUnit XML (newman run -r"),
+        (
+            "a.json",
+            '{"result": {"summary": {}, "tests": [{"ApexClass": {}, "Outcome": "Pass"}]}}',
+            "JUnit XML (sf apex",
+        ),
+        ("l.json", '{"__version__": [20, 1, 0], "tests": [{"name": "a", "code": "PASS"}]}', "JUnit XML (lit --xunit"),
+        ("m.json", '{"name": "a", "result": "OK", "starttime": 1, "returncode": 0}\n', "JUnit XML (testlog.junit.xml"),
         ("Test.xml", '<?xml version="1.0"?><Site Name="s"><Testing/></Site>', "JUnit XML (ctest --output-junit FILE)"),
         ("x.xml", "<!-- x --><assemblies><assembly/></assemblies>", "TRX (dotnet test --logger trx)"),
         ("p.json", '{"suites": [{}], "stats": {"expected": 1, "unexpected": 0}}', "JUnit XML (--reporter=junit)"),

@@ -101,8 +101,9 @@ _IN_ORDER = (
 _PROLOG = re.compile(r"<\?.*?\?>|<!--.*?-->", re.DOTALL)
 _MAX_CODE_BYTES = 10_000_000
 Result = TypeVar("Result")
-# What else was printed above the JSON that a tool was asked for, as in `mocha --reporter json > FILE`.
-_PRINTED = re.compile(r"(?:(?![{\[]\s*[\"{])[^\n]*\n){1,1000}(?=[{\[]\s*[\"{])")
+# What else was printed above the report that a tool was asked for, as in `mocha --reporter json > FILE`.
+_REPORT = r"[{\[]\s*[\"{]|<(?:\?xml|testsuites?)\b"
+_PRINTED = re.compile(rf"(?:(?!{_REPORT})[^\n]*\n){{1,1000}}(?={_REPORT})")
 NOT_KNOWN = "not in a known format; `touchstone inspect-files --why FILE` says what it lacks"
 
 
@@ -208,9 +209,10 @@ def why_unknown(path: Path) -> str:
         return "the XML has no element"
     if is_utf_16(head.data):
         return UTF_16
-    printed = _PRINTED.match(head.text) if head.name.endswith((".json", *LINES_SUFFIXES)) else None
+    printed = _PRINTED.match(head.text) if head.name.endswith((".json", ".xml", *LINES_SUFFIXES)) else None
     if printed is not None:
-        return f"the JSON begins at line {printed[0].count(chr(10)) + 1}; delete what was printed above it"
+        kind = "XML" if head.text[printed.end()] == "<" else "JSON"
+        return f"the {kind} begins at line {printed[0].count(chr(10)) + 1}; delete what was printed above it"
     try:
         if head.text[:1] in ("{", "[", ""):
             read_document(path)

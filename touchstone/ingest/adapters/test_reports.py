@@ -6,7 +6,8 @@ within one part, an attempt for digits, and `*` for anything in a part, as in `T
 
 The file that a test names is part of its name unless its class is named after it, or the file is absolute. Tests that
 still have the same name get their absolute file or their suites in front, or a number. Several results of one test are
-reruns and count as the worst of them, unless all were skipped. Tests that were not judged are undecided.
+reruns and count as the worst of them, unless all were skipped, or as the last if the report counts failures so. Tests
+that were not judged are undecided.
 
 A format is a `Report`, which yields a `Case` per result. Only those that share a name are in memory together.
 """
@@ -164,8 +165,8 @@ class Report(ABC):
 
     # The model of a report that Touchstone wrote.
     model: str | None = None
-    # The groups whose results of one name are different tests.
-    apart: Collection[int] = ()
+    # By group, how many of the listed results its count of tests leaves out, and how many of the failures.
+    uncounted: Mapping[int, tuple[int, int]] = {}
     # The tool's own figures, and which of its words each of them counts: none stands for all.
     stated: Mapping[str, object] = {}
     counted: Mapping[str, Collection[str]] = {}
@@ -204,7 +205,7 @@ def report_table(path: Path, format_name: str, options: ReadOptions, report: Rep
 
     table = table_from_records(path, format_name, (*COLUMNS, _GROUP, _STATUS), records(), raw, shared=shared)
     with table.reading():
-        told = _tell_apart(table.rows, report.apart, folder or "")
+        told = _tell_apart(table.rows, report.uncounted, folder or "")
         rows = table.rows.join(told.lazy(), on=LINE, how="left", maintain_order="left", suffix="_told")
         rows = rows.filter(pl.col("keep").fill_null(True)).with_columns(
             pl.coalesce(f"{name}_told", name).alias(name) for name in ("oid", "results", "flaky")
@@ -212,13 +213,13 @@ def report_table(path: Path, format_name: str, options: ReadOptions, report: Rep
         words_used = rows.group_by(_STATUS).len().collect(engine="streaming")
         outcomes = rows.select("outcome", pl.col("results") != "1").collect(engine="streaming")
     counts = Counter({word: number for word, number in words_used.iter_rows() if word is not None})
-    notes = [*place.notes, *_notes(outcomes, whole, int(told["apart"].sum())), *report.notes(counts)]
+    notes = [*place.notes, *_notes(outcomes, whole, told), *report.notes(counts)]
     figures = [replace(figure, model=place.model) for figure in report.figures(counts)]
     columns = tuple(name for name in table.columns if name not in (_GROUP, _STATUS))
     return replace(table, columns=columns, rows=rows.select(*OWN_COLUMNS, *columns)).stating(figures, notes=notes)
 
 
-def _tell_apart(rows: pl.LazyFrame, apart: Collection[int], folder: str) -> pl.DataFrame:
+def _tell_apart(rows: pl.LazyFrame, uncounted: Mapping[int, tuple[int, int]], folder: str) -> pl.DataFrame:
     """Of the rows that share a name: whether each is kept, and the cells that change. `apart`: it has a new name."""
     named = rows.filter(pl.col("oid").is_not_null())
     names = named.select(LINE, pl.col("oid").hash()).collect(engine="streaming")
@@ -226,20 +227,31 @@ def _tell_apart(rows: pl.LazyFrame, apart: Collection[int], folder: str) -> pl.D
     shared = named.join(same, on=LINE, how="semi").select(
         LINE, "oid", _GROUP, "outcome", "flaky", pl.col("test_file", "test_suite").fill_null("")
     )
-    alone = pl.col(_GROUP).is_null() | pl.col(_GROUP).is_in(list(map(str, apart)))
-    test = ("oid", _GROUP, "test_file")
-    rank = pl.col("outcome").replace_strict(WORST_FIRST, range(4), return_dtype=pl.Int64)
-    worst = rank * (1 << 40) + pl.col(LINE)
-    differ = (pl.col("outcome") == "failed").any() & (pl.col("outcome") == "passed").any()
+    groups = [(str(group), *counts) for group, counts in uncounted.items()]
+    schema = {_GROUP: pl.String, "more_results": pl.Int64, "more_failures": pl.Int64}
+    left_out = pl.LazyFrame(groups, schema=schema, orient="row")
+    test, failed = ("oid", _GROUP, "test_file"), pl.col("outcome").is_in(["failed", "error"])
+    last = pl.col(LINE) == pl.col(LINE).max().over(test)
+    failures, last_failures = failed.sum().over(_GROUP), (failed & last).sum().over(_GROUP)
+    tests_that_failed = (failed.any().over(test) & last).sum().over(_GROUP)
     found = (
-        shared.collect(engine="streaming")
+        shared.join(left_out, on=_GROUP, how="left")
+        .collect(engine="streaming")
         .sort(LINE)
-        .with_columns(pl.when(alone).then(pl.format("{} alone", LINE)).otherwise(_GROUP).alias(_GROUP))
         .with_columns(
-            keep=(worst == worst.min()).over(test),
-            results=pl.len().over(test).cast(pl.String),
-            flaky=pl.when((pl.col("flaky").is_not_null().any() | differ).over(test)).then(pl.lit("true")),
+            alone=pl.col(_GROUP).is_null() | (pl.col("more_results") < (~last).sum().over(_GROUP)).fill_null(False),
+            retried=(pl.col("more_failures") == failures - last_failures)
+            & (pl.col("more_failures") != failures - tests_that_failed),
         )
+        .with_columns(pl.when("alone").then(pl.format("{} alone", LINE)).otherwise(_GROUP).alias(_GROUP))
+    )
+    rank = pl.col("outcome").replace_strict(WORST_FIRST, range(4), return_dtype=pl.Int64)
+    first = pl.when("retried").then(-pl.col(LINE)).otherwise(rank * (1 << 40) + pl.col(LINE))
+    differ = (pl.col("outcome") == "failed").any() & (pl.col("outcome") == "passed").any()
+    found = found.with_columns(
+        keep=(first == first.min()).over(test),
+        results=pl.len().over(test).cast(pl.String),
+        flaky=pl.when((pl.col("flaky").is_not_null().any() | differ).over(test)).then(pl.lit("true")),
     )
     files, suites = (pl.col(name).n_unique().over("oid") > 1 for name in ("test_file", "test_suite"))
     file = pl.col("test_file").str.strip_prefix(folder)
@@ -254,19 +266,20 @@ def _tell_apart(rows: pl.LazyFrame, apart: Collection[int], folder: str) -> pl.D
     kept = kept.with_columns(oid=pl.concat_str(prefix, "oid", suffix))
     kept = kept.with_columns(pl.Series("oid", map(_shortened, kept["oid"]), pl.String))
     return pl.concat([kept.drop("where", "number"), found.filter(~pl.col("keep"))], how="diagonal").select(
-        LINE, "keep", "oid", "results", "flaky", "apart"
+        LINE, "keep", "oid", "results", "flaky", "apart", "retried"
     )
 
 
-def _notes(outcomes: pl.DataFrame, whole: int, shared: int) -> Iterator[str]:
+def _notes(outcomes: pl.DataFrame, whole: int, told: pl.DataFrame) -> Iterator[str]:
     skipped, repeated = int((outcomes["outcome"] == "skipped").sum()), int(outcomes["results"].sum())
+    shared, last = int(told["apart"].sum()), ", or as the last if the file counts so" if told["retried"].any() else ""
     if skipped:
         yield f"{skipped} of {outcomes.height} tests were skipped or expected to fail, and are undecided"
     if whole:
         files = counted(whole, "file or suite", "files or suites")
         yield f"{files} could not be run: counted as failed, and the tests inside are missing"
     if repeated:
-        yield f"{counted(repeated, 'test has', 'tests have')} several results: reruns count as the worst of them"
+        yield f"{counted(repeated, 'test has', 'tests have')} several results: reruns count as the worst of them{last}"
     if shared:
         tests = counted(shared, "test has", "tests have")
         yield f"{tests} the name of another one: the file, the suite or their order tells them apart"
@@ -312,7 +325,7 @@ def _record(case: Case, place: Place) -> Record:
         "oid": _shortened(_name(case)),
         "passed": {"passed": "true", "skipped": None}.get(case.outcome, "false"),
         "classification": _CLASSIFICATION[case.outcome],
-        "duration_seconds": case.seconds if case.seconds and _NUMBER.fullmatch(case.seconds) else None,
+        "duration_seconds": _seconds(case.seconds or ""),
         "error": case.message.strip()[:MAX_TEXT] or None,
         "outcome": case.outcome,
         "flaky": "true" if case.flaky else None,
@@ -326,6 +339,17 @@ def _record(case: Case, place: Place) -> Record:
     record.cells |= cells | case.cells
     restore(record.cells, case.exported)
     return record
+
+
+def _seconds(text: str) -> str | None:
+    """A number as any locale writes it.
+
+    >>> _seconds("1,234.5"), _seconds("1.234,5"), _seconds("0,012"), _seconds("-1")
+    ('1234.5', '1234.5', '0.012', None)
+    """
+    decimals = text.rfind(",") > text.rfind(".")
+    number = text.replace(".", "").replace(",", ".") if decimals else text.replace(",", "")
+    return number if _NUMBER.fullmatch(number) else None
 
 
 def _shortened(name: str) -> str:

@@ -25,9 +25,20 @@ _XML: dict[str, _Found] = {
     **dict.fromkeys(("TestLog", "BoostTest"), ("Boost.Test results", "JUnit XML (--log_format=JUNIT --log_sink=FILE)")),
     "TestCase": ("Qt Test results", "JUnit XML (-o FILE,junitxml)"),
     "robot": ("Robot Framework results", "JUnit XML (robot --xunit FILE)"),
+    **dict.fromkeys(
+        ("e:events", "h:execution"),
+        (
+            "Open Test Reporting of JUnit",
+            "JUnit XML (TEST-*.xml of Maven, Gradle or the console launcher's --reports-dir)",
+        ),
+    ),
+    "testExecutions": ("SonarQube's test executions", "JUnit XML (of the test runner itself)"),
 }
 _JSON: dict[str, _Found] = {
-    "[].keyword, [].elements": ("Cucumber or behave results", "JUnit XML (behave --junit)"),
+    **dict.fromkeys(
+        ("[].keyword, [].elements", "[].meta.protocolVersion, [].meta.implementation"),
+        ("Cucumber or behave results", "JUnit XML (behave --junit, cucumber --format junit:FILE)"),
+    ),
     "suites[], stats.expected, stats.unexpected": ("Playwright results", "JUnit XML (--reporter=junit)"),
     "tests[].nodeid, exitcode": ("a report of pytest-json-report", "JUnit XML (pytest --junitxml=FILE)"),
     '[]."$report_type"': ("a log of pytest-reportlog", "JUnit XML (pytest --junitxml=FILE)"),
@@ -35,6 +46,15 @@ _JSON: dict[str, _Found] = {
         "results of Rust's libtest",
         "JUnit XML (cargo nextest, with junit.path in its profile)",
     ),
+    "uuid, historyId, stage": (
+        "Allure results",
+        "JUnit XML (of the test runner itself, such as pytest --junitxml=FILE)",
+    ),
+    "fixtures[].tests, userAgents": ("TestCafe results", "JUnit XML (testcafe --reporter xunit:FILE)"),
+    "collection, run.executions": ("Newman results", "JUnit XML (newman run -r junit)"),
+    "result.tests[].ApexClass, result.summary": ("Apex results", "JUnit XML (sf apex run test --result-format junit)"),
+    "__version__, tests[].code": ("lit results", "JUnit XML (lit --xunit-xml-output FILE)"),
+    "[].returncode, [].starttime, [].result": ("Meson results", "JUnit XML (testlog.junit.xml, beside this file)"),
     "[].protocolVersion, [].runnerVersion": ("Dart test results", "JUnit XML (tojunit, of the package junitreport)"),
 }
 _PRINTED: dict[str, _Found] = {

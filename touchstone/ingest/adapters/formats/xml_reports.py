@@ -9,9 +9,11 @@ provoke each of them. A file that cannot be collected, or a suite that reports a
 because its tests are not listed; so is a suite without any test case that counts nothing but failures and errors, and
 a file that does. A failure without a name has that of its suite. What CTest could not start is a failure.
 Tests that were skipped, disabled, expected to fail or still to do were not judged and are undecided. Several results of
-one test in one suite are reruns. They are different tests, such as those of TestNG with parameters, if the suite states
-as many tests as it has elements. Surefire's flaky tests passed in the end, and are flagged. Elements are counted, never
-the attributes that state how many there are.
+one test in one suite are reruns, if the suite states no more tests than it has names, and else different tests, such as
+those of TestNG with parameters: what tools state differs by todos and hooks, so it need not be exact. pytest's names
+are unique, and what it states counts errors of teardowns. The worst result counts, unless the suite states as many
+failures as there are last results that failed. Surefire's flaky tests passed in the end, and are flagged. Elements are
+counted, never the attributes that state how many there are.
 
 TRX lists results and, elsewhere, definitions with the class of each test. A result without an outcome is an error:
 that is the value which is not written. `NotExecuted`, `Inconclusive` and all others that are neither passed nor failed
@@ -42,12 +44,19 @@ from touchstone.ingest.adapters.table import AdapterTable, RefusedRecordError, R
 from touchstone.ingest.adapters.test_reports import MAX_TEXT, ROOTED, WORST_FIRST, Case, Outcome, Report, report_table
 from touchstone.ingest.compressed import open_input, uncompressed_name
 from touchstone.ingest.csv_rows import MAX_RAW_LENGTH, readable
+from touchstone.ingest.dialect import is_utf_16
 from touchstone.ingest.limits import limits
 from touchstone.text import counted
 
 _DECLARATION = r"<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>"
 _ROOT = re.compile(rf"\A(?:<\?xml[^>]*\?>|<!--.*?-->|{_DECLARATION}|\s)*<([\w-]+)[\s>/]", re.DOTALL)
 _CHUNK = 1 << 20
+# Control characters, such as those of colours, are no XML, but some tools write them with what a test printed.
+_NO_CONTROLS = bytes(byte if byte > 31 or byte in b"\0\t\n\r" else 63 for byte in range(256))
+_ADVICE = {
+    expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT: "put each report into a file of its own",
+    expat.errors.XML_ERROR_INVALID_TOKEN: "save it as UTF-8, if it has another encoding",
+}
 # Suites are nested a few levels deep. Expat keeps all names of open elements.
 _MAX_DEPTH = 200
 
@@ -66,6 +75,8 @@ class _XmlReport(Report):
         self._depth = 0
         self._text = ""
         self._parser = expat.ParserCreate()
+        # The blank space above the document, which must not be there.
+        self._above = 0
 
     @classmethod
     def of(cls, path: Path) -> "_XmlReport":
@@ -81,34 +92,39 @@ class _XmlReport(Report):
     def begin(self, case: Case) -> Case:
         """Number a case that starts here; it is added to `found` when nothing of it can change any more."""
         self._count += 1
-        case.number, case.start = self._count, self._parser.CurrentByteIndex
+        case.number, case.start = self._count, self._parser.CurrentByteIndex + self._above
         return case
 
     def cases(self) -> Iterator[Case]:
         """Every case, as the file is read."""
-        parser = self._parser
-        parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = self._refuse_doctype
-        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
         read = 0
         try:
             with readable(self.path), open_input(self.path) as file:
-                while chunk := file.read(_CHUNK):
-                    parser.Parse(chunk, False)
+                chunk = file.read(_CHUNK)
+                # PowerShell writes what a tool prints in UTF-16, whatever is declared.
+                is_wide, self._above = is_utf_16(chunk), len(chunk) - len(chunk := chunk.lstrip())
+                parser = self._parser = expat.ParserCreate("UTF-16" if is_wide else None)
+                parser.buffer_text = True
+                parser.StartDoctypeDeclHandler = self._refuse_doctype
+                parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+                while chunk:
+                    parser.Parse(chunk if is_wide else chunk.translate(_NO_CONTROLS), False)
                     read += len(chunk)
                     if read - parser.CurrentByteIndex > limits().row_bytes:
                         raise InputFileError(f"{self.path}: an element is longer than {limits().row_mb:,} MiB")
                     yield from self.found
                     self.found.clear()
+                    chunk = file.read(_CHUNK)
                 parser.Parse(b"", True)
         except expat.ExpatError as error:
-            raise InputFileError(f"{self.path}: not whole XML ({error})") from None
+            what = f"not whole XML ({error}); {_ADVICE.get(expat.ErrorString(error.code), 'write or copy it again')}"
+            raise InputFileError(f"{self.path}: {what}") from None
         except (ValueError, LookupError) as error:  # of the encoding that it declares
             raise InputFileError(f"{self.path}: its encoding is not supported ({error}); save it as UTF-8") from None
         yield from self.found
 
     def _refuse_doctype(self, *_: object) -> None:
-        raise InputFileError(f"{self.path}: has a document type declaration, which is refused")
+        raise InputFileError(f"{self.path}: has a document type declaration, which is refused; delete it")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
@@ -141,6 +157,9 @@ _FLAKY = ("flakyFailure", "flakyError")
 _RERUN: dict[str, Outcome] = {"flakyFailure": "failed", "flakyError": "error"}
 _RERUN |= {"rerunFailure": "failed", "rerunError": "error"}
 _UNSURE = "inconclusive"
+# What TAP::Formatter::JUnit lists beside the tests, to say how long it took.
+_TIMES = ("(init)", "(teardown)")
+_HOOK = re.compile(r'"(?:before|after) (?:all|each)" hook\b')
 # Not the path of a page, such as /login.
 _FILE = re.compile(r"\.[A-Za-z]\w*$")
 _CTEST = re.compile("Unable to find executable|Required Files Missing|Fixture dependency failed|Missing Configuration")
@@ -156,7 +175,8 @@ class _Suite:
     tests: str | None
     # How many of them failed, and how many had an error.
     bad: Counter[Outcome]
-    cases: int = 0
+    # The outcomes of its test cases, and of those inside it.
+    cases: Counter[Outcome]
     # Of whole suites.
     results: int = 0
 
@@ -170,13 +190,16 @@ class _JUnit(_XmlReport):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.apart: set[int] = set()
+        self.uncounted: dict[int, tuple[int, int]] = {}
         # The sums over the outermost suites of the counts that each of them states, and what is stated around them.
         self._sums: dict[str, int | None] = {}
         self._around: dict[str, int] = {}
         self._bad_around: Counter[Outcome] = Counter()
         # How often a test case failed: some tools count that.
         self._bad: Counter[Outcome] = Counter()
+        # Results that no count of tests has: hooks of mocha, and what is in a suite without tests.
+        self._outside: Counter[Outcome] = Counter()
+        self._is_pytest = False
         self._suites: list[_Suite] = []
         self._opened = 0
         self._case: Case | None = None
@@ -188,15 +211,17 @@ class _JUnit(_XmlReport):
         if tag == "testsuite":
             self._opened += 1
             names = (*(self._suites[-1].names if self._suites else ()), attributes.get("name", ""))
-            suite = _Suite(self._opened, names, _file_of(attributes), attributes.get("tests"), _bad(attributes))
+            tests, bad = attributes.get("tests"), _bad(attributes)
+            suite = _Suite(self._opened, names, _file_of(attributes), tests, bad, Counter())
             self._suites.append(suite)
+            self._is_pytest |= names[-1] == "pytest"
             if len(self._suites) == 1:
                 self._add_counts(attributes)
         elif tag == "testsuites":
             # mocha-junit-reporter counts the tests that it does not list only here, and others every test.
             counts = {name: _COUNT.fullmatch(attributes.get(name, "")) for name in _STATED}
             self._around = {name: int(count[0]) for name, count in counts.items() if count}
-            self._bad_around = _bad(attributes)
+            self._bad_around, self._is_pytest = _bad(attributes), attributes.get("name") == "pytest tests"
         elif tag == "testcase":
             self._start_case(attributes)
         elif tag in ("failure", "error"):
@@ -215,6 +240,8 @@ class _JUnit(_XmlReport):
             case, self._case = self._case, None
             if case.outcome == "passed" and self._says_failed:
                 case.outcome = "failed"
+            if case.name in _TIMES and case.outcome == "passed":
+                return
             # Without a suite around it, no figure counts it.
             word = _UNSURE if self._is_unsure and case.outcome == "skipped" else case.status or case.outcome
             case.status = word if self._suites else ""
@@ -222,22 +249,35 @@ class _JUnit(_XmlReport):
                 # GoogleTest does not name what fails outside of tests.
                 case.name = case.name or case.classname or case.suite
             case.whole = case.whole and case.outcome == "error"
+            if self._suites and not _HOOK.search(case.name):
+                self._suites[-1].cases[case.outcome] += 1
+            else:
+                self._outside[case.outcome] += bool(case.status)
             self.found.append(case)
         elif tag == "testsuite":
-            suite = self._suites[-1]
-            if suite.tests == str(suite.cases):
-                self.apart.add(suite.number)
-            if not suite.cases and not suite.results and suite.tests in (None, "0", str(suite.bad.total())):
-                self._not_listed(suite.bad)
-            self._suites.pop()
-            if self._suites:
-                self._suites[-1].cases += suite.cases
-                self._suites[-1].results += suite.results
+            self._end_suite()
         elif tag == "testsuites":
+            # gotestsum counts packages that cannot be built only here.
+            no_errors = self._sums.get("errors") is None and self._bad_around.total() > self._bad.total()
             if self._opened:
                 self._sums |= {name: count for name, count in self._around.items() if self._sums.get(name) is None}
-            if not self._count:
-                self._not_listed(self._bad_around)
+            if not self._count or no_errors:
+                self._not_listed(self._bad_around - self._bad)
+
+    def _end_suite(self) -> None:
+        suite = self._suites[-1]
+        listed, bad = suite.cases.total(), sum(suite.cases[outcome] for outcome in _NAMES.values())
+        if suite.tests is not None and _COUNT.fullmatch(suite.tests) and not self._is_pytest:
+            self.uncounted[suite.number] = listed - int(suite.tests), bad - suite.bad.total()
+        if not listed and not suite.results and suite.tests in (None, "0", str(suite.bad.total())):
+            self._not_listed(suite.bad)
+        self._suites.pop()
+        if suite.tests == "0":
+            self._outside += suite.cases
+        elif self._suites:
+            self._suites[-1].cases += suite.cases
+        if self._suites:
+            self._suites[-1].results += suite.results
 
     def _start_case(self, attributes: dict[str, str]) -> None:
         if self._case is not None:  # one result would hide the other
@@ -245,8 +285,7 @@ class _JUnit(_XmlReport):
         # Older versions of PHPUnit call it `class`.
         classname = attributes.get("classname") or attributes.get("class", "").replace("\\", ".")
         name, file = attributes.get("name", ""), _file_of(attributes)
-        suite = self._suites[-1] if self._suites else _Suite(0, (), "", None, Counter())
-        suite.cases += 1
+        suite = self._suites[-1] if self._suites else _Suite(0, (), "", None, Counter(), Counter())
         # Of a file that cannot be loaded pytest has no class, and others have its name or that of the suite.
         whole = attributes.get("classname", "".join(suite.names[-1:])) in ("", name)
         if ROOTED.match(classname) and _FILE.search(classname):
@@ -259,7 +298,7 @@ class _JUnit(_XmlReport):
         said = {attributes.get("status", "").lower(), attributes.get("result", "").lower()}
         off = attributes.get("disabled", "").lower() == "true" or attributes.get("enabled", "").lower() == "false"
         case = Case(0, full, "skipped" if off or said & _JUNIT_NOT_RUN else "passed", "", classname, suite.path)
-        case.file, case.seconds = file or suite.file, attributes.get("time", "").replace(",", "")
+        case.file, case.seconds = file or suite.file, attributes.get("time")
         # Node puts tests of all files beside each other, without a suite, and runs none of them again.
         case.group = suite.number if self._suites else None
         case.whole = whole
@@ -284,8 +323,8 @@ class _JUnit(_XmlReport):
             suite = self._suites[-1].path if self._suites else ""
             name = suite or Path(uncompressed_name(self.path)).stem
             case = Case(0, name, outcome, suite=suite, message=message, group=0, whole=True)
+            case.status = f"suite {outcome}"
             if self._suites:
-                case.status = f"suite {outcome}"
                 self._suites[-1].results += 1
             self.found.append(self.begin(case))
             return
@@ -304,6 +343,7 @@ class _JUnit(_XmlReport):
         """A failure beside it counts, unless it is expected: of a test still to do (node) or that may fail (Catch2)."""
         message = attributes.get("message", "")
         self._todo = attributes.get("type") == "todo" or message.endswith("tagged with !mayfail")
+        self._is_unsure |= self._todo
         if _CTEST.fullmatch(message):
             # The file counts it as skipped, and CTest as failed.
             case.outcome, case.status = "error", "skipped"
@@ -327,8 +367,8 @@ class _JUnit(_XmlReport):
         suites = {name: counts[f"suite {outcome}"] for name, outcome in _NAMES.items()}
         listed, skipped = counts.total() - sum(suites.values()), counts["skipped"]
         disabled = stated.get("disabled") or 0
-        # jest-junit lists a file that cannot be run as a case that `errors` counts, and `tests` does not.
-        tests = [listed, listed - disabled, counts.total(), listed - counts["error"], listed + self._reruns.total()]
+        outside = self._outside.total()
+        tests = [listed, listed - disabled, counts.total(), listed + self._reruns.total(), listed - outside]
         if all(stated.get(name) is None for name in _NOT_JUDGED):
             tests.append(listed - skipped)  # Ginkgo 1
         bad = self._counted_bad({name: counts[outcome] + suites[name] for name, outcome in _NAMES.items()})
@@ -338,7 +378,7 @@ class _JUnit(_XmlReport):
             "tests": (stated.get("tests"), tests),
             **{name: (stated.get(name), [count]) for name, count in bad.items()},
             # Pester: of what it calls inconclusive, versions count all or none.
-            both: (sum(known) if known else None, [skipped, skipped + counts[_UNSURE]]),
+            both: (sum(known) if known else None, [skipped, skipped + counts[_UNSURE], skipped - outside]),
         }
         for name, (count, ways) in rows.items():
             if count is None:
@@ -348,8 +388,8 @@ class _JUnit(_XmlReport):
             if missing and name in ("tests", both):
                 tests_are = counted(missing, "disabled or skipped test is", "disabled or skipped tests are")
                 own, note = None, f"{tests_are} not listed"
-            elif own != count and self._reruns:
-                own, note = None, "of the last rerun"
+            elif own != count and (self._reruns or self._is_pytest):
+                own, note = None, "of the last rerun" if self._reruns else "with subtests and errors of teardowns"
             yield ReportedFigure("", name, count, own, note=note)
 
     def _counted_bad(self, own: dict[str, int]) -> dict[str, int]:
@@ -357,6 +397,7 @@ class _JUnit(_XmlReport):
         stated = {name: count for name in _NAMES if (count := self._sums.get(name)) is not None}
         ways = [own, {name: self._bad[outcome] for name, outcome in _NAMES.items()}]
         ways.append({name: own[name] + self._reruns[outcome] for name, outcome in _NAMES.items()})
+        ways.append({name: own[name] - self._outside[outcome] for name, outcome in _NAMES.items()})
         if not own["errors"]:  # the reporter of mocha calls all of them errors, too
             ways.append(dict.fromkeys(_NAMES, own["failures"]))
         if len(stated) == len(own) and sum(stated.values()) == sum(own.values()):
@@ -505,7 +546,7 @@ class _NUnit(_XmlReport):
         # Each of several assemblies may have a test of that name.
         assemblies = (suite.get("name", "") for suite, _ in self._suites if suite.get("type") == "Assembly")
         case.suite = next(assemblies, "")
-        case.seconds = attributes.get("duration") or attributes.get("time", "").replace(",", ".")
+        case.seconds = attributes.get("duration") or attributes.get("time")
         executed, success = (attributes.get(key, "").lower() for key in ("executed", "success"))
         old = "Ignored" if executed == "false" else "Success" if success == "true" else "Failure"
         case.judge(attributes.get("result", old), _NUNIT)
