@@ -42,7 +42,6 @@ def keys(parts: list[IngestedAttempts]) -> list[tuple[str, str, bool | None]]:
     ("column", "values", "tiers"),
     [
         ("temperature", ("0.2", "0.8", "0.8"), ["temperature 0.2", "temperature 0.8", "temperature 0.8"]),
-        ("n_shot", ("0", "5", "5"), ["n_shot 0", "n_shot 5", "n_shot 5"]),
         ("temperature", ("0.2", "0.2", "0.2"), None),
         ("temperature", ("0.2", "0.8", None), None),
         ("agent", ("pi", "goose", "goose"), ["pi", "goose", "goose"]),
@@ -69,6 +68,7 @@ def test_files_of_several_temperatures_or_agents_are_tiers(
         assert [each.attempts.collect()["tier"][0] for each in found.parts] == (tiers or ["T0"] * 3)
 
 
+@pytest.mark.parametrize("number", ["1", "2"])
 @pytest.mark.parametrize(
     ("second", "tiers"),
     [
@@ -79,7 +79,10 @@ def test_files_of_several_temperatures_or_agents_are_tiers(
         ({"solver": "react", "suite": "other"}, None),
     ],
 )
-def test_files_that_state_another_way_of_running_are_tiers(second: dict[str, str], tiers: list[str] | None) -> None:
+def test_files_that_state_another_way_of_running_are_tiers(
+    second: dict[str, str], tiers: list[str] | None, number: str
+) -> None:
+    """Also if the format numbers the attempts of all runs, as lm-eval does those in one folder."""
     first = {"solver": "basic", "task_args": "0e", "seed": "1", "swe_agent_version": "1", "suite": "s"}
     found = sources("inspect", "inspect")
     tables = {
@@ -93,7 +96,7 @@ def test_files_that_state_another_way_of_running_are_tiers(second: dict[str, str
         )
         for source, stated in zip(found, (first, first | second), strict=True)
     }
-    combined = combine("m", found, [part(("a", "1", True, "r1", None)), part(("a", "1", False, "r2", None))], tables)
+    combined = combine("m", found, [part(("a", "1", True, "r1", None)), part(("a", number, False, "r2", None))], tables)
     assert combined.conflict is None and len(keys(combined.parts)) == 2
     assert [each.attempts.collect()["tier"][0] for each in combined.parts] == (tiers or ["T0", "T0"])
     assert (combined.notes[0] is None) == (tiers is None)

@@ -90,6 +90,9 @@ def test_repetitions_of_deepeval_are_attempts_and_parameters_are_not(tmp_path: P
     inputs = ["i", "i", "i", "j", "i", "i", "i"]
     cases = [{"name": name, "input": asked, "success": True} for name, asked in zip(names, inputs, strict=True)]
     table = deepeval(tmp_path / "run.json", *cases)
+    assert table.frame["run_id"].unique().to_list() == [None]
+    later = deepeval(tmp_path / "test_run_20261119_211626_2.json", *cases)
+    assert later.frame["run_id"].unique().to_list() == ["20261119_211626_2"]
     assert rows(table, "oid", "iteration_id") == [
         ("t[a]", "1"),
         ("t[a]", "2"),

@@ -155,10 +155,17 @@ def test_results_of_version_0_3_are_aggregates_too(tmp_path: Path) -> None:
     assert detect_format(write(tmp_path, results, name="bloom-1b1_gsm8k_8-shot.json")) == "lm-eval-results"
 
 
-@pytest.mark.parametrize("value", [[], [None, "x"]])
-def test_a_file_without_a_number_is_refused(tmp_path: Path, value: object) -> None:
-    with pytest.raises(InputFileError, match="no metric has a number"):
+@pytest.mark.parametrize("value", [[], [None, "x"], [-1.5, 3]])
+def test_a_file_without_a_number_has_no_attempts(tmp_path: Path, value: object) -> None:
+    """As that of wikitext has, beside the files of other tasks."""
+    with pytest.raises(NotEvaluatedError, match="no metric has a number for a document, as for perplexity"):
         read_adapted(write(tmp_path, sample(acc=value)))
+
+
+def test_a_file_without_a_sample_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="no sample can be read") as refused:
+        read_adapted(write(tmp_path, sample(acc="x")))
+    assert not isinstance(refused.value, NotEvaluatedError)
 
 
 def test_an_aggregate_that_is_no_mean_is_not_recomputed(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions, not_evaluated
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, NotEvaluatedError, ReadOptions, not_evaluated
 from touchstone.ingest.adapters.exported import KEY, exported_model, restore
 from touchstone.ingest.adapters.folders import beside, bounded_document, files_in, is_file
 from touchstone.ingest.adapters.json_files import (
@@ -140,10 +140,10 @@ def settings_of(run: Run, task: str, score: Cells) -> list[StatedSetting]:
     templates = {name: value for name, value in config.items() if " at 0x" not in str(value)}
     given = {"gen_kwargs": shared["gen_kwargs"]} if isinstance(shared.get("gen_kwargs"), str) else {}
     generation = {**inside(config, "generation_kwargs"), **inside(shared, "gen_kwargs"), **given}
-    generation["repeats"] = config.get("repeats")
+    generation |= {"repeats": config.get("repeats"), "n_shot": inside(run.results, "n-shot").get(task)}
     return [
         *stated_settings(run.model, "problems", templates, "doc_to_text description", task),
-        *stated_settings(run.model, "generation", generation, f"{GENERATION} gen_kwargs until repeats", task),
+        *stated_settings(run.model, "generation", generation, f"{GENERATION} gen_kwargs until repeats n_shot", task),
         *stated_settings(run.model, "generation", shared, "fewshot_seed", task),
         *stated_settings(run.model, "scorer", score, "metric filter", task),
     ]
@@ -316,8 +316,11 @@ def _choose(path: Path, scores: _Scores, score: str | None) -> tuple[str, str]:
     """The metric and the filter whose values are read."""
     filters, metrics = list(scores.samples), list(dict.fromkeys(metric for metric, _ in scores.numbers))
     if score is None:
+        if not metrics and filters:
+            why = "no metric has a number for a document, as for perplexity; the results file has the aggregates"
+            raise NotEvaluatedError(f"{path}: {why}", "ignored")
         if not metrics:
-            raise InputFileError(f"{path}: no metric has a number; there is nothing to evaluate")
+            raise InputFileError(f"{path}: no sample can be read")
         numbers = [name for name in metrics if (name, filters[0]) in scores.numbers]
         single = (name for name in numbers if not _SEVERAL_ATTEMPTS.match(name))
         verdicts = [name for name in single if _judges_one(scores, name, filters[0])]
