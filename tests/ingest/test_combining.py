@@ -142,6 +142,12 @@ COMBINED = {
         "a1+ ar2:1-",
         (None, "another run, so its attempts are further ones (numbered <run>:1, …)"),
     ),
+    "another run of several tasks adds attempts": (
+        ("inspect",) * 4,
+        ("a1+/r1/u1", "b1+/r1/u2", "a1-/r2/u3", "b1-/r2/u4"),
+        "a1+ ar2:1- b1+ br2:1-",
+        (None, None, *("another run, so its attempts are further ones (numbered <run>:1, …)",) * 2),
+    ),
 }
 
 

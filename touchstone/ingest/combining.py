@@ -200,13 +200,16 @@ def _keep_only(combined: Combined, rows: pl.DataFrame, kept: pl.DataFrame, why: 
 
 
 def _number_runs_apart(sources: Sequence[Source], combined: Combined, rows: pl.DataFrame) -> bool:
-    """Number the attempts of further runs apart if all files have one format and each is a run of its own."""
+    """Number the attempts of further runs apart if all files have one format and none has the attempts of its run."""
     by_place = rows.group_by(_PLACE).agg(pl.col(_RUN).unique()).sort(_PLACE)
     runs = {place: found[0] for place, found in by_place.iter_rows() if len(found) == 1}
-    apart = len(runs) == by_place.height and len(set(runs.values()) - {None}) == len(runs)
-    if not _can_be_runs(sources) or not apart:
+    apart = len(runs) == by_place.height and None not in runs.values()
+    if not _can_be_runs(sources) or not apart or rows.select(_RUN, *ATTEMPT_KEY).is_duplicated().any():
         return False
-    for place, run in list(runs.items())[1:]:
+    first, *_ = runs.values()
+    for place, run in runs.items():
+        if run == first:
+            continue
         part = combined.parts[place]
         numbered = part.attempts.with_columns(iteration_id=pl.format("{}:{}", pl.lit(run), "iteration_id"))
         combined.parts[place] = replace(part, attempts=numbered)
