@@ -56,7 +56,7 @@ _KNOWN = {
     "lm-eval": "[].doc_id, [].doc, [].resps | [].filtered_resps",
     "lm-eval-results": "results, configs | config, versions",
     "promptfoo": "results.results[] | [].latencyMs, results.version | [].namedScores",
-    "promptfoo-table": "(a CSV with the columns Status, Score, Named Scores and Grader Reason)",
+    "promptfoo-table": "(a CSV with the columns Status, Score, Named Scores and Grader Reason, YAML or XML)",
     "csv": "(a CSV with a problem, an outcome or a fix, and a column of models)",
     "parquet": "(a Parquet file with a problem and an outcome or a fix)",
     "jsonl": "[].oid | [].instance_id | [].task_id, [].passed | [].resolved | [].success (or a fix; or in an object)",
