@@ -74,6 +74,7 @@ def test_files_of_several_temperatures_or_agents_are_tiers(
     [
         ({"solver": "react"}, ["solver basic", "solver react"]),
         ({"solver": "react", "task_args": "1f"}, ["solver basic, task_args 0e", "solver react, task_args 1f"]),
+        ({"task_version": "2"}, ["task_version 1", "task_version 2"]),
         ({"seed": "2", "swe_agent_version": "2"}, None),
         # Of another suite, in which nothing differs.
         ({"solver": "react", "suite": "other"}, None),
@@ -84,12 +85,14 @@ def test_files_that_state_another_way_of_running_are_tiers(
 ) -> None:
     """Also if the format numbers the attempts of all runs, as lm-eval does those in one folder."""
     first = {"solver": "basic", "task_args": "0e", "seed": "1", "swe_agent_version": "1", "suite": "s"}
+    first |= {"task_version": "1"}
+    dimensions = {"task_args": "harness", "task_version": "task_version"}
     found = sources("inspect", "inspect")
     tables = {
         source.path: AdapterTable(source.path, "inspect", (), pl.LazyFrame(), lambda *_: {}).stating(
             [],
             settings=[
-                StatedSetting("m", "harness" if name == "task_args" else "agent", name, value, stated["suite"])
+                StatedSetting("m", dimensions.get(name, "agent"), name, value, stated["suite"])
                 for name, value in stated.items()
                 if name != "suite"
             ],

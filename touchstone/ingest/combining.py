@@ -24,9 +24,9 @@ from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH
 UUID, _RUN, _AGENT = "sample_uuid", "run_id", "agent"
 _OPTION = "temperature"
 _PLACE, _FORMAT = "__place", "__format"
-# What tells a run from one of another system; another seed or version of the same makes a further run.
-_CONDITIONS = ("agent", "generation", "problems")
-_NO_CONDITION = re.compile("seed|version")
+# What tells a run from one of another system or task; another seed or version of the same system makes a further run.
+_CONDITIONS = ("agent", "generation", "problems", "task_version")
+_NO_CONDITION = re.compile(r"seed|(?<!task_)version")
 # What decides whether attempts of two files are the same.
 DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, _AGENT, _OPTION)
 

@@ -140,9 +140,10 @@ def settings_of(run: Run, task: str, score: Cells) -> list[StatedSetting]:
     templates = {name: value for name, value in config.items() if " at 0x" not in str(value)}
     given = {"gen_kwargs": shared["gen_kwargs"]} if isinstance(shared.get("gen_kwargs"), str) else {}
     generation = {**inside(config, "generation_kwargs"), **inside(shared, "gen_kwargs"), **given}
-    generation |= {"repeats": config.get("repeats"), "n_shot": inside(run.results, "n-shot").get(task)}
+    generation |= {"repeats": config.get("repeats"), "n_shot": run.settings(task)["n_shot"]}
     return [
         *stated_settings(run.model, "problems", templates, "doc_to_text description", task),
+        *stated_settings(run.model, "task_version", run.settings(task), "task_version", task),
         *stated_settings(run.model, "generation", generation, f"{GENERATION} gen_kwargs until repeats n_shot", task),
         *stated_settings(run.model, "generation", shared, "fewshot_seed", task),
         *stated_settings(run.model, "scorer", score, "metric filter", task),
