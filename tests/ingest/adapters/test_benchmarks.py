@@ -206,6 +206,7 @@ def test_every_metric_of_every_eval_ever_has_its_own_suite(tmp_path: Path) -> No
         ("mmlu/2", "1", "true", "0.5"),
     ]
     assert [suite for (suite,) in rows(table, "suite")] == [f"mmlu/{exact}", f"mmlu/{f1}", f"mmlu/{exact}", "mmlu"]
+    assert rows(table, "run_id") == [("e",)] * 4
     assert figures(table) == {(f"mmlu/{exact}", "exact_match"): (0.5, 0.5)}
 
 
