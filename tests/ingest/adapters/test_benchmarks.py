@@ -254,6 +254,33 @@ def test_the_judge_of_nemo_skills(tmp_path: Path) -> None:
     assert [passed for (passed,) in rows(judged, "passed")] == ["true", "false", "true", "true", "true", "false"]
 
 
+@pytest.mark.parametrize(
+    ("passed", "failed", "score"),
+    [
+        ({"graded_list": [True, False]}, {"graded_list": [False]}, "accuracy"),
+        ({"swe-bench-metrics": {"resolved": True}}, {"swe-bench-metrics": {"resolved": False}}, "issues_resolved"),
+        (
+            {"strict_eval": {"follow_all_instructions": True}, "loose_eval": {"follow_all_instructions": True}},
+            {"strict_eval": {"follow_all_instructions": False}, "loose_eval": {"follow_all_instructions": True}},
+            "prompt_strict_accuracy",
+        ),
+    ],
+)
+def test_the_verdicts_of_other_benchmarks_of_nemo_skills(
+    tmp_path: Path, passed: dict[str, Any], failed: dict[str, Any], score: str
+) -> None:
+    folder = tmp_path / "acme" / "eval-results" / "bench"
+    outputs = [{"task_id": name, "generation": "g", **each} for name, each in (("a", passed), ("b", failed))]
+    written(folder / "output-rs0.jsonl", outputs)
+    (folder / "metrics.json").write_text(json.dumps({"bench": {"pass@1": {score: 50.0}}}))
+    table = read_adapted(folder)
+    assert rows(table, "llm_name", "oid", "iteration_id", "passed") == [
+        ("acme", "bench/a", "rs0", "true"),
+        ("acme", "bench/b", "rs0", "false"),
+    ]
+    assert figures(table) == {("bench", score): (0.5, 0.5)}
+
+
 def test_a_greedy_run_of_nemo_skills_and_the_metrics_of_all_benchmarks(tmp_path: Path) -> None:
     folder = tmp_path / "acme" / "eval-results" / "gsm8k"
     written(folder / "output.jsonl", [{"generation": "g", "symbolic_correct": each} for each in (True, False)])

@@ -49,7 +49,7 @@ _KNOWN = {
     "helm": "[].instance_id, [].stats (in per_instance_stats.json, or a run's folder)",
     "lighteval": "(a Parquet file with doc, metric and model_response)",
     "lighteval-results": "config_general, results",
-    "nemo-skills": "[].generation, [].symbolic_correct | [].is_correct | [].judgement (in output-rs*.jsonl)",
+    "nemo-skills": "[].generation, [].symbolic_correct | [].judgement | [].graded_list (in output-rs*.jsonl)",
     "repairbench-figures": "num_bugs | prompt_cost, num_plausible_patches | completion_cost",
     "repairbench-candidates": "[].identifier, [].buggy_code, [].fixed_code",
     "deepeval": "testCases | testRunData.testCases (or the folder .deepeval)",

@@ -64,7 +64,13 @@ def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
         stated={(task, name): number_of(value) for name, value in figures.items() if name in means},
         settings=[
             *stated_settings(model, "generation", generation, f"{GENERATION} max_new_tokens", task),
-            *stated_settings(model, "task_version", {**config, "task_version": config.get("version")}, "task_version hf_revision", task),
+            *stated_settings(
+                model,
+                "task_version",
+                {**config, "task_version": config.get("version")},
+                "task_version hf_revision",
+                task,
+            ),
             *stated_settings(model, "problems", config, "num_fewshots hf_repo hf_subset", task),
         ],
         notes=[] if stated else [f"no results file of the same time: the model is the folders' name, {model}"],
