@@ -241,7 +241,10 @@ def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable
     figures, notes = figures_of(run, task, scores), [*run.notes, *_notes(scores, metric, chosen)]
     if not decisive:
         notes.append(f"{metric} {_NO_VERDICT}")
-        figures = [replace(each, note=_NO_VERDICT) if each.name == f"{metric},{chosen}" else each for each in figures]
+        figures = [
+            replace(each, note=f"{metric} {_NO_VERDICT}") if each.name == f"{metric},{chosen}" else each
+            for each in figures
+        ]
     return table.stating(figures, settings_of(run, task, {"metric": metric, "filter": chosen}), notes)
 
 
