@@ -83,7 +83,7 @@ def test_files_of_several_temperatures_or_agents_are_tiers(
 def test_files_that_state_another_way_of_running_are_tiers(
     second: dict[str, str], tiers: list[str] | None, number: str
 ) -> None:
-    """Also if the format numbers the attempts of all runs, as lm-eval does those in one folder."""
+    """Also if the files number the attempts of all runs."""
     first = {"solver": "basic", "task_args": "0e", "seed": "1", "swe_agent_version": "1", "suite": "s"}
     first |= {"task_version": "1"}
     dimensions = {"task_args": "harness", "task_version": "task_version"}

@@ -90,10 +90,7 @@ def _separate(combined: Combined, sources: Sequence[Source], name: str, tier: pl
 def _separate_by_settings(
     combined: Combined, sources: Sequence[Source], settings: Sequence[Mapping[tuple[str | None, str], str]]
 ) -> None:
-    """Make the settings that differ between files of one format the tier, unless they have tiers.
-
-    They need not have the same attempts, of which a format may number those of all runs: the same problems are enough.
-    """
+    """Make the settings that differ between files about the same problems the tier, unless they have tiers."""
     keys = sorted({key for each in settings for key in each}, key=str)
     differing = [key for key in keys if len({each[key] for each in settings if key in each}) > 1]
     if not differing or not _can_be_runs(sources):

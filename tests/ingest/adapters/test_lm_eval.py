@@ -111,11 +111,10 @@ def test_files_from_before_filters_and_metrics_were_written(tmp_path: Path) -> N
     assert table.frame.select("oid", "passed", "llm_name").row(0) == ("pretrained__gpt2_sums/0", "true", "gpt2")
 
 
-def test_runs_of_a_task_in_one_folder_are_attempts_in_order_of_time(tmp_path: Path) -> None:
-    early = write(tmp_path, sample(), name="samples_sums_2026-01-01T00-00-00.1.jsonl")
-    late = write(tmp_path, sample(), name="samples_sums_2026-01-02T00-00-00.1.jsonl")
-    write(tmp_path, sample(), name="samples_more_sums_2026-01-01T09-00-00.1.jsonl")
-    assert [column(read_adapted(path), "iteration_id") for path in (late, early)] == [["2"], ["1"]]
+def test_each_time_is_a_run(tmp_path: Path) -> None:
+    times = ["2026-01-01T00-00-00.1", "2026-01-02T00-00-00.1"]
+    tables = [read_adapted(write(tmp_path, sample(), name=f"samples_sums_{each}.jsonl")) for each in times]
+    assert [table.frame.select("iteration_id", "run_id").row(0) for table in tables] == [("1", each) for each in times]
 
 
 @pytest.mark.parametrize("start", ["results", "sums_baseline"])

@@ -3,9 +3,8 @@
 A file is named `samples_<task>_<time>.jsonl` and is in the model's folder beside `results_<time>.json`, or
 `<name>_<time>.json` with `--output_path <name>.json`, which names the model and has the aggregates. That file has no
 attempts, so alone it is not evaluated. The aggregate of a metric is its mean over the documents, unless the task says
-otherwise; then it is not recomputed here. The task is the suite, the problem is `<task>/<doc_id>`, and the files of one
-task in a folder are its attempts in order of time. The responses of one run to one document are judged together, so
-they are one attempt.
+otherwise; then it is not recomputed here. The task is the suite, the problem is `<task>/<doc_id>`, and each time is a
+run with one attempt. The responses of one run to one document are judged together, so they are one attempt.
 
 A line has a value per metric. One metric under one filter is the verdict: the one that `score` names ("acc",
 "exact_match,strict-match"), else the first filter of the file and the first metric whose values are all 0 or 1. A
@@ -226,7 +225,7 @@ def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable
     """Read the samples of one task into rows of text cells."""
     task, time = _task_and_time(path)
     run, scores = run_of(path, time), _Scores()
-    common = {"iteration_id": _attempt(path, task, time), "suite": task, "run_id": time} | run.settings(task)
+    common = {"iteration_id": "1", "suite": task, "run_id": time} | run.settings(task)
     samples = line_records(path, "sample", partial(_fill, task, common, scores), {"llm_name": run.model})
     table = table_from_records(path, FORMAT, (*COLUMNS, _EXPORTED), samples, raw_lines, files=(path, *run.files))
     names = (name for name, _ in scores.numbers)
@@ -261,15 +260,6 @@ def _task_and_time(path: Path) -> tuple[str, str | None]:
     stem = Path(uncompressed_name(path)).stem
     match = _NAME.fullmatch(stem)
     return (name_of_key(match[1]), match[2]) if match else (stem, None)
-
-
-def _attempt(path: Path, task: str, time: str | None) -> str:
-    """The place of this file among those of its task in the folder, in order of time, from 1."""
-    if time is None:
-        return "1"
-    others = (_task_and_time(each) for each in path.parent.glob("samples_*.jsonl*"))
-    times = sorted({other for name, other in others if name == task and other is not None} | {time})
-    return str(times.index(time) + 1)
 
 
 def _fill(task: str, common: Cells, scores: _Scores, cells: Cells, sample: Mapping[str, object]) -> None:
