@@ -42,7 +42,6 @@ def keys(parts: list[IngestedAttempts]) -> list[tuple[str, str, bool | None]]:
     ("column", "values", "tiers"),
     [
         ("temperature", ("0.2", "0.8", "0.8"), ["temperature 0.2", "temperature 0.8", "temperature 0.8"]),
-        ("n_shot", ("0", "5", "5"), ["n_shot 0", "n_shot 5", "n_shot 5"]),
         ("temperature", ("0.2", "0.2", "0.2"), None),
         ("temperature", ("0.2", "0.8", None), None),
         ("agent", ("pi", "goose", "goose"), ["pi", "goose", "goose"]),
@@ -69,31 +68,38 @@ def test_files_of_several_temperatures_or_agents_are_tiers(
         assert [each.attempts.collect()["tier"][0] for each in found.parts] == (tiers or ["T0"] * 3)
 
 
+@pytest.mark.parametrize("number", ["1", "2"])
 @pytest.mark.parametrize(
     ("second", "tiers"),
     [
         ({"solver": "react"}, ["solver basic", "solver react"]),
         ({"solver": "react", "task_args": "1f"}, ["solver basic, task_args 0e", "solver react, task_args 1f"]),
+        ({"task_version": "2"}, ["task_version 1", "task_version 2"]),
         ({"seed": "2", "swe_agent_version": "2"}, None),
         # Of another suite, in which nothing differs.
         ({"solver": "react", "suite": "other"}, None),
     ],
 )
-def test_files_that_state_another_way_of_running_are_tiers(second: dict[str, str], tiers: list[str] | None) -> None:
+def test_files_that_state_another_way_of_running_are_tiers(
+    second: dict[str, str], tiers: list[str] | None, number: str
+) -> None:
+    """Also if the files number the attempts of all runs."""
     first = {"solver": "basic", "task_args": "0e", "seed": "1", "swe_agent_version": "1", "suite": "s"}
+    first |= {"task_version": "1"}
+    dimensions = {"task_args": "harness", "task_version": "task_version"}
     found = sources("inspect", "inspect")
     tables = {
         source.path: AdapterTable(source.path, "inspect", (), pl.LazyFrame(), lambda *_: {}).stating(
             [],
             settings=[
-                StatedSetting("m", "harness" if name == "task_args" else "agent", name, value, stated["suite"])
+                StatedSetting("m", dimensions.get(name, "agent"), name, value, stated["suite"])
                 for name, value in stated.items()
                 if name != "suite"
             ],
         )
         for source, stated in zip(found, (first, first | second), strict=True)
     }
-    combined = combine("m", found, [part(("a", "1", True, "r1", None)), part(("a", "1", False, "r2", None))], tables)
+    combined = combine("m", found, [part(("a", "1", True, "r1", None)), part(("a", number, False, "r2", None))], tables)
     assert combined.conflict is None and len(keys(combined.parts)) == 2
     assert [each.attempts.collect()["tier"][0] for each in combined.parts] == (tiers or ["T0", "T0"])
     assert (combined.notes[0] is None) == (tiers is None)
@@ -138,6 +144,12 @@ COMBINED = {
         ("a1+/r1/u1", "a1-/r2/u2"),
         "a1+ ar2:1-",
         (None, "another run, so its attempts are further ones (numbered <run>:1, …)"),
+    ),
+    "another run of several tasks adds attempts": (
+        ("inspect",) * 4,
+        ("a1+/r1/u1", "b1+/r1/u2", "a1-/r2/u3", "b1-/r2/u4"),
+        "a1+ ar2:1- b1+ br2:1-",
+        (None, None, *("another run, so its attempts are further ones (numbered <run>:1, …)",) * 2),
     ),
 }
 

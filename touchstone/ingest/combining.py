@@ -4,7 +4,7 @@ These cases are safe to combine. If files of two formats have the same attempt, 
 them, and do not contradict each other, it counts once. So does the same fix in two files that name no run, and a sample
 that a tool copied from an earlier log, which has the same `sample_uuid`. And attempts with the same number in two files
 of one format are different attempts if the files are different runs. Files of several agents are tiers, and so are
-files of the same attempts that state another temperature, solver or other way of running the model. Anything else is
+files about the same problems that state another temperature, solver or other way of running the model. Anything else is
 refused: counting an attempt twice would be a wrong figure.
 """
 
@@ -22,13 +22,13 @@ from touchstone.text import counted
 from touchstone.vocabulary import DEFAULT_TIER, MAX_ID_LENGTH
 
 UUID, _RUN, _AGENT = "sample_uuid", "run_id", "agent"
-_OPTIONS = ("temperature", "n_shot")
+_OPTION = "temperature"
 _PLACE, _FORMAT = "__place", "__format"
-# What tells a run from one of another system; another seed or version of the same makes a further run.
-_CONDITIONS = ("agent", "generation", "problems")
-_NO_CONDITION = re.compile("seed|version")
+# What tells a run from one of another system or task; another seed or version of the same system makes a further run.
+_CONDITIONS = ("agent", "generation", "problems", "task_version")
+_NO_CONDITION = re.compile(r"seed|(?<!task_)version")
 # What decides whether attempts of two files are the same.
-DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, _AGENT, *_OPTIONS)
+DECIDING_COLUMNS = (*ATTEMPT_KEY, "passed", "fix_sha", _RUN, UUID, _AGENT, _OPTION)
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,10 @@ def combine(
     if len(parts) < 2:
         return combined
     _separate(combined, sources, _AGENT, pl.col(_AGENT))
+    if _shared_by_parts(combined) is not None:
+        _separate(combined, sources, _OPTION, pl.format(f"{_OPTION} {{}}", _OPTION))
+    _separate_by_settings(combined, sources, [_settings(model, tables or {}, source) for source in sources])
     shared = _shared_by_parts(combined)
-    if shared is not None:
-        for name in _OPTIONS:
-            _separate(combined, sources, name, pl.format(f"{name} {{}}", name))
-        _separate_by_settings(combined, sources, [_settings(model, tables or {}, source) for source in sources])
-        shared = _shared_by_parts(combined)
     if shared is None:
         return combined
     # What decides about all attempts, in one frame: there may be hundreds of files.
@@ -91,11 +89,13 @@ def _separate(combined: Combined, sources: Sequence[Source], name: str, tier: pl
 def _separate_by_settings(
     combined: Combined, sources: Sequence[Source], settings: Sequence[Mapping[tuple[str | None, str], str]]
 ) -> None:
-    """Make the settings that differ between files of one format the tier, unless they have tiers."""
+    """Make the settings that differ between files about the same problems the tier, unless they have tiers."""
     keys = sorted({key for each in settings for key in each}, key=str)
     differing = [key for key in keys if len({each[key] for each in settings if key in each}) > 1]
-    tiers = pl.concat([part.attempts.select("tier").unique() for part in combined.parts]).unique()
-    if differing and _can_be_runs(sources) and tiers.collect()["tier"].to_list() == [DEFAULT_TIER]:
+    if not differing or not _can_be_runs(sources):
+        return
+    problems = pl.concat(pl.collect_all([part.attempts.select("tier", "oid").unique() for part in combined.parts]))
+    if problems["tier"].unique().to_list() == [DEFAULT_TIER] and problems["oid"].is_duplicated().any():
         told = [", ".join(f"{key[1]} {own[key]}" for key in differing if key in own) for own in settings]
         names = " and ".join(dict.fromkeys(name for _, name in differing))
         _set_tiers(combined, [pl.lit(each[:MAX_ID_LENGTH] or DEFAULT_TIER) for each in told], names)
@@ -198,13 +198,16 @@ def _keep_only(combined: Combined, rows: pl.DataFrame, kept: pl.DataFrame, why: 
 
 
 def _number_runs_apart(sources: Sequence[Source], combined: Combined, rows: pl.DataFrame) -> bool:
-    """Number the attempts of further runs apart if all files have one format and each is a run of its own."""
+    """Number the attempts of further runs apart if all files have one format and none has the attempts of its run."""
     by_place = rows.group_by(_PLACE).agg(pl.col(_RUN).unique()).sort(_PLACE)
     runs = {place: found[0] for place, found in by_place.iter_rows() if len(found) == 1}
-    apart = len(runs) == by_place.height and len(set(runs.values()) - {None}) == len(runs)
-    if not _can_be_runs(sources) or not apart:
+    apart = len(runs) == by_place.height and None not in runs.values()
+    if not _can_be_runs(sources) or not apart or rows.select(_RUN, *ATTEMPT_KEY).is_duplicated().any():
         return False
-    for place, run in list(runs.items())[1:]:
+    first, *_ = runs.values()
+    for place, run in runs.items():
+        if run == first:
+            continue
         part = combined.parts[place]
         numbered = part.attempts.with_columns(iteration_id=pl.format("{}:{}", pl.lit(run), "iteration_id"))
         combined.parts[place] = replace(part, attempts=numbered)

@@ -90,6 +90,9 @@ def test_repetitions_of_deepeval_are_attempts_and_parameters_are_not(tmp_path: P
     inputs = ["i", "i", "i", "j", "i", "i", "i"]
     cases = [{"name": name, "input": asked, "success": True} for name, asked in zip(names, inputs, strict=True)]
     table = deepeval(tmp_path / "run.json", *cases)
+    assert table.frame["run_id"].unique().to_list() == [None]
+    later = deepeval(tmp_path / "test_run_20261119_211626_2.json", *cases)
+    assert later.frame["run_id"].unique().to_list() == ["20261119_211626_2"]
     assert rows(table, "oid", "iteration_id") == [
         ("t[a]", "1"),
         ("t[a]", "2"),
@@ -203,6 +206,7 @@ def test_every_metric_of_every_eval_ever_has_its_own_suite(tmp_path: Path) -> No
         ("mmlu/2", "1", "true", "0.5"),
     ]
     assert [suite for (suite,) in rows(table, "suite")] == [f"mmlu/{exact}", f"mmlu/{f1}", f"mmlu/{exact}", "mmlu"]
+    assert rows(table, "run_id") == [("e",)] * 4
     assert figures(table) == {(f"mmlu/{exact}", "exact_match"): (0.5, 0.5)}
 
 
@@ -248,6 +252,33 @@ def test_the_judge_of_nemo_skills(tmp_path: Path) -> None:
     assert refused(doubled)[0] == (5, "duplicate", "repeats line 1: the file was appended to itself")
     judged = read_adapted(NEMO, ReadOptions("judge_correct"))
     assert [passed for (passed,) in rows(judged, "passed")] == ["true", "false", "true", "true", "true", "false"]
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "score"),
+    [
+        ({"graded_list": [True, False]}, {"graded_list": [False]}, "accuracy"),
+        ({"swe-bench-metrics": {"resolved": True}}, {"swe-bench-metrics": {"resolved": False}}, "issues_resolved"),
+        (
+            {"strict_eval": {"follow_all_instructions": True}, "loose_eval": {"follow_all_instructions": True}},
+            {"strict_eval": {"follow_all_instructions": False}, "loose_eval": {"follow_all_instructions": True}},
+            "prompt_strict_accuracy",
+        ),
+    ],
+)
+def test_the_verdicts_of_other_benchmarks_of_nemo_skills(
+    tmp_path: Path, passed: dict[str, Any], failed: dict[str, Any], score: str
+) -> None:
+    folder = tmp_path / "acme" / "eval-results" / "bench"
+    outputs = [{"task_id": name, "generation": "g", **each} for name, each in (("a", passed), ("b", failed))]
+    written(folder / "output-rs0.jsonl", outputs)
+    (folder / "metrics.json").write_text(json.dumps({"bench": {"pass@1": {score: 50.0}}}))
+    table = read_adapted(folder)
+    assert rows(table, "llm_name", "oid", "iteration_id", "passed") == [
+        ("acme", "bench/a", "rs0", "true"),
+        ("acme", "bench/b", "rs0", "false"),
+    ]
+    assert figures(table) == {("bench", score): (0.5, 0.5)}
 
 
 def test_a_greedy_run_of_nemo_skills_and_the_metrics_of_all_benchmarks(tmp_path: Path) -> None:

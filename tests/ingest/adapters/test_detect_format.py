@@ -38,6 +38,8 @@ def write(tmp_path: Path, content: bytes) -> Path:
         (b'{"a.json": {"eval_id": "e", "task": "t", "status": "success", "model": "m"}}', "inspect-index"),
         (b'{"eval_set_id": "e", "tasks": [{"name": "t"}]}', "inspect-index"),
         (b"topic,[m] a prompt,Status,Score,Named Scores,Grader Reason,Comment\n", "promptfoo-table"),
+        (b"evalId: eval-ham-2026\nresults:\n  version: 3\n", "promptfoo-table"),
+        (b"<promptfoo>\n  <evalId>eval-ham-2026</evalId>\n", "promptfoo-table"),
     ],
 )
 def test_recognised(tmp_path: Path, content: bytes, name: str) -> None:

@@ -111,11 +111,10 @@ def test_files_from_before_filters_and_metrics_were_written(tmp_path: Path) -> N
     assert table.frame.select("oid", "passed", "llm_name").row(0) == ("pretrained__gpt2_sums/0", "true", "gpt2")
 
 
-def test_runs_of_a_task_in_one_folder_are_attempts_in_order_of_time(tmp_path: Path) -> None:
-    early = write(tmp_path, sample(), name="samples_sums_2026-01-01T00-00-00.1.jsonl")
-    late = write(tmp_path, sample(), name="samples_sums_2026-01-02T00-00-00.1.jsonl")
-    write(tmp_path, sample(), name="samples_more_sums_2026-01-01T09-00-00.1.jsonl")
-    assert [column(read_adapted(path), "iteration_id") for path in (late, early)] == [["2"], ["1"]]
+def test_each_time_is_a_run(tmp_path: Path) -> None:
+    times = ["2026-01-01T00-00-00.1", "2026-01-02T00-00-00.1"]
+    tables = [read_adapted(write(tmp_path, sample(), name=f"samples_sums_{each}.jsonl")) for each in times]
+    assert [table.frame.select("iteration_id", "run_id").row(0) for table in tables] == [("1", each) for each in times]
 
 
 @pytest.mark.parametrize("start", ["results", "sums_baseline"])
@@ -155,10 +154,17 @@ def test_results_of_version_0_3_are_aggregates_too(tmp_path: Path) -> None:
     assert detect_format(write(tmp_path, results, name="bloom-1b1_gsm8k_8-shot.json")) == "lm-eval-results"
 
 
-@pytest.mark.parametrize("value", [[], [None, "x"]])
-def test_a_file_without_a_number_is_refused(tmp_path: Path, value: object) -> None:
-    with pytest.raises(InputFileError, match="no metric has a number"):
+@pytest.mark.parametrize("value", [[], [None, "x"], [-1.5, 3]])
+def test_a_file_without_a_number_has_no_attempts(tmp_path: Path, value: object) -> None:
+    """As that of wikitext has, beside the files of other tasks."""
+    with pytest.raises(NotEvaluatedError, match="no metric has a number for a document, as for perplexity"):
         read_adapted(write(tmp_path, sample(acc=value)))
+
+
+def test_a_file_without_a_sample_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="no sample can be read") as refused:
+        read_adapted(write(tmp_path, sample(acc="x")))
+    assert not isinstance(refused.value, NotEvaluatedError)
 
 
 def test_an_aggregate_that_is_no_mean_is_not_recomputed(tmp_path: Path) -> None:

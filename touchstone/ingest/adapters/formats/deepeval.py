@@ -46,8 +46,8 @@ from touchstone.ingest.adapters.tool_figures import mean
 
 FORMAT = "deepeval"
 COLUMNS = words(
-    "oid iteration_id llm_name suite passed classification input_tokens output_tokens cost_usd duration_seconds error "
-    "asked_sha"
+    "oid iteration_id llm_name suite run_id passed classification input_tokens output_tokens cost_usd duration_seconds "
+    "error asked_sha"
 )
 _LATEST = (".latest_run_full.json", ".latest_test_run.json", ".temp_test_run_data.json")
 # What a run on Confident AI leaves, if anything, instead of its test cases.
@@ -60,6 +60,7 @@ _USAGE = {
     "duration_seconds": "completionTime",
 }
 _MAPPED = (*_USAGE.values(), *words("name success metricsData metricsMetadata trace traceStack turns imagesMapping"))
+_TIME = re.compile(r"\d{8}_\d{6}(?:_\d+)?")
 _REPETITION = re.compile(r"(?P<test>.+?)-?(?P<nth>\d{1,4})-(?P<of>\d{1,4})\]")
 
 
@@ -70,7 +71,12 @@ def read_deepeval(path: Path) -> AdapterTable:
     run, carried = _run(file), Carried(_MAPPED, COLUMNS)
     named = _model(file, run)
     cases = list(_cases(run))
-    common: Cells = {"llm_name": named.name, "suite": scalar_of(run.get("testFile"))}
+    time = _TIME.search(file.name)
+    common: Cells = {
+        "llm_name": named.name,
+        "suite": scalar_of(run.get("testFile")),
+        "run_id": time[0] if time else None,
+    }
     values = enumerate(zip(_problems(cases), cases, strict=True), start=1)
     records = list(fill_records(values, lambda cells, value: _fill(cells, *value, carried), common))
     number_attempts(records)

@@ -80,6 +80,8 @@ def _fill(cells: Cells, found: Found) -> None:
     if attempt is not None and cells["tier"] is not None:
         cells |= {"oid": text_of(found.get("sample_id")), "iteration_id": attempt}
         cells["suite"] = text_of(found.get("metadata.suite"))
+    else:
+        cells["run_id"] = cells["evaluation_id"]
 
 
 def _figures(model: str, results: Sequence[dict[str, object]], own: list[Record]) -> Iterator[ReportedFigure]:

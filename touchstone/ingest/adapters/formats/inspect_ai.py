@@ -796,6 +796,7 @@ class _Log:
         add("scorer", {"score": self.shared["score"], "options": options[0] if options else None}, "score options")
         solvers = [str(step.get("solver")) for step in objects_of(plan.get("steps"))]
         add("agent", {"solver": " > ".join(solvers) or spec.get("solver")}, "solver")
+        add("task_version", self.shared, "task_version")
         add("harness", inside(spec, "packages"), "inspect_ai")
         arguments = digest_of(shown_json(spec["task_args"])) if spec.get("task_args") else None
         add("harness", {"task_args": arguments, "dataset": self.shared["dataset"]}, "task_args dataset")

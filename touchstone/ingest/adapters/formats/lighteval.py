@@ -54,16 +54,23 @@ def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
     means = [text_of(each.get("metric_name")) for each in metrics if each.get("corpus_level_fn") == "mean"]
     figures = inside(stated, "results", task)
     generation = inside(general, "model_config", "generation_parameters")
+    run: Cells = {"llm_name": model, "run_id": time, "suite": task, "iteration_id": "1"}
     return scored_table(
         path,
         FORMAT,
-        [_sample(line, row, model, task) for line, row in enumerate(_rows(path), start=1)],
+        [_sample(line, row, run) for line, row in enumerate(_rows(path), start=1)],
         raw_parquet,
         options.score,
         stated={(task, name): number_of(value) for name, value in figures.items() if name in means},
         settings=[
             *stated_settings(model, "generation", generation, f"{GENERATION} max_new_tokens", task),
-            *stated_settings(model, "task_version", config, "version hf_revision", task),
+            *stated_settings(
+                model,
+                "task_version",
+                {**config, "task_version": config.get("version")},
+                "task_version hf_revision",
+                task,
+            ),
             *stated_settings(model, "problems", config, "num_fewshots hf_repo hf_subset", task),
         ],
         notes=[] if stated else [f"no results file of the same time: the model is the folders' name, {model}"],
@@ -103,10 +110,10 @@ def _parsed(value: object) -> dict[str, object]:
     return {}
 
 
-def _sample(line: int, row: dict[str, object], model: str, task: str) -> Sample:
+def _sample(line: int, row: dict[str, object], run: Cells) -> Sample:
     doc, metrics = _parsed(row.get("doc")), _parsed(row.get("metric") or row.get("metrics"))
     asked = text_of(doc.get("query") or row.get("full_prompt"))
-    cells: Cells = {"oid": f"{task}/{text_of(doc.get('id')) or line - 1}", "iteration_id": "1", "llm_name": model}
-    cells |= {"suite": task, "asked_sha": digest_of(asked) if asked else None}
+    oid = f"{run['suite']}/{text_of(doc.get('id')) or line - 1}"
+    cells: Cells = {**run, "oid": oid, "asked_sha": digest_of(asked) if asked else None}
     pairs = ((str(name), float(value) if isinstance(value, bool) else value) for name, value in metrics.items())
     return Sample(Record(line, cells), {name: number_of(value) for name, value in pairs})

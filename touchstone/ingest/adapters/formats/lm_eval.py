@@ -3,9 +3,8 @@
 A file is named `samples_<task>_<time>.jsonl` and is in the model's folder beside `results_<time>.json`, or
 `<name>_<time>.json` with `--output_path <name>.json`, which names the model and has the aggregates. That file has no
 attempts, so alone it is not evaluated. The aggregate of a metric is its mean over the documents, unless the task says
-otherwise; then it is not recomputed here. The task is the suite, the problem is `<task>/<doc_id>`, and the files of one
-task in a folder are its attempts in order of time. The responses of one run to one document are judged together, so
-they are one attempt.
+otherwise; then it is not recomputed here. The task is the suite, the problem is `<task>/<doc_id>`, and each time is a
+run with one attempt. The responses of one run to one document are judged together, so they are one attempt.
 
 A line has a value per metric. One metric under one filter is the verdict: the one that `score` names ("acc",
 "exact_match,strict-match"), else the first filter of the file and the first metric whose values are all 0 or 1. A
@@ -25,7 +24,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, ReadOptions, not_evaluated
+from touchstone.ingest.adapters.adapter import LIST, Adapter, Head, NotEvaluatedError, ReadOptions, not_evaluated
 from touchstone.ingest.adapters.exported import KEY, exported_model, restore
 from touchstone.ingest.adapters.folders import beside, bounded_document, files_in, is_file
 from touchstone.ingest.adapters.json_files import (
@@ -140,10 +139,11 @@ def settings_of(run: Run, task: str, score: Cells) -> list[StatedSetting]:
     templates = {name: value for name, value in config.items() if " at 0x" not in str(value)}
     given = {"gen_kwargs": shared["gen_kwargs"]} if isinstance(shared.get("gen_kwargs"), str) else {}
     generation = {**inside(config, "generation_kwargs"), **inside(shared, "gen_kwargs"), **given}
-    generation["repeats"] = config.get("repeats")
+    generation |= {"repeats": config.get("repeats"), "n_shot": run.settings(task)["n_shot"]}
     return [
         *stated_settings(run.model, "problems", templates, "doc_to_text description", task),
-        *stated_settings(run.model, "generation", generation, f"{GENERATION} gen_kwargs until repeats", task),
+        *stated_settings(run.model, "task_version", run.settings(task), "task_version", task),
+        *stated_settings(run.model, "generation", generation, f"{GENERATION} gen_kwargs until repeats n_shot", task),
         *stated_settings(run.model, "generation", shared, "fewshot_seed", task),
         *stated_settings(run.model, "scorer", score, "metric filter", task),
     ]
@@ -225,7 +225,7 @@ def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable
     """Read the samples of one task into rows of text cells."""
     task, time = _task_and_time(path)
     run, scores = run_of(path, time), _Scores()
-    common = {"iteration_id": _attempt(path, task, time), "suite": task, "run_id": time} | run.settings(task)
+    common = {"iteration_id": "1", "suite": task, "run_id": time} | run.settings(task)
     samples = line_records(path, "sample", partial(_fill, task, common, scores), {"llm_name": run.model})
     table = table_from_records(path, FORMAT, (*COLUMNS, _EXPORTED), samples, raw_lines, files=(path, *run.files))
     names = (name for name, _ in scores.numbers)
@@ -240,7 +240,10 @@ def read_lm_eval(path: Path, options: ReadOptions | None = None) -> AdapterTable
     figures, notes = figures_of(run, task, scores), [*run.notes, *_notes(scores, metric, chosen)]
     if not decisive:
         notes.append(f"{metric} {_NO_VERDICT}")
-        figures = [replace(each, note=_NO_VERDICT) if each.name == f"{metric},{chosen}" else each for each in figures]
+        figures = [
+            replace(each, note=f"{metric} {_NO_VERDICT}") if each.name == f"{metric},{chosen}" else each
+            for each in figures
+        ]
     return table.stating(figures, settings_of(run, task, {"metric": metric, "filter": chosen}), notes)
 
 
@@ -257,15 +260,6 @@ def _task_and_time(path: Path) -> tuple[str, str | None]:
     stem = Path(uncompressed_name(path)).stem
     match = _NAME.fullmatch(stem)
     return (name_of_key(match[1]), match[2]) if match else (stem, None)
-
-
-def _attempt(path: Path, task: str, time: str | None) -> str:
-    """The place of this file among those of its task in the folder, in order of time, from 1."""
-    if time is None:
-        return "1"
-    others = (_task_and_time(each) for each in path.parent.glob("samples_*.jsonl*"))
-    times = sorted({other for name, other in others if name == task and other is not None} | {time})
-    return str(times.index(time) + 1)
 
 
 def _fill(task: str, common: Cells, scores: _Scores, cells: Cells, sample: Mapping[str, object]) -> None:
@@ -316,8 +310,11 @@ def _choose(path: Path, scores: _Scores, score: str | None) -> tuple[str, str]:
     """The metric and the filter whose values are read."""
     filters, metrics = list(scores.samples), list(dict.fromkeys(metric for metric, _ in scores.numbers))
     if score is None:
+        if not metrics and filters:
+            why = "no metric has a number for a document, as for perplexity; the results file has the aggregates"
+            raise NotEvaluatedError(f"{path}: {why}", "ignored")
         if not metrics:
-            raise InputFileError(f"{path}: no metric has a number; there is nothing to evaluate")
+            raise InputFileError(f"{path}: no sample can be read")
         numbers = [name for name in metrics if (name, filters[0]) in scores.numbers]
         single = (name for name in numbers if not _SEVERAL_ATTEMPTS.match(name))
         verdicts = [name for name in single if _judges_one(scores, name, filters[0])]

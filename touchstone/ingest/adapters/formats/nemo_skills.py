@@ -2,9 +2,10 @@
 
 Each seed is an attempt at every problem. A problem is called by its id, else by its place, which is the same for all
 seeds. A file that was appended to itself counts once. The scores are those of the tool: `symbolic_correct` (once
-`is_correct`), `judge_correct` by the last `Judgement:` of the judge, where anything but yes is wrong, and the base and
-plus tests of code. The files do not name the model: the folder above `eval-results` does. `metrics.json` states the
-figures, in percent: beside the outputs, or those of all benchmarks in a folder above.
+`is_correct`), `judge_correct` by the last `Judgement:` of the judge, where anything but yes is wrong, the base and
+plus tests of code, and what LiveCodeBench, SWE-bench and IFEval decide by. The files do not name the model: the folder
+above `eval-results` does. `metrics.json` states the figures, in percent: beside the outputs, or those of all benchmarks
+in a folder above.
 """
 
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
+from touchstone.config.json_paths import follow, parse_path
 from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
 from touchstone.ingest.adapters.folders import files_in, object_beside
 from touchstone.ingest.adapters.json_files import inside, number_of, numbered_lines, parse_line, scalar_of, text_of
@@ -30,8 +32,12 @@ _VERDICTS = {
     "is_correct-plus": "passing_plus_tests",
     "passing_base_tests": "passing_base_tests",
     "passing_plus_tests": "passing_plus_tests",
+    "graded_list[0]": "accuracy",
+    "swe-bench-metrics.resolved": "issues_resolved",
+    "strict_eval.follow_all_instructions": "prompt_strict_accuracy",
+    "loose_eval.follow_all_instructions": "prompt_loose_accuracy",
 }
-_IDS = ("id", "task_id", "problem_id", "question_id", "unique_id")
+_IDS = ("id", "task_id", "problem_id", "question_id", "unique_id", "instance_id")
 _TOKENS = {"input_tokens": "num_input_tokens", "output_tokens": "num_generated_tokens"}
 
 
@@ -85,7 +91,7 @@ def _recognizes(head: Head) -> bool:
         return any(_recognizes(Head(head.path / name)) for name in named)
     # Under another name it may be anyone's table: the seed is in the name only.
     is_named = _FILE.fullmatch(head.name) is not None and "generation" in head.first_record
-    return is_named and not {*_VERDICTS, "judgement"}.isdisjoint(head.first_record)
+    return is_named and _verdicts(head.first_record) != {}
 
 
 ADAPTER = Adapter(FORMAT, "NeMo-Skills outputs", _recognizes, read_nemo_skills)
@@ -130,12 +136,18 @@ class _Samples:
             yield Sample(record, values)
 
 
-def _values(output: Mapping[str, object]) -> dict[str, float | None]:
-    verdicts = {ours: output[theirs] for theirs, ours in _VERDICTS.items() if theirs in output}
+def _verdicts(output: Mapping[str, object]) -> dict[str, object]:
+    paths = ((parse_path(text).steps, name) for text, name in _VERDICTS.items())
+    verdicts = {name: follow(output, steps) for steps, name in paths if steps[0] in output}
     if "is_correct-plus" in output:
         verdicts["passing_base_tests"] = verdicts.pop("symbolic_correct", None)
     if isinstance(judged := output.get("judgement"), str):
         verdicts["judge_correct"] = judged.rpartition("Judgement:")[2].strip().lower().startswith("yes")
+    return verdicts
+
+
+def _values(output: Mapping[str, object]) -> dict[str, float | None]:
+    verdicts = _verdicts(output)
     unknown = next((name for name, value in verdicts.items() if not isinstance(value, bool | None)), None)
     if unknown is not None:
         raise RefusedRecordError("bad_boolean", f"{unknown}: {text_of(verdicts[unknown])!r} is not true or false")

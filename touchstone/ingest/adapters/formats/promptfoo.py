@@ -331,9 +331,12 @@ ADAPTER = Adapter(
 
 TABLE = not_evaluated(
     "promptfoo-table",
-    "a table of promptfoo",
-    lambda head: head.csv_header.issuperset({"Status", "Score", "Named Scores", "Grader Reason"}),
-    "a table of promptfoo, for people; JSON is evaluated: `promptfoo export eval ID -o FILE.json`",
+    "a table, YAML or XML of promptfoo",
+    lambda head: (
+        head.csv_header.issuperset({"Status", "Score", "Named Scores", "Grader Reason"})
+        or head.text.startswith(("evalId: ", "<promptfoo>"))
+    ),
+    "a table, YAML or XML of promptfoo; JSON is evaluated: `promptfoo export eval ID -o FILE.json`",
 )
 
 
