@@ -215,6 +215,8 @@ def test_classes_that_a_validator_here_contradicts_are_reported() -> None:
         "1 of another class passed); the validator's outcome counts"
     )
     assert metric_checks.classes_match_outcomes(attempts, outcomes.filter(pl.col("iteration_id") > "2")).passed
+    stated = outcomes.with_columns(validator=pl.lit("recorded"))
+    assert metric_checks.classes_match_outcomes(attempts, stated).passed
 
 
 def judged(*counts: int, model: str = "m") -> pl.LazyFrame:
