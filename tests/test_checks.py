@@ -207,7 +207,7 @@ def test_unknown_classes_are_reported_with_their_counts() -> None:
 def test_classes_that_a_validator_here_contradicts_are_reported() -> None:
     key = {"model": ["m", "n", "n", "n"], "tier": "T0", "oid": "a", "iteration_id": ["1", "2", "3", "4"]}
     attempts = pl.LazyFrame({**key, "classification": ["pass", "refusal", "pass", None]})
-    outcomes = pl.LazyFrame({**key, "measured": [False, True, None, True]})
+    outcomes = pl.LazyFrame({**key, "measured": [False, True, None, True], "validator": "pytest"})
     found = metric_checks.classes_match_outcomes(attempts, outcomes)
     assert (found.passed, found.error) == (False, False)
     assert found.message == (
@@ -215,6 +215,8 @@ def test_classes_that_a_validator_here_contradicts_are_reported() -> None:
         "1 of another class passed); the validator's outcome counts"
     )
     assert metric_checks.classes_match_outcomes(attempts, outcomes.filter(pl.col("iteration_id") > "2")).passed
+    stated = outcomes.with_columns(validator=pl.lit("recorded"))
+    assert metric_checks.classes_match_outcomes(attempts, stated).passed
 
 
 def judged(*counts: int, model: str = "m") -> pl.LazyFrame:

@@ -68,7 +68,7 @@ def problem_audit(
 def _audit_tier(counts: pl.LazyFrame) -> pl.DataFrame:
     """Figures of the problems of one tier, from n and c per model and problem."""
     n, c = pl.col("n"), pl.col("c")
-    shares = counts.group_by("tier", "oid").agg(
+    by_problem = counts.group_by("tier", "oid").agg(
         models=pl.len(),
         share_of_models=(c > 0).mean(),
         attempts=n.sum(),
@@ -82,14 +82,15 @@ def _audit_tier(counts: pl.LazyFrame) -> pl.DataFrame:
     every = counts.select("oid", column, rate=c / n).pivot("model", on_columns=models, index="oid", values="rate")
     rates = every.sort("oid").collect(engine="streaming")
     first = rates.select("oid", first=pl.col("oid").first().over(models))
+    # The same problems in the same order.
+    shares = by_problem.sort("oid").collect(engine="streaming").with_columns(first["first"])
     # Problems with the same outcomes have the same figures.
     distinct = rates.filter(first["oid"] == first["first"])
     measured = _figures(distinct.select(models).to_numpy(), rates.select(models).to_numpy())
     figures = pl.DataFrame({"first": distinct["oid"], **measured}, nan_to_null=True)
     same_as = pl.when(pl.col("first") != pl.col("oid"), ~pl.col("solved_by_all"), ~pl.col("solved_by_none"))
     rows = (
-        first.lazy()
-        .join(shares, on="oid", how="left", maintain_order="left")
+        shares.lazy()
         .join(figures.lazy(), on="first", how="left", maintain_order="left")
         .with_columns(same_as=same_as.then("first"))
         .collect(engine="streaming")

@@ -83,12 +83,13 @@ def compare_counts(
     """
     schema = TABLES["model_comparison"].dtypes
     each = [counts] if counts_of_b is None else [counts, counts_of_b]
-    names, sides = count_matrices(problems, *each)
+    names = counts.select("model", "tier").unique().sort("model", "tier").collect(engine="streaming").rows()
     within_tiers, across_tiers = _pairs(names, settings)
     pairs = np.concatenate([within_tiers, across_tiers], axis=1)
     many = pairs.shape[1]
     if not many:
         return pl.DataFrame(schema=schema)
+    _, sides = count_matrices(problems, *each)
     # The rows of all b are after those of all a.
     rows = np.array([[0], [len(names) * (len(each) - 1)]])
     lists = [PairList(sides, *(within_tiers + rows))] if within_tiers.size else []
@@ -145,15 +146,15 @@ def count_matrices(problems: pl.LazyFrame, *counts_of: pl.LazyFrame) -> tuple[li
     """Every model and tier, sorted, and their counts n and c as matrices: the rows of each of the given counts."""
     clusters = problems.select("oid", pl.col("cluster").cast(pl.String))
     columns_of = ("model", "tier", "oid", pl.col("n", "c").cast(pl.Int64))
-    counts = pl.concat(each.select(*columns_of, of=pl.lit(place)) for place, each in enumerate(counts_of)).collect()
+    counts = pl.concat(each.select(*columns_of, of=pl.lit(place)) for place, each in enumerate(counts_of))
     # In the order of their names, because the last digits of sums of floats depend on the order.
-    columns = counts.lazy().select("oid").unique().join(clusters, on="oid", how="left").sort("oid").collect()
-    rows = counts.select("model", "tier").unique().sort("model", "tier")
+    columns = counts.select("oid").unique().join(clusters, on="oid", how="left").sort("oid").collect(engine="streaming")
+    rows = counts.select("model", "tier").unique().sort("model", "tier").collect(engine="streaming")
     placed = (
-        counts.lazy()
-        .join(columns.lazy().with_row_index("column"), on="oid")
+        counts.join(columns.lazy().select("oid").with_row_index("column"), on="oid")
         .join(rows.lazy().with_row_index("row"), on=["model", "tier"])
-        .collect()
+        .select("row", "column", "of", "n", "c")
+        .collect(engine="streaming")
     )
     places = (placed["row"] + placed["of"] * rows.height).to_numpy(), placed["column"].to_numpy()
     n, c = np.zeros((2, rows.height * len(counts_of), columns.height), dtype=np.int64)

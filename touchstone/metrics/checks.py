@@ -240,11 +240,13 @@ def known_classes(scores: pl.LazyFrame) -> CheckResult:
 
 def classes_match_outcomes(attempts: pl.LazyFrame, outcomes: pl.LazyFrame) -> CheckResult:
     """If a validator decided, its outcome agrees with the class in the file."""
-    if not _any(attempts, "classification"):
+    # One that the file states agrees, or ingest refused it.
+    judged = outcomes.filter(pl.col("validator") != "recorded")
+    if not (_any(judged, "measured") and _any(attempts, "classification")):
         return CheckResult(True, _CLASSES_AGREE, figures={"contradicted_classes": 0})
     rows = int(attempts.select(pl.len()).collect(engine="streaming").item())
     parts = by_key(rows, TABLES["attempts"].key)
-    contradicted = [_contradicted(attempts.filter(part), outcomes.filter(part)) for part in parts]
+    contradicted = [_contradicted(attempts.filter(part), judged.filter(part)) for part in parts]
     lost, won = (sum(counts) for counts in zip(*contradicted, strict=True))
     message = (
         f"{counted(lost + won, 'attempt was', 'attempts were')} validated with an outcome that contradicts "

@@ -105,9 +105,11 @@ def pass_at_k_of_problems(counts: pl.LazyFrame, k_values: Sequence[int]) -> pl.L
 
 def outcome_histogram(counts: pl.LazyFrame, problems: pl.LazyFrame, group: Sequence[str] = MODEL_TIER) -> pl.LazyFrame:
     """The number of problems per group, cluster, n and c. A cluster with one problem only is null."""
-    keys = [*group, "cluster", "n", "c"]
-    clustered = counts.join(shared_clusters(problems), on="oid", how="left")
-    return clustered.group_by(keys).agg(problems=pl.len().cast(pl.Int64))
+    shared = shared_clusters(problems).collect(engine="streaming")
+    # Most runs have none, and need not read a million ids.
+    alone = counts.with_columns(cluster=pl.lit(None, shared.schema["cluster"]))
+    clustered = alone if shared.is_empty() else counts.join(shared.lazy(), on="oid", how="left")
+    return clustered.group_by(*group, "cluster", "n", "c").agg(problems=pl.len().cast(pl.Int64))
 
 
 def shared_clusters(problems: pl.LazyFrame) -> pl.LazyFrame:
@@ -143,7 +145,7 @@ def outcome_counts(histogram: pl.DataFrame, group: Sequence[str] = MODEL_TIER) -
 
 def counts_by_group(problem_pass_at_k: pl.LazyFrame, problems: pl.LazyFrame) -> dict[GroupKey, OutcomeCounts]:
     """The outcomes of each model and tier, sorted by name."""
-    return outcome_counts(outcome_histogram(problem_counts(problem_pass_at_k), problems).collect())
+    return outcome_counts(outcome_histogram(problem_counts(problem_pass_at_k), problems).collect(engine="streaming"))
 
 
 class Estimates(NamedTuple):
@@ -177,7 +179,7 @@ def pass_at_k(
     A model whose file has no attempt gets a row without a figure, so that it does not disappear.
     """
     counts = problem_counts(problem_pass_at_k)
-    histogram = outcome_histogram(counts, problems).collect()
+    histogram = outcome_histogram(counts, problems).collect(engine="streaming")
     groups = set(histogram.select(MODEL_TIER).unique().iter_rows())
     read = sources.filter(pl.col("status") == "evaluated").select("model").collect()["model"]
     groups |= {(model, DEFAULT_TIER) for model in set(read) - {model for model, _ in groups}}
