@@ -210,6 +210,3 @@ def check_result(check: Check, found: CheckResult) -> dg.AssetCheckResult:
         description=markdown_paragraph(found.message),
         metadata={**{visible(name): value for name, value in rounded(found.figures).items()}, **report},
     )
-
-
-stages = [stage(group) for group in STAGES]

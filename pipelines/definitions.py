@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from assets.models import models, register_models
-from assets.stages import stages
+from assets.stages import STAGES, stage
 from pipelines.automation import evaluate, fixes_folder, nightly
 from pipelines.resources import EvaluationResource
 from pipelines.retention import retention_job, retention_schedule
@@ -27,7 +27,7 @@ _SUMMARY = dg.AssetKey("summary_pass_at_k")
 
 def build_defs(evaluation: EvaluationResource, shown: PublishSettings | None = None) -> dg.Definitions:
     """All definitions, with the given evaluation as resource. `shown` says who owns them and when they are old."""
-    assets: Iterable[Any] = [*stages, models]
+    assets: Iterable[Any] = [*map(stage, STAGES), models]
     return dg.Definitions(
         assets=dg.map_asset_specs(partial(_maintained, shown=shown or PublishSettings()), assets),
         jobs=[evaluate, retention_job(evaluation)],

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _UI_HOST = "127.0.0.1"
 # A run makes many small objects that last: modules, definitions, events. Python looks for garbage every 700 of them.
-_NEW_OBJECTS_PER_COLLECTION = 100_000
+_NEW_OBJECTS_PER_COLLECTION = 1_000_000
 
 # The tables behind what `run` shows.
 RUN_TABLES = ("pass_at_k", "tiers", "cross_tier", "suite_scores", "run_scores", "model_comparison", "gate_results")
