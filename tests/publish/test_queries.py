@@ -228,6 +228,7 @@ def test_every_example_has_an_answer_here() -> None:
     assert all(section.count("```sql") == 1 for section in SECTIONS)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("title", QUERIES)
 def test_the_examples_answers(
     warehouse: duckdb.DuckDBPyConnection, sql_command: duckdb.DuckDBPyConnection, title: str
