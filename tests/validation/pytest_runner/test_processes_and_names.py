@@ -62,6 +62,7 @@ def test_a_fix_may_start_processes_and_leave_them(validator: PythonValidator, wh
     assert validate(validator, "solution", processes(what)).status == "passed"
 
 
+@pytest.mark.services
 def test_a_fix_may_end_its_processes_although_touchstone_ignores_signals(
     validator: PythonValidator, tmp_path: Path
 ) -> None:
