@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from _pytest.assertion import rewrite
 from _pytest.doctest import DoctestModule
+from _pytest.runner import runtestprotocol
 
 TESTS = Path(__file__).parent
 
@@ -80,10 +81,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: next((places[name] for name in long if item.nodeid.startswith(name)), len(long)))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Leave out what nobody asks of a passed test: workers send three reports of each, keyword by keyword."""
-    report = yield
-    if report.passed:
-        report.keywords = {}
-    return report
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Have a worker send one report of a passed test, without its keywords, instead of three and two events."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            report.keywords = {}
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True

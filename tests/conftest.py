@@ -19,6 +19,7 @@ from unittest.mock import patch
 import filelock
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from tests import collecting
 
@@ -41,6 +42,8 @@ os.environ["TOUCHSTONE_CACHE_KEY"] = "the key of the tests"
 
 # What a small run writes in addition, drawings left out.
 WITH_WAREHOUSE = {"report": False, "charts": False}
+# What takes longer than the rest of such a run; its tests ask for it.
+NOT_DRAWN = {"publish": WITH_WAREHOUSE | {"warehouse": False}}
 
 
 @dataclass
@@ -64,9 +67,7 @@ class Folder:
         return _write(self.root / "fixes" / f"{model}_fixes.csv", text)
 
     def configure(self, **keys: object) -> Path:
-        # They take longer than the rest of such a run; their tests ask for them.
-        publish = WITH_WAREHOUSE | {"warehouse": False}
-        defaults = {"fixes_dir": "fixes", "output_dir": "out", "k_values": [1, 2], "publish": publish}
+        defaults = {"fixes_dir": "fixes", "output_dir": "out", "k_values": [1, 2], **NOT_DRAWN}
         return _write(self.config, json.dumps(defaults | keys))
 
 
@@ -315,6 +316,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose a seed in CI, before hypothesis reads it; the workers of xdist are given the same options."""
     if os.environ.get("CI") and config.getoption("hypothesis_seed") is None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+    if not os.environ.get("CI") and config.getoption("hypothesis_profile") is None:
+        # Constants of the loaded modules would make other examples in every order of tests; to look for them, each
+        # worker would parse all modules.
+        providers._get_local_constants = functools.cache(providers.Constants)
     config.pluginmanager.register(collecting)
 
 

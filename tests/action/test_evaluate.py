@@ -32,6 +32,7 @@ def job(tmp_path: Path) -> Job:
 SIDES = {"mode": "compare", "baseline": "main/m_fixes.csv", "paths": "new/m_fixes.csv"}
 
 
+@pytest.mark.services
 def test_a_worse_model_fails_the_gate_and_the_report_says_why(job: Job) -> None:
     ended = job.run(**SIDES)
     assert (ended.code, ended.outputs["exit-code"]) == (1, "1")

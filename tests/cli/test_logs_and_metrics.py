@@ -47,6 +47,7 @@ def test_an_unknown_log_format_is_named(touchstone: Command, monkeypatch: pytest
     assert done.returncode == 2 and "TOUCHSTONE_LOG: 'xml' is not a log format (expected text or json)" in done.stderr
 
 
+@pytest.mark.services
 def test_the_file_for_prometheus(evaluated: Folder, touchstone: Command) -> None:
     folder = evaluated
     folder.configure(publish={"report": False, "charts": False, "metrics": "run.prom"})

@@ -29,6 +29,7 @@ def words(line: str, folder: Path) -> list[str]:
     return [word.replace("+", " ").replace("OUT", str(folder / "chart")) for word in line.split(" ")]
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("where", nightly_but(["config"], ["output", "config", "files"]))
 def test_every_command_finds_the_results_of_its_folder(
     touchstone: Command, evaluated: Folder, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

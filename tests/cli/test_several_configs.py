@@ -15,6 +15,7 @@ def pair(tmp_path: Path) -> list[Folder]:
     return [small_folder(tmp_path / name) for name in ("a", "b")]
 
 
+@pytest.mark.services
 def test_each_is_published_with_a_dagster_home_of_its_own(
     finished: Folder, tmp_path: Path, touchstone: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

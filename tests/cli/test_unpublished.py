@@ -51,6 +51,7 @@ def test_the_figures_of_a_stopped_run_can_be_queried_and_the_published_ones_stay
     assert done.stderr == "note: a gate blocked this run; its tables are not published\n"
 
 
+@pytest.mark.services
 def test_a_run_that_a_gate_stops_says_so_and_how_to_look_at_its_figures(
     tmp_path: Path, stopped: Folder, touchstone: Command
 ) -> None:

@@ -22,6 +22,7 @@ def test_the_corpus(target: Target) -> None:
         target.one_input(data)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_mutations(target: Target) -> None:
     corpus = [each for each in target.corpus() if len(each) < 4096]

@@ -149,6 +149,7 @@ def test_more_of_anything_finds_less_and_never_more() -> None:
     assert (np.diff(effects, axis=0) < 0).all() and (np.diff(effects, axis=1) < 0).all()
 
 
+@pytest.mark.services
 def test_a_difference_on_few_problems_takes_more_of_them() -> None:
     population, goal = assumed_population(0.6, 0.4, 0.7), Goal(0.05)
     both, even = (problems_needed(population, (1, 5, 20), goal, on_few=few) for few in (True, False))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import WITH_WAREHOUSE, Command, Folder, nightly_but
+from tests.conftest import NOT_DRAWN, Command, Folder, nightly_but
 from tests.ingest.adapters.formats import SAMPLES, WAYS
 from tests.ingest.adapters.test_every_format import golden, snapshot
 from tests.ingest.test_compressed import packed
@@ -273,7 +273,7 @@ def test_problems_in_an_archive_are_those_of_a_run(touchstone: Command, tmp_path
     place = tmp_path / "runs.zip"
     place.write_bytes(archive_of({"day/problems.csv": PROBLEMS, "day/m_fixes.csv": FIXES}, ".zip"))
     config, settings = implied_settings([place])
-    write_config(config, settings | {"publish": WITH_WAREHOUSE | {"warehouse": False}})
+    write_config(config, settings | NOT_DRAWN)
     for reason in ("results in", "up to date"):
         done = touchstone("run", place, dagster=False)
         assert reason in done.stdout and "not evaluated" not in done.stdout

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import WITH_WAREHOUSE, Command, Folder, nightly_but
+from tests.conftest import NOT_DRAWN, Command, Folder, nightly_but
 from touchstone.errors import InputFileError, TouchstoneError
 from touchstone.evaluation import Evaluation
 from touchstone.ingest.attempts import read_fixes
@@ -70,7 +70,7 @@ def test_a_run_says_what_was_assumed_and_counts_refusals_once(touchstone: Comman
     (tmp_path / "m_fixes.csv").write_text(FIXES.replace("true", "pass") + ",9,fail\n")
     (tmp_path / "n_fixes.csv").write_text(FIXES.replace("true", "good"))
     config, settings = implied_settings([tmp_path])
-    write_config(config, settings | {"publish": WITH_WAREHOUSE | {"warehouse": False}})
+    write_config(config, settings | NOT_DRAWN)
     done = touchstone("run", tmp_path, dagster=False)
     assert "m_fixes.csv: plausible_fix: pass is read as true, fail as false" in done.stdout
     assert "problems.csv: the cells are separated by semicolons; columns are read by their meaning" in done.stdout

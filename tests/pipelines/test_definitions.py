@@ -239,6 +239,7 @@ def test_only_models_whose_figures_changed_are_shown_anew(first_run: Run, instan
     assert shown() == []
 
 
+@pytest.mark.services
 def test_the_models_are_registered_when_dagster_loads_the_definitions(
     folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -316,6 +316,7 @@ def wait_for_reports(cache: Path, wanted: int) -> int:
     raise AssertionError("no reports came")
 
 
+@pytest.mark.services
 def test_validate_shows_one_fix_in_full(repairs: Folder, tmp_path: Path, touchstone: Command) -> None:
     fix = tmp_path / "fix.py"
     fix.write_text(GOOD)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import touchstone as api
-from tests.conftest import Command, made_once
+from tests.conftest import NOT_DRAWN, Command, made_once
 from touchstone.errors import TouchstoneError
 from touchstone.ingest.adapters import read_adapted
 from touchstone.publish.interchange.evalplus import write_evalplus
@@ -49,7 +49,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def evaluate(root: Path) -> api.Results:
-    config = {"fixes_dir": "fixes", "output_dir": "out", "k_values": [1], "validation": {"mode": "never"}}
+    config = {"fixes_dir": "fixes", "output_dir": "out", "k_values": [1], "validation": {"mode": "never"}, **NOT_DRAWN}
     (root / "config.json").write_text(json.dumps(config))
     return api.evaluate(root / "config.json")
 

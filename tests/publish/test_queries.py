@@ -228,6 +228,7 @@ def test_every_example_has_an_answer_here() -> None:
     assert all(section.count("```sql") == 1 for section in SECTIONS)
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("title", QUERIES)
 def test_the_examples_answers(
     warehouse: duckdb.DuckDBPyConnection, sql_command: duckdb.DuckDBPyConnection, title: str
@@ -239,6 +240,7 @@ def test_the_examples_answers(
     assert sql_command.sql(require_select(sql_command, QUERIES[title])).fetchall() == found.fetchall()
 
 
+@pytest.mark.services
 def test_what_is_not_worked_out_by_hand_is_plausible(warehouse: duckdb.DuckDBPyConnection) -> None:
     for _, _, figure, low, high in warehouse.sql(QUERIES["Leaderboard"]).fetchall():
         assert 0 <= low < figure < high <= 1

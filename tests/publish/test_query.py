@@ -108,6 +108,7 @@ def test_a_result_is_written_without_being_held_in_memory(tables: Path, tmp_path
     assert peaks[1] - peaks[0] < 100, peaks
 
 
+@pytest.mark.services
 def test_a_large_result_waits_in_a_file_and_long_ones_are_shown_in_part(
     touchstone: Command, tables: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,6 +332,7 @@ def test_memory_that_duckdb_does_not_count_is_bounded_too(tables: Path, sql: str
     assert refusal(tables, sql, seconds=60) == "the query needed more than 2 GiB of memory"
 
 
+@pytest.mark.services
 def test_the_memory_limit_holds(tables: Path) -> None:
     sql = "SELECT i, count(*) FROM range(50_000_000) t(i) GROUP BY i"
     assert refusal(tables, sql, memory=100 * 2**20, seconds=60) == "the query needed more than 100 MiB of memory"

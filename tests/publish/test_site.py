@@ -132,6 +132,7 @@ def test_files_of_others_are_never_replaced(
     assert contents(mine) == before and list(tmp_path.iterdir()) == [mine]
 
 
+@pytest.mark.services
 def test_a_folder_that_cannot_be_read_is_named_and_the_others_go_on(
     finished: Folder, folders: list[Path], tmp_path: Path, touchstone: Command
 ) -> None:

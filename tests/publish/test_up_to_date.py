@@ -305,12 +305,14 @@ def test_what_validation_reads_must_stay_the_same(validated: Folder, change: Cal
     os.utime(tools, (1, 1))
 
 
+@pytest.mark.services
 def test_tools_of_earlier_evaluations_in_the_same_process_do_not_count(validated: Folder) -> None:
     recorded = json.loads((validated.output / ".store" / "run.json").read_text())["tools"]["paths"]
     assert sysconfig.get_path("platlib") in recorded
     assert str(validated.root / "tool of another evaluation") not in recorded
 
 
+@pytest.mark.services
 def test_reports_removed_from_the_cache_are_made_again(validated: Folder) -> None:
     with ReportCache(validated.output / "cache") as cache:
         cache.prune(0)

@@ -229,6 +229,7 @@ def test_one_test_in_a_hundred_that_fails_once_in_a_hundred_runs(problems: int) 
 # Parts
 
 
+@pytest.mark.services
 def test_repeats_neither_read_the_cache_nor_write_to_it(tmp_path: Path) -> None:
     project = Project(tmp_path)
     with project.validation() as validation:

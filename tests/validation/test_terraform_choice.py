@@ -107,6 +107,7 @@ def test_one_choice_for_all_problems_and_the_screen_says_why(
     assert [words[: len(why)] for words in said] == ([why] if reason else [])
 
 
+@pytest.mark.services
 def test_every_outcome_names_the_validator_and_deleting_code_is_no_repair(make: Callable[..., Made]) -> None:
     session, rows, clones = make({"a": BROKEN})
     fixes = {

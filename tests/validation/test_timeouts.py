@@ -27,6 +27,7 @@ def limit(folder: Project, **limits: float) -> None:
     folder.configure(clones_dir="clones", k_values=[1], validation=folder.settings(limits=limits))
 
 
+@pytest.mark.services
 class TestEndlessFix:
     """One that used up its CPU time."""
 

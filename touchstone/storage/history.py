@@ -34,7 +34,7 @@ def history(store: Store, snapshots: Sequence[Snapshot]) -> pl.LazyFrame:
 
 
 def _gather_figures(snapshot: Snapshot) -> pl.DataFrame:
-    empty = pl.DataFrame(schema=TABLES["history"].dtypes)
+    empty = pl.LazyFrame(schema=TABLES["history"].dtypes)
     # Figures per problem or attempt would dominate the table; they are compared, not plotted.
     plotted = [
         table
@@ -42,17 +42,17 @@ def _gather_figures(snapshot: Snapshot) -> pl.DataFrame:
         if table.in_snapshots and {"model", "tier"} <= set(table.key) and "oid" not in table.key
     ]
     with _named_if_damaged(snapshot):
-        return pl.concat([empty, *(_long(snapshot, table) for table in plotted)])
+        return pl.concat([empty, *(_long(snapshot, table) for table in plotted)]).collect()
 
 
-def _long(snapshot: Snapshot, table: Table) -> pl.DataFrame:
+def _long(snapshot: Snapshot, table: Table) -> pl.LazyFrame:
     files = parquet_files(snapshot.tables / table.name)
     if not files:
-        return pl.DataFrame(schema=TABLES["history"].dtypes)
-    rows = pl.concat([pl.read_parquet(file, glob=False) for file in files], how="diagonal")
+        return pl.LazyFrame(schema=TABLES["history"].dtypes)
+    rows = pl.concat([pl.scan_parquet(file, glob=False) for file in files], how="diagonal")
     others = [pl.col(name).cast(pl.String) for name in table.key if name not in ("model", "tier")]
     item = pl.concat_str(others, separator=" ", ignore_nulls=True) if others else pl.lit("")
-    figures = rows.select(~cs.by_name(table.key) & cs.numeric()).columns
+    figures = rows.select(~cs.by_name(table.key) & cs.numeric()).collect_schema().names()
     keyed = rows.select("model", "tier", pl.col(figures).cast(pl.Float64), __item=item)
     return (
         keyed.unpivot(figures, index=["model", "tier", "__item"], variable_name="figure", value_name="value")

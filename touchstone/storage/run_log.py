@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from touchstone.storage.files import file_key, read_kept, replacing
@@ -82,7 +82,7 @@ class RunLog:
             _logger.log(
                 logging.ERROR if step.status == "failed" else logging.INFO,
                 step.message or f"{step.stage} {step.status}",
-                extra={"event": "step", **{name: value for name, value in asdict(step).items() if name != "message"}},
+                extra={"event": "step", **{name: value for name, value in vars(step).items() if name != "message"}},
             )
 
     @property
@@ -100,7 +100,7 @@ class RunLog:
         import polars as pl
 
         declared = TABLES[TABLE].dtypes
-        rows = [{"run_id": self.run_id, "snapshot": self.snapshot or None, **asdict(step)} for step in self._steps]
+        rows = [{"run_id": self.run_id, "snapshot": self.snapshot or None, **vars(step)} for step in self._steps]
         own = pl.DataFrame(rows, schema=declared)
         earlier = self._read().filter(pl.col("run_id") != self.run_id)
         runs = earlier["run_id"].unique(maintain_order=True).tail(_MAX_RUNS - 1)

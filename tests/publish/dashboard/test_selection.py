@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tests.conftest import Folder
+from tests.conftest import Folder, nightly_but
 from tests.pipelines.test_run import evaluate
 from tests.publish.dashboard.conftest import Row, write_evaluation
 from touchstone.config import load_config
@@ -22,7 +22,7 @@ REMADE = (
 )
 
 
-@pytest.mark.parametrize("table", REMADE)
+@pytest.mark.parametrize("table", nightly_but(["pass_at_k", "run_scores", "model_comparison", "problem_audit"], REMADE))
 def test_choosing_every_suite_makes_the_published_table_again(run: RunTables, table: str) -> None:
     everything = Selection(run, Filters(suites=tuple(run.suites)))
     assert_frame_equal(everything.frame(table).collect(), run.scan(table).collect(), check_exact=True)

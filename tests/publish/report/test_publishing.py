@@ -89,6 +89,7 @@ def test_only_a_change_draws_it_again_and_false_removes_it(published: Folder, tm
     assert not report_of(folder).is_symlink()
 
 
+@pytest.mark.services
 def test_a_report_that_cannot_be_drawn_is_one_warning_and_no_loss(
     evaluated: Folder, touchstone: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def validator(
     yield from warm_validator(tmp_path_factory.mktemp("sandbox"), request.param, interpreter=python)
 
 
+@pytest.mark.services
 def test_a_fix_and_its_tests_import_packages_of_the_environment_alone(validator: PythonValidator) -> None:
     tests = TESTS + "\n\ndef test_package(tmp_path):\n    import tinypkg\n    assert tinypkg.ANSWER == 42\n"
     report = run_pytest(validator, FILES | {"test_solution.py": tests})

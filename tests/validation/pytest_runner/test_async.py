@@ -54,6 +54,7 @@ def test_a_coroutine_is_awaited(validator: PythonValidator, how: str) -> None:
     assert (wrong.status, set(wrong.tests.values())) == ("failed", {False}), wrong
 
 
+@pytest.mark.services
 def test_anyio_runs_a_test_once_per_backend_as_everywhere(validator: PythonValidator) -> None:
     marked = "@pytest.mark.anyio\nasync def test_it():\n    assert await add(1, 2) == 3\n"
     assert "test_it[asyncio]" in run_pytest(validator, files(marked)).tests

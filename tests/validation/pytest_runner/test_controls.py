@@ -206,6 +206,7 @@ def test_controls_can_be_turned_off(validator: PythonValidator) -> None:
     assert (report.status, report.control) == ("passed", None)
 
 
+@pytest.mark.services
 def test_doctests_count_on_request_and_have_a_control(validator: PythonValidator) -> None:
     code = 'def add(a, b):\n    """Add.\n\n    >>> add(1, 2)\n    3\n    """\n    return a + b\n'
     liar = "import doctest\ndoctest.OutputChecker.check_output = lambda *_: True\n" + code.replace("a + b", "a")

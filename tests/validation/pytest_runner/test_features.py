@@ -314,6 +314,7 @@ SERVED = """
     """
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("sandbox", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.nightly)])
 def test_tests_have_a_network_of_their_own_where_the_sandbox_has_one(tmp_path: Path, sandbox: str) -> None:
     for validator in warm_validator(tmp_path, sandbox=sandbox, controls=False):

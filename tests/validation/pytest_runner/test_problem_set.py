@@ -81,6 +81,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return {(row["oid"], row["model"], row["iteration_id"]): row for row in rows}
 
 
+@pytest.mark.services
 @pytest.mark.parametrize("name", NAMES)
 def test_right_fixes_pass_and_wrong_ones_fail(name: str, rows: Rows) -> None:
     found = [row for row in rows.values() if row["oid"] == name]

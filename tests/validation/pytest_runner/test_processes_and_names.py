@@ -62,6 +62,7 @@ def test_a_fix_may_start_processes_and_leave_them(validator: PythonValidator, wh
     assert validate(validator, "solution", processes(what)).status == "passed"
 
 
+@pytest.mark.services
 def test_a_fix_may_end_its_processes_although_touchstone_ignores_signals(
     validator: PythonValidator, tmp_path: Path
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_fork_does_not_report_for_a_process_that_left(validator: PythonValidat
     assert not report.tests["test_add"] and report.decided and report.status != "passed"
 
 
+@pytest.mark.services
 def test_what_is_left_ends_with_the_job_also_without_a_sandbox(tmp_path_factory: pytest.TempPathFactory) -> None:
     sandbox = SandboxRunner(Unsandboxed(), tmp_path_factory.mktemp("scratch"))
     validator = PythonValidator(sandbox, Limits(seconds=30), PythonProgram(lint=False))

@@ -71,6 +71,7 @@ class TestJobClock:
             clock = JobClock(process, Limits(seconds=0.3))
             assert clock.exceeded() is None
 
+    @pytest.mark.services
     def test_a_job_that_gets_no_processor_is_starved_and_one_that_sleeps_is_not(self) -> None:
         one = min(os.sched_getaffinity(0))
         with busy(1, on=one), busy(1, on=one) as (starved,), running("pass") as asleep:

@@ -99,6 +99,7 @@ def test_unittest_that_is_ended_early_is_no_pass(sandbox: Sandbox, job: Job, arg
     assert statuses == ["failed", "passed", "no_report"]
 
 
+@pytest.mark.services
 def test_a_test_with_a_failed_part_has_not_passed(sandbox: Sandbox, job: Job) -> None:
     """pytest lists it as passed beside its failed parts."""
     parts = CHECKS + "        with self.subTest():\n            self.assertEqual(shop.total([2]), 2)\n"
