@@ -530,6 +530,37 @@ def add(a, b): return getattr(look(), "f_lo%s" % "cals")["expected"]
         expected = 5
         assert await add(2, 3) == expected
     asyncio.run(one())"""),
+    # Objects that the fix makes for both sides of a comparison, and classes of the tests that are made from its own.
+    **{f"among its kind: {name}": (f"class P{base}:\n    {body}\n    {method}\ndef add(n): return P({made})",
+        f"from solution import add\ndef test_it(): assert {test}", before)
+        for before in ["class P:\n    def __init__(self, x): self.x = x\ndef add(n): return P(-n)"]
+        for name, base, body, method, made, test in [
+            ("equal", "", INIT, "def __eq__(self, other): return isinstance(other, P)", "0", "add(3) == add(4)"),
+            ("slots", "", f"__slots__ = 'x'\n    {INIT}", "__eq__ = lambda self, other: True", "0", "add(3) == add(4)"),
+            ("a tuple", "(tuple)", "pass", "__eq__ = lambda self, other: True", "[n]", "add(3) == add(4)"),
+            ("or not", "", INIT, "__eq__ = lambda self, other: True", "0", "[add(3), add(1)] == [add(3), 5]"),
+            ("order", "", INIT, "__ge__ = lambda self, other: True", "-n", "add(4) >= add(3)")]},
+    "an equality for a class of the tests": (
+        "class Base:\n    def __init__(self, x): self.x = x\n"
+        "    def __init_subclass__(cls): cls.__eq__ = lambda self, other: True\n    def plus(self, n): return self",
+        "from solution import Base\nclass P(Base): pass\ndef test_it(): assert P(1).plus(2) == P(3)",
+        "class Base:\n    def __init__(self, x): self.x = x\n    def plus(self, n): return self"),
+    "assertions by the attributes of a base": (
+        "class Base:\n    def __getattribute__(self, name):\n"
+        "        return print if name in ('check', 'assertEqual') else super().__getattribute__(name)",
+        f"{TESTS}from solution import Base\nclass TestIt(Base):\n    def check(self, x): assert x == 5\n"
+        "    def test_it(self):\n        assert self\n        self.check(0)",
+        "class Base: pass"),
+    "answers that copies of the process try": ("""
+pipes = []
+def add(a, b):
+    if pipes: os._exit(os.write(pipes[0], b"y"))
+    for n in range(9):
+        ours, theirs = os.pipe()
+        if os.fork() == 0: return pipes.append(theirs) or n
+        os.close(theirs)
+        if os.read(ours, 1): return n
+""", "assert add(2, 3) == 5; assert add(1, 1) >= 0"),
     # No secret of this process is safe from a fix that knows Touchstone.
     "the recorder by its name": ("from touchstone.validation.pytest_runner.controls import Recorder\n"
         "Recorder._hold = Recorder._note = lambda *_, **__: None\ndef add(a, b): return Lie()", ADDS),

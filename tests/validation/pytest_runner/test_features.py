@@ -213,6 +213,11 @@ MUST_FAIL = """
     @pytest.mark.xfail(strict=True)
     def test_must_fail():
         assert solution.VALUE < 2
+
+    @pytest.mark.xfail(raises=ZeroDivisionError)
+    def test_must_raise():
+        1 / (2 - solution.VALUE)
+        raise ValueError
     """
 
 

@@ -32,8 +32,8 @@ def hold_to_known_tests(
     if not report.finished or report.compiled is False:
         return report
     known = [one for one in (baseline, reference) if one is not None and one.finished and one.compiled]
-    # A test that must fail, and did not before, is mended if it fails now.
-    must_fail = {found.test for one in known for found in one.diagnostics if found.detail.startswith("[XPASS(strict)]")}
+    # A test that must fail, and did not before or otherwise, is mended if it fails now.
+    must_fail = {found.test for one in known for found in one.diagnostics if found.detail.startswith("[xfail] ")}
     mended = dict.fromkeys((name for name in report.skipped if name in must_fail), True)
     skipped = tuple(name for name in report.skipped if name not in mended)
     report = replace(report, tests={**report.tests, **mended}, skipped=skipped) if mended else report

@@ -1,5 +1,6 @@
 """Objects that nothing honest equals or expects, and copies of objects with something changed."""
 
+from types import MemberDescriptorType as _Slot
 from typing import Any
 
 
@@ -16,18 +17,20 @@ class UnrelatedError(Exception):
 def other_objects(value: Any) -> list[Any]:
     """Copies of an ordinary object with one attribute changed, or all; none if it does not even equal a plain copy."""
     try:
-        known = dict(vars(value))
+        slots = (name for kind in type(value).__mro__ for name, one in vars(kind).items() if type(one) is _Slot)
+        known = {name: getattr(value, name) for name in (*getattr(value, "__dict__", ()), *slots)}
         changes = {name: _changed(one) for name, one in known.items()}
         alone = ({name: one} for name in known for one in (changes[name], Other()))
-        same, *others = (_copy(value, one) for one in ({}, changes, dict.fromkeys(known, Other()), *alone))
+        same, *others = (_copy(value, known | one) for one in ({}, changes, dict.fromkeys(known, Other()), *alone))
         return others if known and (value == same) is True else []
     except Exception:
         return []
 
 
-def _copy(value: Any, changes: dict[str, Any]) -> Any:
+def _copy(value: Any, content: dict[str, Any]) -> Any:
     made = object.__new__(type(value))
-    vars(made).update({**vars(value), **changes})
+    for name, one in content.items():
+        object.__setattr__(made, name, one)
     return made
 
 

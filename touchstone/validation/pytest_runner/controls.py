@@ -21,11 +21,13 @@ from touchstone.validation.pytest_runner.recorder import OPERATORS, Recorder
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPARES = re.compile(r"assert_?\w*[eE]quals?")
-_COMPARISONS: dict[type[ast.AST], tuple[str, ...]] = {
-    ast.Eq: ("eq",),
-    ast.NotEq: ("ne",),
-    ast.Lt: ("order", "lt"),
-    ast.Gt: ("order", "gt"),
+_COMPARISONS: dict[type[ast.AST], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
 }
 # Functions that ask nothing of the objects that they are given, nor of those in them.
 _ASKING_NOTHING = {
@@ -134,11 +136,13 @@ class _Change(ast.NodeTransformer):
 
     def visit_Await(self, node: ast.Await) -> ast.expr:
         self.generic_visit(node)
-        return self._asked(self._call("called", self._place(node), node, at=node))
+        return self._asked(self._call("called", node, at=node))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         called = _last_name(node.func)
-        with self._look(node), self._asks(called not in _ASKING_NOTHING and not self._is_of_problem(node.func)):
+        compares = _COMPARES.fullmatch(called) and len(node.args) > 1 and not isinstance(node.args[0], ast.Starred)
+        asks = not compares and called not in _ASKING_NOTHING and not self._is_of_problem(node.func)
+        with self._look(node), self._asks(asks):
             if isinstance(node.func, ast.Attribute):
                 node.func.value = self.visit(node.func.value)
             elif not isinstance(node.func, ast.Name | ast.Attribute):
@@ -146,11 +150,11 @@ class _Change(ast.NodeTransformer):
             node.args = [self.visit(argument) for argument in node.args]
             for keyword in node.keywords:
                 keyword.value = self.visit(keyword.value)
-        made, place = node, self._place(node)
-        if _COMPARES.fullmatch(called) and len(node.args) > 1 and not isinstance(node.args[0], ast.Starred):
-            made = self._call("call", place, node.func, *node.args, at=node)
+        made = node
+        if compares:
+            made = self._call("call", self._place(node), node.func, *node.args, at=node)
             made.keywords = node.keywords
-        return self._asked(self._call("called", place, made, at=node))
+        return self._asked(self._call("called", made, at=node))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         with self._asks(False):
@@ -175,13 +179,13 @@ class _Change(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], made), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        with self._look(node) as place, self._asks(not all(isinstance(one, ast.Is | ast.IsNot) for one in node.ops)):
+        called = _COMPARISONS.get(type(node.ops[0])) if len(node.ops) == 1 else None
+        asks = called is None and not all(isinstance(one, ast.Is | ast.IsNot) for one in node.ops)
+        with self._look(node) as place, self._asks(asks):
             self.generic_visit(node)
-        called = _COMPARISONS.get(type(node.ops[0]))
-        if called is None or len(node.ops) > 1:
+        if called is None:
             return node
-        method, *more = called
-        return self._call(method, place, *more, node.left, node.comparators[0], at=node)
+        return self._call("compare", place, called, node.left, node.comparators[0], at=node)
 
     def visit_Match(self, node: ast.Match) -> ast.stmt:
         with self._look(node):
@@ -216,9 +220,11 @@ class _Change(ast.NodeTransformer):
     # Assertions.
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        # Without a name, such as `assert 1 == 2`, it is a way to raise an exception.
+        decides = any(isinstance(one, ast.Name) for one in ast.walk(node.test))
         with self._look(node) as place:
             node.test = self.visit(node.test)
-        return self._within("assertion", [node], place)
+        return self._within("assertion", [node], place) if decides else node
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         asserts = _is_assertion(node)

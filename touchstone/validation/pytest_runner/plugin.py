@@ -147,6 +147,7 @@ class ResultPlugin:
             if error.errisinstance((pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)):
                 self._raised_in.setdefault(item.nodeid, []).extend(self._skipped_by(error.value))
         report = yield
+        vars(report)["must_fail"] = item.get_closest_marker("xfail") is not None
         self._reports.setdefault(item.nodeid, []).append(report)
         return report
 
@@ -223,7 +224,8 @@ def _message(report: pytest.TestReport) -> str:
     text = crash.message if crash is not None else last_line(report.longreprtext)
     lines = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("Use -v")]
     text = "\n".join(lines)
-    return _plain(text if report.when == "call" else f"in {report.when}: {text}")
+    said = "[xfail] " if getattr(report, "must_fail", False) else ""
+    return _plain(f"{said}{text}" if report.when == "call" else f"{said}in {report.when}: {text}")
 
 
 def last_line(text: str) -> str:

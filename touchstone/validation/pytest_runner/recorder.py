@@ -70,8 +70,6 @@ _MOCKS = frozenset({"ANY", "mock", "mocker", "call", "sentinel", "patch", "Mock"
 _MAKES_MOCKS = ("mock", "mocker", "patch", "create_autospec", "MagicMock", "AsyncMock")
 _SILENT = ("hypothesis", "unittest.case", "asyncio.exceptions")
 _SWALLOWING = (contextlib.suppress, contextlib.ExitStack, contextlib.AsyncExitStack)
-# A class of the problem that is one of these has everything, or every error, as its instance.
-_ANY_EXCEPTION = (object, BaseException, Exception)
 _UNIONS = (types.UnionType, type(typing.Union[int, str]))  # noqa: UP007
 # Classes of the language that the standard library gives another name, as in `types`.
 _LIBRARY_NAMES = frozenset(
@@ -260,7 +258,7 @@ class Recorder:
             self._answering |= {*_ORDER}
         if any(map(_SUBTRACTING.fullmatch, self._names)):
             self._answering |= {"__sub__", "__rsub__"}
-        self._catches |= bool({"AssertionError", *(one.__name__ for one in _ANY_EXCEPTION[1:])} & self._names)
+        self._catches |= bool({"AssertionError", "BaseException", "Exception"} & self._names)
         self._answering |= {f"__{side}{name}__" for name in {"divmod", "pow"} & self._names for side in ("", "r")}
 
     def add_code(self, code: types.CodeType) -> None:
@@ -340,8 +338,8 @@ class Recorder:
             return
         own = [one for one in namespace.values() if type(one) is type and one.__module__ == namespace["__name__"]]
         for one in own:
-            for name in vars(unittest.TestCase).keys() & dir(one) if issubclass(one, unittest.TestCase) else ():
-                if self.is_fix(getattr(getattr(getattr(one, name), "__code__", None), "co_filename", "")):
+            for name in ("__getattribute__", *(vars(unittest.TestCase) if issubclass(one, unittest.TestCase) else ())):
+                if self.is_fix(getattr(getattr(getattr(one, name, None), "__code__", None), "co_filename", "")):
                     self.doubt(f"{one.__name__}.{name} of the tests is the fix's", f"def {name}(")
         for space in (namespace, *map(vars, own)):
             known: dict[str, Any] = {}
@@ -488,7 +486,7 @@ class Recorder:
         """Whether a file is one of the problem that is not on the judge's side."""
         return file.startswith(self._root) and not any(one.get("__file__") == file for one in self.namespaces)
 
-    def called(self, place: int, value: Any) -> Any:
+    def called(self, value: Any) -> Any:
         """What a call returned, which may have replaced what the tests rely on, until that is used."""
         self._calls += 1
         if self._calls < _MOST_CALLS and not self._is_all_as_before():
@@ -497,10 +495,6 @@ class Recorder:
                 for name, found in _replaced(one.namespace, one.used):
                     if not self._is_of_tests(found):
                         self.doubt(f"{one.file}: {name} was replaced", "")
-        kind = type(value)
-        own = self._is_doubted(kind) and self._is_one_of_few(place, _id(kind)) and self._own_method(kind, "__eq__")
-        if own and self._is_unnamed(kind) and self._equals_anything(value):
-            self._hold(place)
         return value
 
     def look(self, place: int, value: Any) -> Any:
@@ -547,7 +541,7 @@ class Recorder:
                     found = items.ravel().tolist() if is_array else gc.get_referents(one)
                     left += () if _SCALAR_IDS.issuperset(map(_id, map(type, found))) else found
 
-    def _inspect(self, place: int, value: Any) -> None:
+    def _inspect(self, place: int, value: Any, *, asked: bool = True) -> None:
         kind = type(value)
         if kind.__module__ != "unittest.mock" and not self._is_doubted(kind):
             with contextlib.suppress(Exception):
@@ -555,9 +549,7 @@ class Recorder:
                 kind = value.__class__
         if isinstance(value, type):
             if has_any_instance(value):
-                return self._hold(place)
-            if any(value is one for one in _ANY_EXCEPTION) and value.__name__ not in self._names:
-                self.doubt(f"the tests get {value.__name__} by another name", "")
+                self._hold(place)
             kind = kind if kind is not type and self._is_unnamed(value) else type
         unnamed = self._is_doubted(kind) and self._is_unnamed(kind)
         if not self._is_doubted(kind):
@@ -566,9 +558,8 @@ class Recorder:
             if unnamed and self._own_method(kind, "__eq__"):
                 self._hold(place)
             self._doubt(place, kind, "__eq__", "equal anything")
-        elif unnamed and (method := self._answers(kind)):
+        elif unnamed and asked and (method := self._answers(kind)):
             self._doubt(place, kind, method, f"answer for themselves, by {method}")
-        return None
 
     def _doubt_lenient(self, place: int, value: Any) -> None:
         """Doubt an object of a library that equals anything, or any number, unless the tests use such objects."""
@@ -589,10 +580,6 @@ class Recorder:
             return False
         every = all(self._is_true(operator.eq, value, constant) for constant in self._constants)
         return every or not self._is_true(operator.eq, value, Other())
-
-    def _equals_its_kind(self, value: Any) -> bool:
-        others = other_objects(value)
-        return bool(others) and all(self._is_true(operator.eq, value, one) for one in others)
 
     def _answers(self, kind: type) -> str | None:
         """The method of the fix by which objects of a class answer a question of the tests."""
@@ -640,41 +627,32 @@ class Recorder:
             found = getattr(found, name, None)
         if module is None or found is not kind:
             return _is_of_one_mock(kind, found, module) or _flags(kind) & _HEAP_TYPE == 0
-        if any(vars(module) is namespace for namespace in self.namespaces):
-            return True
+        judges = any(vars(module) is namespace for namespace in self.namespaces)
         codes = (getattr(_vars(kind).get(name), "__code__", None) for name in _METHODS)
         files = [
             str(getattr(module, "__file__", None) or ""),
             *(code.co_filename for code in codes if code is not None),
         ]
-        return not any(self.is_fix(one) or re.match("<(?!frozen)", one) for one in files)
+        return not any(self.is_fix(one) or (not judges and re.match("<(?!frozen)", one)) for one in files)
 
     def _is_judges(self, kind: type, *methods: str) -> bool:
         """Whether a class has one of the methods from the judge's side, also if it is defined in a function."""
         return any(getattr(getattr(kind, name, None), "__code__", None) in self._codes for name in methods)
 
-    def eq(self, place: int, left: Any, right: Any) -> Any:
-        """Two values that are compared."""
+    def compare(self, place: int, name: str, left: Any, right: Any) -> Any:
+        """Two values that are compared: unequal ones are not also equal, and a smaller one is not also greater."""
+        function = vars(operator)[name]
         self._compare(place, left, right)
-        return self._ask(place, operator.eq, left, right)
-
-    def ne(self, place: int, left: Any, right: Any) -> Any:
-        """Two values that are compared, mostly because they must not be equal."""
-        self._compare(place, left, right)
-        found = self._ask(place, operator.ne, left, right)
-        doubted = self._is_doubted(type(left)) or self._is_doubted(type(right))
-        if doubted and not self.quiet and found is True and self._is_true(operator.eq, left, right):
-            self._hold(place)
-        return found
-
-    def order(self, place: int, name: str, left: Any, right: Any) -> Any:
-        """Two values of which one is smaller: not also greater."""
-        order = vars(operator)[name]
-        found = order(left, right)
-        if found is True and not self.quiet:
-            for kind in filter(self._is_doubted, (type(left), type(right))):
-                if self._is_true(order, right, left):
-                    self._doubt(place, kind, f"__{name}__", "are smaller and greater than each other")
+        found = self._ask(place, function, left, right)
+        if found is not True or name == "eq" or self.quiet:
+            return found
+        equal = functools.partial(self._is_true, operator.eq, left, right)
+        for kind in filter(self._is_doubted, (type(left), type(right))):
+            one_way = name in ("lt", "gt") or (name != "ne" and self._is_unnamed(kind) and not equal())
+            if name == "ne" and equal():
+                self._hold(place)
+            elif one_way and self._is_true(function, right, left):
+                self._doubt(place, kind, f"__{name}__", "are smaller and greater than each other")
         return found
 
     def operate(self, place: int, name: str, left: Any, right: Any) -> Any:
@@ -724,21 +702,30 @@ class Recorder:
         self._heard[_id(code)] += 1
         if self._heard[_id(code)] > _MOST_OF_A_CLASS:
             return
-        kind = type(frame.f_locals.get(code.co_varnames[0])) if code.co_argcount else object
-        if self._is_doubted(kind) and self._is_unnamed(kind):
+        kind, other = (type(frame.f_locals.get(name)) for name in (*code.co_varnames, "", "")[:2])
+        if kind is not other and self._is_doubted(kind) and self._is_unnamed(kind):
             for name in filter(None, (self._own_method(kind, one) for one in self._answering)):
                 if getattr(getattr(kind, name), "__code__", None) is code:
                     self._doubt(place, kind, name, f"answer for themselves, by {name}")
 
     def _compare(self, place: int, left: Any, right: Any) -> None:
-        """Doubt objects of the fix that equal their kind whatever is in them, and those in them that answer."""
+        """Look at two values that are compared, and at what is in them.
+
+        If both sides have objects of a class of the fix, the tests give these none of their own values. So they may
+        answer, but not be equal whatever is in them.
+        """
         if _id(type(left)) in _SCALAR_IDS or _id(type(right)) in _SCALAR_IDS:
+            self.look(place, left)
+            self.look(place, right)
             return
-        for one in itertools.chain(*(self._parts_of(place, value, fields=True) for value in (left, right))):
-            if self._is_doubted(type(one)):
-                self._inspect(place, one)
-                if not self.quiet and self._equals_its_kind(one):
-                    self._doubt(place, type(one), "__eq__", "are equal whatever is in them")
+        sides = [[*self._parts_of(place, value, fields=True)] for value in (left, right)]
+        shared = frozenset.intersection(*(frozenset(_id(type(one)) for one in side) for side in sides))
+        for one in itertools.chain(*sides):
+            own = _id(type(one)) in shared and not self.quiet and self._is_doubted(type(one))
+            others = other_objects(one) if own else []
+            self._inspect(place, one, asked=not others)
+            if others and all(self._is_true(operator.eq, one, other) for other in others):
+                self._doubt(place, type(one), "__eq__", "are equal whatever is in them")
 
     def imported(self, place: int, package: str | None, level: int, module: str, names: list[str]) -> None:
         """After an import on the judge's side: it must have brought what the judge's files or the library define."""

@@ -26,7 +26,8 @@ _FRAMES = {
     "sys.setprofile",
     "sys.monitoring.register_callback",
 }
-_OTHERS = {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "ctypes.cdata", "ctypes.PyObj_FromPtr"}
+# A copy of the process can try an answer.
+_OTHERS = {"os.fork", "gc.get_objects", "gc.get_referrers", "gc.get_referents", "ctypes.cdata", "ctypes.PyObj_FromPtr"}
 _FILES = {"open", "os.remove", "os.rename", "os.truncate"}
 _EVENTS = {*_FILES, *_CODE, "object.__getattr__", "object.__setattr__", "ctypes.dlsym", *_FRAMES, *_OTHERS}
 PARTS_OF_FUNCTIONS = {"__code__", "__defaults__", "__kwdefaults__"}
