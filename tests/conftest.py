@@ -19,7 +19,6 @@ from unittest.mock import patch
 import filelock
 import pytest
 from hypothesis import settings
-from hypothesis.internal.conjecture import providers
 
 from tests import collecting
 
@@ -316,10 +315,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose a seed in CI, before hypothesis reads it; the workers of xdist are given the same options."""
     if os.environ.get("CI") and config.getoption("hypothesis_seed") is None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
-    if not os.environ.get("CI") and config.getoption("hypothesis_profile") is None:
-        # Constants of the loaded modules would make other examples in every order of tests; to look for them, each
-        # worker would parse all modules.
-        providers._get_local_constants = functools.cache(providers.Constants)
     config.pluginmanager.register(collecting)
 
 

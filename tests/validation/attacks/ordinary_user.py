@@ -39,7 +39,7 @@ def environment(folder: Path, packages: str = "*") -> str:
     (target,) = folder.glob("lib/python*/site-packages")
     found = [path for name in packages.split() for path in Path(sysconfig.get_path("purelib")).glob(name)]
     # A few are copied; all of them are hard links, unless that is another file system. To link a file changes its
-    # times, so whoever asks for the hash of these packages next must read it.
+    # times, so the next process that asks for the hash of these packages must read it.
     linked = packages == "*" and subprocess.run(["cp", "-al", *found, target], capture_output=True).returncode == 0
     if not linked:
         subprocess.run(["cp", "-a", *found, target], check=True)
