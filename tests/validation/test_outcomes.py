@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Folder
-from tests.pipelines.test_retrying import table, validate
+from tests.pipelines.test_retrying import evaluation_of, table, validate
 from tests.validation.validators.support import tree_of
 from touchstone.config.validation import ValidationSettings
 from touchstone.validation.files.working_copy import HashedTree
@@ -50,6 +50,22 @@ def test_a_corrected_problem_is_judged_anew(tmp_path: Path) -> None:
         found.append((problem["reference_status"], problem["fails_as_recorded"], outcomes["0"]))
     unavailable = "validator_unavailable"
     assert found == [("failed", True, "passed"), ("passed", True, "passed"), (unavailable, False, unavailable)]
+
+
+def test_a_failure_is_said_once_without_colours(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    tree_of(
+        tmp_path / "clones" / "shop",
+        {"price.txt": "1\n", "test.sh": "printf '\\033[31mwrong\\033[0m price\\n'; exit 1"},
+    )
+    folder.problems(
+        table(("oid", "working_directory", "filename", "test_command"), ("p", "shop", "price.txt", "sh test.sh"))
+    )
+    folder.fixes("m", table(("oid", "iteration_id", "fixed_file"), ("p", "0", "2\n")))
+    folder.configure(clones_dir="clones", k_values=[1])
+    with evaluation_of(folder) as evaluation:
+        (said,) = evaluation.store.scan("outcomes").collect()["diagnostics"]
+    assert said == "still there: error: the command failed: exit code 1: wrong price"
 
 
 # What a run keeps of a validation: bounded texts, and every test with the one that did not pass first.

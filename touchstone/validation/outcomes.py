@@ -6,6 +6,7 @@ each with at most `validation.kept_characters` characters. A column that a row l
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +30,8 @@ from touchstone.validation.session import CachedReport, Request, ValidationSessi
 from touchstone.validation.targets import Target
 from touchstone.vocabulary import MAX_DIAGNOSTICS, Success
 
+# As a terminal shows them.
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MAX_KEPT_TESTS = 2_000
 _MAX_KEPT_MESSAGE = 500
 _FROM_VERDICT = (
@@ -311,7 +314,8 @@ def _not_validated_columns(why: NotApplied | NoTarget, target: Target | NoTarget
 def _validated_columns(report: Report, verdict: Verdict, target: Target, validation: ValidationSession) -> Row:
     decided = verdict.status not in UNDECIDED
     tests = report.tests.values()
-    said = [verdict.note, report.note if report.note not in verdict.note else "", *map(str, report.diagnostics)]
+    found = [report.note, *map(str, report.diagnostics)]
+    said = [verdict.note, *(each for each in found if each not in verdict.note)]
     return {
         "status": verdict.status,
         "passed": verdict.status == "passed" if decided else None,
@@ -350,7 +354,7 @@ def _fidelity(reported: str, target: Target, validation: ValidationSession) -> s
 
 
 def _truncated_text(lines: Sequence[str]) -> str | None:
-    return _plain_text("\n".join(filter(None, lines))[:MAX_DIAGNOSTICS])
+    return _plain_text(_COLOURS.sub("", "\n".join(filter(None, lines)))[:MAX_DIAGNOSTICS])
 
 
 def _plain_text(text: str) -> str | None:
@@ -406,7 +410,7 @@ def _test_results(report: Report, baseline: Report) -> Iterator[dict[str, str]]:
     """Every test, those that did not pass first. A test of the unmodified problem may have lost its result."""
 
     def short(text: str) -> str:
-        return _plain_text(text[:_MAX_KEPT_MESSAGE]) or ""
+        return _plain_text(_COLOURS.sub("", text)[:_MAX_KEPT_MESSAGE]) or ""
 
     # The summary only repeats the name of the test.
     messages = {found.test: short(found.detail or found.summary) for found in report.diagnostics if found.test}

@@ -509,6 +509,8 @@ def of_node(name: str) -> Report:
         *((of_pytest(said), of_pytest(said), f"a plugin of pytest ({need})") for said, need in OF_PYTEST.items()),
         (refused("RuntimeError: can't start new thread"),) * 2 + (THREADS,),
         (refused("OSError: [Errno 24] Too many open files"),) * 2 + ("more than 1,024 open files",),
+        (refused("npm error code ENOTCACHED"),) * 2 + ("packages that npm would have to fetch",),
+        (refused("Error: getaddrinfo EAI_AGAIN example.com"),) * 2 + (SERVER,),
         (refused(), lacking(others=1), None),
         (lacking(others=1), refused(), None),
     ],

@@ -11,8 +11,9 @@ import pytest
 
 from tests.validation.validators.support import STOPPED, Playback, job_of, report_on, tree_of
 from touchstone.config.validation import CommandProgram
+from touchstone.validation.files.working_copy import list_files
 from touchstone.validation.judging.verdicts import compute_verdict
-from touchstone.validation.protocol import Diagnostic, Job, Report
+from touchstone.validation.protocol import Diagnostic, Job, Report, Tree
 from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
 from touchstone.validation.validators.command import CommandValidator
 from touchstone.validation.validators.common import SYSTEM_PATH
@@ -75,6 +76,65 @@ def test_a_package_in_src_is_imported_as_if_it_were_installed(sandbox: Sandbox, 
     problem = replace(job.problem, test_command="cd tests && python it.py")
     wrong = job.tree.with_file("shop/src/click/__init__.py", b"PRICE = 2\n")
     assert [report_on(validator, Job(problem, tree)).status for tree in (job.tree, wrong)] == ["passed", "failed"]
+
+
+_NPM_PROJECT = {
+    "shop/package.json": "{}",
+    "shop/add.txt": "1\n",
+    "shop/parts/core/price.txt": "7\n",
+    "shop/node_modules/.bin/check": "#!/bin/sh\ntest $(cat node_modules/adds/sum.txt) = $(cat add.txt)\n",
+    "shop/node_modules/.cache/mark": "",
+    "shop/node_modules/adds/sum.txt": "1\n",
+    "shop/node_modules/@shop/money/unit.txt": "euro\n",
+    "node_modules/outer/far.txt": "far\n",
+}
+
+
+class TestPackagesOfNpm:
+    """They are left out of the copy, and used from where they are."""
+
+    @pytest.fixture
+    def job(self, tmp_path: Path) -> Job:
+        tree_of(tmp_path, _NPM_PROJECT)
+        packages = tmp_path / "shop" / "node_modules"
+        (packages / ".bin" / "check").chmod(0o755)
+        (packages / "@shop" / "core").symlink_to("../../parts/core")
+        files = list_files(tmp_path / "shop")
+        assert files == ("add.txt", "package.json", "parts/core/price.txt")
+        return job_of(Tree(tmp_path / "shop", files), "add.txt")
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "node_modules/.bin/check",
+            "test $(cat node_modules/@shop/money/unit.txt) = euro",
+            # A package of the project itself is the copy, with the fix.
+            "echo 8 > parts/core/price.txt && test $(cat node_modules/@shop/core/price.txt) = 8",
+            "test ! -e node_modules/.cache && mkdir node_modules/.cache",
+        ],
+    )
+    def test_commands_see_them(self, sandbox: Sandbox, job: Job, command: str) -> None:
+        assert validated(sandbox, job, command).status == "passed"
+
+    def test_no_command_and_no_fix_changes_them(self, sandbox: Sandbox, job: Job) -> None:
+        before = CommandValidator(sandbox, Limits(), CommandProgram()).identity(job.problem)["packages"]
+        assert validated(sandbox, job, "echo 2 > node_modules/adds/sum.txt").status == "failed"
+        for path in ("node_modules/adds/sum.txt", "node_modules", "node_modules/adds"):
+            forged = replace(job, tree=job.tree.with_changes({path: b"2\n", "add.txt": b"2\n"}))
+            assert validated(sandbox, forged, "node_modules/.bin/check").status == "failed"
+        assert CommandValidator(sandbox, Limits(), CommandProgram()).identity(job.problem)["packages"] == before
+        (job.tree.root / "node_modules" / "adds" / "sum.txt").write_text("3\n")
+        assert CommandValidator(sandbox, Limits(), CommandProgram()).identity(job.problem)["packages"] != before
+
+    def test_those_of_the_nearest_folder_around_it(self, sandbox: Sandbox, job: Job) -> None:
+        shutil.rmtree(job.tree.root / "node_modules")
+        assert validated(sandbox, job, "test $(cat node_modules/outer/far.txt) = far").status == "passed"
+
+    def test_where_there_are_none(self, sandbox: Sandbox, job: Job) -> None:
+        for folder in (job.tree.root, job.tree.root.parent):
+            shutil.rmtree(folder / "node_modules")
+        note = validated(sandbox, job, "vitest run").note
+        assert "vitest: not found; run `npm ci` beside its package.json, or set its PATH" in note
 
 
 def test_all_failures_are_the_same_error(job: Job) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 from touchstone.regular_files import open_beneath
 from touchstone.validation.protocol import NoTarget, Tree
 
-LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", "node_modules"})
+_NPM = "node_modules"
+LEFT_OUT = frozenset({".git", ".hg", ".svn", ".terraform", ".venv", "__pycache__", _NPM})
 
 # Marks the hash of an executable file: a working copy keeps the mode, so a program may answer otherwise.
 _EXECUTABLE = "x"
@@ -64,6 +65,27 @@ def _regular_files(root: Path) -> Iterator[tuple[str, int]]:
                     directories += [] if is_build_output else [path]
                 elif _is_file_inside(root, entry):
                     yield path, entry.stat().st_size
+
+
+def installed_packages(root: Path) -> dict[str, Path]:
+    """The folders of npm packages below a root, by path; for a root without one, the nearest of the folders around it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as clones:
+    ...     (Path(clones) / "shop" / "web" / "node_modules").mkdir(parents=True)
+    ...     (Path(clones) / "node_modules").mkdir()
+    ...     _ = (Path(clones) / "shop" / "package.json").write_text("{}")
+    ...     sorted(installed_packages(Path(clones) / "shop"))
+    ['node_modules', 'web/node_modules']
+    """
+    found = {}
+    for folder, below, files in os.walk(root):
+        inside = Path(folder)
+        if _NPM in below or (inside == root and "package.json" in files):
+            nearest = next((each / _NPM for each in (inside, *inside.parents) if (each / _NPM).is_dir()), None)
+            found |= {str((inside / _NPM).relative_to(root)): nearest.resolve()} if nearest is not None else {}
+        below[:] = [name for name in below if name not in LEFT_OUT]
+    return found
 
 
 def _is_file_inside(root: Path, entry: os.DirEntry[str]) -> bool:

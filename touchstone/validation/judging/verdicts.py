@@ -409,7 +409,8 @@ _OTHER_NEEDS = (
         "more threads (validation.limits.processes)",
     ),
     (re.compile(r"Too many open files"), "more than 1,024 open files"),
-    (re.compile(r"Connection refused|Connect call failed|ECONNREFUSED"), "a server that it connects to"),
+    (re.compile(r"Connection refused|Connect call failed|ECONNREFUSED|EAI_AGAIN"), "a server that it connects to"),
+    (re.compile(r"ENOTCACHED"), "packages that npm would have to fetch"),
     (re.compile(r"PytestConfigWarning: (Unknown config option: \w+)"), r"a plugin of pytest (\1)"),
     (re.compile(r"(?:pytest|__main__\.py): error: (unrecognized arguments: \S+)"), r"a plugin of pytest (\1)"),
 )

@@ -55,7 +55,8 @@ class Command:
     """A program to run on a private, writable copy of a tree. It can read only the system and the `readable` paths.
 
     The program starts in the tree's `directory`. `environment` is its whole environment, besides TMPDIR. `TMP` in the
-    environment or the arguments is replaced by the path of the private temporary folder.
+    environment or the arguments is replaced by the path of the private temporary folder. `packages` are folders of
+    installed packages by their place in the copy: there it has links to what they contain.
     """
 
     arguments: Sequence[str]
@@ -63,6 +64,7 @@ class Command:
     directory: str = ""
     readable: Sequence[Path] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

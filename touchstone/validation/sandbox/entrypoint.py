@@ -38,6 +38,8 @@ JOB, READY = b"job", b"ready to fork"
 MAX_DESCRIPTORS = 8
 # The folder with a job's files in the private folder.
 WORK = "work"
+# Of hidden folders among installed packages, those without caches: npm's commands, and pnpm's packages.
+_LINKED_FOLDERS = (".bin", ".pnpm")
 # Headroom for the interpreter and its libraries, which use address space but little memory.
 INTERPRETER_BYTES = 256 * 2**20
 
@@ -371,6 +373,9 @@ def _exec_command(policy: Policy) -> NoReturn:
         switch_user(policy)
         work = Path(policy["tmp"], WORK)
         _copy_tree(policy["tree"], work)
+        for place, folder in policy["packages"].items():
+            with suppress(FileExistsError, NotADirectoryError):  # a fix has a file in place of the folder around it
+                _link_packages(folder, work / place)
         (work / policy["directory"]).mkdir(parents=True, exist_ok=True)
         os.chdir(work / policy["directory"])
         apply_limits(policy["limits"])
@@ -395,3 +400,23 @@ def _copy_tree(source: str, target: Path) -> None:
         Path(to).chmod(0o755 if os.access(file, os.X_OK) else 0o644)
 
     shutil.copytree(source, target, copy_function=copy)
+
+
+def _link_packages(source: str, target: Path) -> None:
+    """Make a folder of links to installed packages, in which tools can keep a cache, instead of what a fix has there.
+
+    A link among them stays as it is: it leads to another package, or to one of the tree itself.
+    """
+    if target.is_file():
+        target.unlink()
+    target.mkdir(parents=True, exist_ok=True)
+    empty_folder(target)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            place = target / entry.name
+            if entry.is_symlink():
+                place.symlink_to(Path(entry.path).readlink())
+            elif entry.name.startswith("@"):
+                _link_packages(entry.path, place)
+            elif not entry.name.startswith(".") or entry.name in _LINKED_FOLDERS:
+                place.symlink_to(entry.path)

@@ -100,8 +100,10 @@ class SandboxRunner:
                 "arguments": _with_path(command),
                 "environment": dict(command.environment),
                 "directory": command.directory,
+                "packages": {place: str(folder) for place, folder in command.packages.items()},
             }
-            launch = Launch(limits, inside, tmp, readable=command.readable, tree=tree, tree_bytes=tree_bytes)
+            readable = (*command.readable, *command.packages.values())
+            launch = Launch(limits, inside, tmp, readable=readable, tree=tree, tree_bytes=tree_bytes)
             try:
                 process = self.start(launch, keep, writes, subprocess.PIPE)
             except (OSError, TouchstoneError) as error:

@@ -21,9 +21,11 @@ from touchstone.config.validation import CommandProgram
 from touchstone.validation.command_files import left_early, runner_format, words
 from touchstone.validation.files.file_identity import (
     content_identity,
+    packages_identity,
     program_identity,
     system_identity,
 )
+from touchstone.validation.files.working_copy import installed_packages
 from touchstone.validation.protocol import Availability, Diagnostic, Job, Problem, Report
 from touchstone.validation.sandbox.command import TMP, WORK_FOLDER, Command, CommandResult, Limits, Sandbox
 from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
@@ -37,6 +39,8 @@ _SHELL = Path("/bin/sh")
 _NOT_STARTED = (126, 127)
 # Whole test suites, and builds before them.
 COMMAND_LIMITS = Limits(seconds=120.0)
+# Without a network, npm would try for minutes.
+_ENVIRONMENT = {"HOME": TMP, "LANG": "C.UTF-8", "npm_config_offline": "true"}
 # Programs of the interpreter that a command may name without setting a PATH.
 _PYTHON = ("python", "pytest")
 # What make and `python -m` say of a program or module that is not installed; a traceback says it otherwise.
@@ -86,6 +90,7 @@ class CommandValidator:
         self._configured_python = python
         self._program = common.find_program(Path(settings.arguments[0]), ()) if settings.arguments else _SHELL
         self._identities: dict[str, Mapping[str, str]] = {}
+        self._packages: dict[Path, Mapping[str, Path]] = {}
         said = common.run_trusted(settings.version_arguments) if settings.version_arguments else None
         self.version = said.splitlines()[0] if said else ""
 
@@ -106,12 +111,20 @@ class CommandValidator:
         return self._settings.fidelity
 
     def identity(self, problem: Problem) -> Mapping[str, Any]:
-        """The program, the readable files, what arguments, environment or the problem's commands name, the system."""
+        """The program, the files and packages it reads, what arguments, environment or commands name, the system."""
         # Every command finds the interpreter's programs, because its scripts may run them.
         provided = _PYTHON if self._python is not None else ()
         named = set().union(*map(words, (problem.setup_command or "", problem.test_command or "", *provided)))
         own = {word: self._identity_of(word) for word in sorted(named)}
-        return {"program": str(self._program), "files": self._files, "own": own, "system": self._system}
+        packages = {place: packages_identity(folder) for place, folder in self._packages_of(problem).items()}
+        found = {"program": str(self._program), "files": self._files, "own": own, "system": self._system}
+        return found | ({"packages": packages} if packages else {})
+
+    def _packages_of(self, problem: Problem) -> Mapping[str, Path]:
+        """The folders of npm packages that the problem's commands use, by their place in its tree."""
+        if problem.root not in self._packages:
+            self._packages[problem.root] = installed_packages(problem.root)
+        return self._packages[problem.root]
 
     def _identity_of(self, word: str) -> Mapping[str, str]:
         """The content of a program or file that a command names."""
@@ -203,7 +216,7 @@ class CommandValidator:
         if plan.setup or plan.report_file:
             line = [str(_SHELL), "-c", _WRAPPER, "sh", mark, plan.setup, plan.report_file, *line]
         sources = [f"{WORK_FOLDER}/{job.problem.working_directory}/{name}" for name in common.source_folders(job)]
-        environment = {"HOME": TMP, "LANG": "C.UTF-8", **({"PYTHONPATH": os.pathsep.join(sources)} if sources else {})}
+        environment = {**_ENVIRONMENT, **({"PYTHONPATH": os.pathsep.join(sources)} if sources else {})}
         environment |= {**self._settings.environment, "PATH": self._search_path}
         for name, value in FORMATS[plan.report].environment.items() if plan.report in FORMATS else ():
             environment[name] = f"{environment.get(name, '')} {value}".strip()
@@ -213,6 +226,7 @@ class CommandValidator:
             job.problem.working_directory,
             readable=(plan.program, *self._readable),
             environment=environment,
+            packages=self._packages_of(job.problem),
         )
 
     def _validate_one(self, job: Job, plan: _Plan) -> Report:
@@ -225,7 +239,7 @@ class CommandValidator:
         """The report on a command that has ended, as if it were of full fidelity."""
         if (report := common.report_if_stopped(result)) is not None:
             return report
-        if (missing := _not_run(result, mark)) is not None:
+        if (missing := _not_run(result, mark, job.tree.files)) is not None:
             # Where only the fix is to blame, this becomes a failure; see `outcomes`.
             return Report("validator_unavailable", FULL, note=missing)
         if plan.report == "exit_code":
@@ -247,12 +261,14 @@ class CommandValidator:
         return report_from_tests(result, results, plan.report, job.problem.judged_tests)
 
 
-def _not_run(result: CommandResult, mark: str) -> str | None:
+def _not_run(result: CommandResult, mark: str, files: Sequence[str]) -> str | None:
     """Why the tests did not start; None if they did."""
     if result.stdout.startswith(f"{mark} setup\n".encode()):
         return f"the setup command failed with {_ending(result)}"
     if result.exit_code in _NOT_STARTED or (result.exit_code and _NOT_FOUND.search(_text(result.stderr))):
-        return f"the command cannot be started in the sandbox: {_ending(result)}; set its PATH and readable folders"
+        by_npm = any(path.rpartition("/")[2] == "package.json" for path in files)
+        remedy = f"{'run `npm ci` beside its package.json, or ' if by_npm else ''}set its PATH and readable folders"
+        return f"the command cannot be started in the sandbox: {_ending(result)}; {remedy}"
     return None
 
 
