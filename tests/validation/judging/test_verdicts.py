@@ -487,6 +487,34 @@ def of_node(name: str) -> Report:
     return Report("no_report", "full", note=f"Error: Cannot find module '{name}'")
 
 
+def of_command(said: str, code: int = 2) -> Report:
+    return Report(
+        "no_report", "full", note=f"the report shows no failure, but the program ended with exit code {code}: {said}"
+    )
+
+
+# As these programs say it.
+NOT_THERE = [
+    "make: *** No rule to make target 'test'.  Stop.",
+    "echo\nmake: *** No targets specified and no makefile found.  Stop.",
+    'npm error Missing script: "tests"',
+    "python: can't open file '/box/work/test_shop.py': [Errno 2] No such file or directory",
+    "sh: 0: cannot open test.sh: No such file",
+    "/bin/sh: 1: cd: can't cd to shop",
+    "bash: line 1: cd: shop: No such file or directory",
+    "ERROR: file or directory not found: tests/test_shop.py",
+    "ERROR: not found: /box/work/test_price.py::test_other",
+    "ERROR: Config file '/box/work/other.ini' not found. Check your '-c/--config-file' option.",
+    "Error: Cannot find module '/box/work/test.js'\n  code: 'MODULE_NOT_FOUND',\n  requireStack: []\n}",
+]
+FAILURES_OF_THE_FIX = [
+    "make: *** No rule to make target 'price.c', needed by 'price.o'.  Stop.",
+    "ValueError: can't open file 'prices.csv'",
+    "Error: Cannot find module './price'\n  code: 'MODULE_NOT_FOUND',\n  requireStack: [ '/box/work/test.js' ]\n}",
+    "AssertionError: not found: 3",
+]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "missing"),
     [
@@ -510,7 +538,13 @@ def of_node(name: str) -> Report:
         (refused("RuntimeError: can't start new thread"),) * 2 + (THREADS,),
         (refused("OSError: [Errno 24] Too many open files"),) * 2 + ("more than 1,024 open files",),
         (refused("npm error code ENOTCACHED"),) * 2 + ("packages that npm would have to fetch",),
-        (refused("Error: getaddrinfo EAI_AGAIN example.com"),) * 2 + (SERVER,),
+        (refused("Error: getaddrinfo EAI_AGAIN example.com"),) * 2 + ("a network",),
+        (refused("fatal: unable to access 'https://a.b/': Could not resolve host: a.b"),) * 2 + ("a network",),
+        (refused("[Errno -3] Temporary failure in name resolution"),) * 2 + ("a network",),
+        *((of_command(said),) * 2 + ("a file, target or test that the command names",) for said in NOT_THERE),
+        (of_command(NOT_THERE[0]), refused(), None),
+        *((of_command(said),) * 2 + (None,) for said in FAILURES_OF_THE_FIX),
+        (of_command("============ test session starts ==\ncollected 0 items", 5),) * 2 + ("a test that pytest finds",),
         (refused(), lacking(others=1), None),
         (lacking(others=1), refused(), None),
     ],

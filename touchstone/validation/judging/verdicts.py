@@ -409,8 +409,29 @@ _OTHER_NEEDS = (
         "more threads (validation.limits.processes)",
     ),
     (re.compile(r"Too many open files"), "more than 1,024 open files"),
-    (re.compile(r"Connection refused|Connect call failed|ECONNREFUSED|EAI_AGAIN"), "a server that it connects to"),
+    (re.compile(r"Connection refused|Connect call failed|ECONNREFUSED"), "a server that it connects to"),
+    (
+        re.compile(
+            "EAI_AGAIN|ENOTFOUND|UnknownHostException"
+            "|Temporary failure in name resolution|Name or service not known|Could not resolve host"
+        ),
+        "a network",
+    ),
     (re.compile(r"ENOTCACHED"), "packages that npm would have to fetch"),
+    (re.compile(r"externally-managed-environment"), "an environment that pip may change"),
+    # No fix can add one of these: they are on the judge's side.
+    (
+        re.compile(
+            r"(?:^|: )(?:make(?:\[\d+\])?: \*\*\* No (?:rule to make target '[^']*'\.  Stop|targets specified)"
+            r"|npm (?:ERR!|error) Missing script: |\S*python[\d.]*: can't open file '"
+            r"|\S*sh: (?:line )?\d+: (?:cannot open \S+: No such file|cd: )"
+            r"|ERROR: (?:file or directory not found|not found): |ERROR: Config file '[^'\n]*' not found)"
+            r"|code: 'MODULE_NOT_FOUND',\s+requireStack: \[\]",
+            re.MULTILINE,
+        ),
+        "a file, target or test that the command names",
+    ),
+    (re.compile(r"the program ended with exit code 5: =+ test session starts"), "a test that pytest finds"),
     (re.compile(r"PytestConfigWarning: (Unknown config option: \w+)"), r"a plugin of pytest (\1)"),
     (re.compile(r"(?:pytest|__main__\.py): error: (unrecognized arguments: \S+)"), r"a plugin of pytest (\1)"),
 )
