@@ -332,7 +332,8 @@ def _explained(message: str, sql: str) -> str:
 
     lacking = re.search(r"Table with name (\w+) does not exist", message)
     if lacking and lacking[1] in TABLES:
-        return f"these results are of an earlier version, without the table {lacking[1]}; `touchstone run` adds it"
+        why = "this run stopped before it, or was of an earlier version"
+        return f"there is no table {lacking[1]} here: {why}; `touchstone run` makes it"
     line = re.search(r"^LINE (\d+):", message, re.MULTILINE)
     return one_line(message) + (f" (line {line[1]})" if line and "\n" in sql.strip() else "")
 
