@@ -379,3 +379,19 @@ def test_a_javascript_project_by_test_name(sandbox: Sandbox, tmp_path: Path) -> 
     for status, text in fixes.items():
         report = report_on(validator, Job(job.problem, tree.with_file("shop.js", text.encode())))
         assert compute_verdict(baseline, report, job.problem, 1, 1).status == status
+
+
+@pytest.mark.services
+@pytest.mark.skipif(shutil.which("javac", path=SYSTEM_PATH) is None, reason="no JDK is installed")
+def test_a_java_program(sandbox: Sandbox, tmp_path: Path) -> None:
+    shop = "class Shop { static int add(int a, int b) { return a + b; } }\n"
+    test = 'class Test { public static void main(String[] x) { if (Shop.add(1, 2) != 3) throw new Error("no"); } }\n'
+    job = job_of(tree_of(tmp_path, {"Shop.java": shop, "Test.java": test}), "Shop.java")
+    wrong = replace(job, tree=job.tree.with_file("Shop.java", shop.replace("+", "-").encode()))
+    reports = [validated(sandbox, each, "javac *.java && java Test") for each in (job, wrong)]
+    assert [report.status for report in reports] == ["passed", "failed"], reports
+
+
+def test_public_settings_of_the_system_can_be_read(sandbox: Sandbox, job: Job) -> None:
+    there = [path for path in ("/etc/mime.types", "/etc/protocols", "/etc/services") if Path(path).exists()]
+    assert validated(sandbox, job, f"cat {' '.join(there)} /dev/null > ../all && ! cat /etc/passwd").status == "passed"

@@ -22,7 +22,12 @@ from touchstone.validation.sandbox.interpreters import Interpreter, interpreter
 
 _PACKAGE = Path(__file__).parents[2]
 _SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin")
-_SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
+# Public settings, of programs (Debian keeps those of Java here) and of Python's `mimetypes` and `socket`.
+_SYSTEM_FILES = (
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime"),
+    *("/etc/fonts", "/etc/maven", "/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/ssl/openssl.cnf"),
+    *sorted(map(str, Path("/etc").glob("java-*"))),
+)
 # What programs read about the machine and themselves. The rest of /proc shows the processes of others.
 _PROC = ("cpuinfo", "meminfo", "stat", "uptime", "loadavg", "version", "filesystems", "sys/kernel", "sys/vm", "self")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
