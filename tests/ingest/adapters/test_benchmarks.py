@@ -210,6 +210,21 @@ def test_a_truncated_file_of_a_helm_run_is_named(tmp_path: Path, name: str) -> N
         read_adapted(file.parent)
 
 
+def test_files_of_helm_without_verdicts_say_where_these_are(tmp_path: Path) -> None:
+    run = helm_run(tmp_path)
+    others = {
+        "scenario_state.json": {"adapter_spec": {}, "request_states": []},
+        "display_predictions.json": [{"instance_id": "id1", "predicted_text": "A", "stats": {"em": 1.0}}],
+        "runs_to_run_suites.json": {},
+        "costs.json": {},
+    }
+    for name, content in others.items():
+        (run / name).write_text(json.dumps(content))
+    for name in ("stats.json", "run_spec.json", "scenario.json", *others):
+        with pytest.raises(NotEvaluatedError, match=r"these are in the per_instance_stats\.json of each run"):
+            read_adapted(run / name)
+
+
 @pytest.mark.parametrize(("outputs", "passed"), [(1, "true"), (5, None)])
 def test_the_best_of_several_outputs_is_no_verdict_on_one(tmp_path: Path, outputs: int, passed: str | None) -> None:
     """As HELM's metrics of APPS are."""

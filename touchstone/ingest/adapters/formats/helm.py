@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from touchstone.errors import InputFileError
-from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions
+from touchstone.ingest.adapters.adapter import Adapter, Head, ReadOptions, not_evaluated
 from touchstone.ingest.adapters.folders import beside, is_file
 from touchstone.ingest.adapters.json_files import (
     inside,
@@ -28,6 +28,10 @@ from touchstone.ingest.adapters.tool_figures import Sample, scored_table
 FORMAT = "helm"
 _SPEC, _INSTANCES, _STATS = "run_spec.json", "per_instance_stats.json", "stats.json"
 _MODEL = re.compile(r"(?<=[:,])model(?:_deployment)?=(?P<model>[^,]+),?")
+# Of `helm-summarize`.
+_SUMMARY = words(
+    "costs.json groups_metadata.json run_specs.json runs.json runs_to_run_suites.json schema.json summary.json"
+)
 # About the request, not about the answer.
 _REQUESTS = re.compile(
     r"(num|training|inference|finish_reason|batch|estimated_num|max_num)_.*|prompt_truncated|max_prob|logprob|runtime"
@@ -96,10 +100,30 @@ def _recognizes(head: Head) -> bool:
         named = any(name.startswith(_INSTANCES) for name in head.names)
         return named and Head(beside(head.path / _SPEC, _INSTANCES)).text[:1] == "["
     paths = head.key_paths
-    return ("[]", "instance_id") in paths and ("[]", "stats") in paths
+    return {("[]", "instance_id"), ("[]", "stats", "[]")} <= paths
+
+
+def _is_part(head: Head) -> bool:
+    parts = (
+        {("[]", "name", "split"), ("[]", "sum_squared")},  # stats.json
+        {("adapter_spec",), ("request_states",)},  # scenario_state.json
+        {("adapter_spec",), ("metric_specs",)},  # run_spec.json
+        {("name",), ("definition_path",)},  # scenario.json
+        {("[]", "instance_id"), ("[]", "predicted_text")},  # display_predictions.json
+        {("[]", "header"), ("[]", "rows"), ("[]", "links")},  # groups/*.json
+    )
+    summarized = head.name in _SUMMARY and is_file(head.path.with_name("runs_to_run_suites.json"))
+    return summarized or any(part <= head.key_paths for part in parts)
 
 
 ADAPTER = Adapter(FORMAT, "a HELM run", _recognizes, read_helm)
+PARTS = not_evaluated(
+    "helm-parts",
+    "a part of a HELM run",
+    _is_part,
+    "a part of HELM's results without verdicts per attempt; these are in the per_instance_stats.json of each run",
+    "ignored",
+)
 
 
 def _document(path: Path) -> object:
