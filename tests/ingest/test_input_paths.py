@@ -119,3 +119,11 @@ def test_results_beside_a_folder_of_logs_are_reported_unless_they_are_named_too(
     found = discover(configured(folder, inputs=["harness", "harness/report.json"]))
     assert [source.name for source in found.sources["org/m"]] == ["harness/report.json"]
     assert "harness/report.json" not in [each.file for each in found.not_evaluated]
+
+
+def test_parts_of_a_run_that_hold_no_attempts_are_not_reported(folder: Folder) -> None:
+    run = PROJECT / "tests" / "ingest" / "adapters" / "files" / "helm" / "sums_small"
+    shutil.copytree(run, folder.root / "fixes" / "run")
+    found = discover(configured(folder))
+    assert [source.name for source in found.sources["simple/model1"]] == ["run"]
+    assert "run/scenario.json" not in [each.file for each in found.not_evaluated]

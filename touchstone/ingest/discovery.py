@@ -276,6 +276,8 @@ def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfi
         seen = _classified(path, config)
         if seen.status is not None or (seen.format is None and _why_not_fixes(path, config)):
             continue
+        if seen.format and adapter_of(seen.format, read_options(config)).unread == "ignored":
+            continue
         # The usual place of predictions is beside the logs with their verdicts.
         status: FileStatus = "ignored" if seen.format == PREDICTIONS_FORMAT else "unknown"
         title = adapter_of(table.format, read_options(config)).title

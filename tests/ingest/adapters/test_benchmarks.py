@@ -1,5 +1,6 @@
 """The rules of benchmarks and evaluation frameworks; that their sample files are read is in `test_every_format`."""
 
+import copy
 import json
 import shutil
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ingest.adapters.code_generation import figures, refused, rows
-from tests.ingest.adapters.formats import MADE
+from tests.ingest.adapters.formats import FILES, MADE
 from touchstone.errors import InputFileError
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, detect_format, read_adapted
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
@@ -170,13 +171,82 @@ def test_train_trials_of_helm_are_attempts_and_a_score_that_is_no_verdict_decide
         read_adapted(path, ReadOptions("bleu"))
 
 
+def helm_run(folder: Path) -> Path:
+    """Two train trials of three instances, each also with two suffixes, as helm-run 0.5.16 wrote them."""
+    return shutil.copytree(FILES / "helm" / "sums_small", folder / "run")
+
+
+def test_each_perturbation_and_sub_split_of_helm_is_a_suite_and_has_the_mean_that_helm_states(tmp_path: Path) -> None:
+    table = read_adapted(helm_run(tmp_path))
+    assert len(set(rows(table, "oid", "iteration_id"))) == table.frame.height == 18
+    assert sorted({suite for (suite,) in rows(table, "suite")}) == [
+        f"sums_small/test/{part}{suffix}"
+        for part in ("large", "small")
+        for suffix in ("", "/style,suffix=now", "/style,suffix=please")
+    ]
+    assert len(figures(table)) == 12
+    assert all(each.reported == each.recomputed for each in table.figures)
+    # The mean of the trials' means: one of the four attempts has no verdict.
+    assert figures(table)["sums_small/test/large", "solved"] == (0.5, 0.5)
+
+
+def test_another_verdict_on_an_attempt_of_helm_is_refused_and_the_same_once_more_is_not(tmp_path: Path) -> None:
+    file = helm_run(tmp_path) / "per_instance_stats.json"
+    entries = json.loads(file.read_text())
+    before = rows(read_adapted(file), "oid", "iteration_id", "passed")
+    assert rows(written(file, entries * 2), "oid", "iteration_id", "passed") == before
+    other = copy.deepcopy(entries[0])
+    other["stats"][0]["mean"] = 1.0 - other["stats"][0]["mean"]
+    assert refused(written(file, [*entries, other])) == [
+        (19, "duplicate", "another entry of this attempt has another solved")
+    ]
+
+
+@pytest.mark.parametrize("name", ["run_spec.json", "stats.json"])
+def test_a_truncated_file_of_a_helm_run_is_named(tmp_path: Path, name: str) -> None:
+    file = helm_run(tmp_path) / name
+    file.write_text(file.read_text()[:700])
+    with pytest.raises(InputFileError, match=f"{name}: broken JSON"):
+        read_adapted(file.parent)
+
+
+def test_files_of_helm_without_verdicts_say_where_these_are(tmp_path: Path) -> None:
+    run = helm_run(tmp_path)
+    others = {
+        "scenario_state.json": {"adapter_spec": {}, "request_states": []},
+        "display_predictions.json": [{"instance_id": "id1", "predicted_text": "A", "stats": {"em": 1.0}}],
+        "runs_to_run_suites.json": {},
+        "costs.json": {},
+    }
+    for name, content in others.items():
+        (run / name).write_text(json.dumps(content))
+    for name in ("stats.json", "run_spec.json", "scenario.json", *others):
+        with pytest.raises(NotEvaluatedError, match=r"these are in the per_instance_stats\.json of each run"):
+            read_adapted(run / name)
+
+
+@pytest.mark.parametrize(("outputs", "passed"), [(1, "true"), (5, None)])
+def test_the_best_of_several_outputs_is_no_verdict_on_one(tmp_path: Path, outputs: int, passed: str | None) -> None:
+    """As HELM's metrics of APPS are."""
+    path = tmp_path / "code:dataset=apps,model=acme_fixer" / "per_instance_stats.json"
+    path.parent.mkdir()
+    spec = {"name": path.parent.name, "adapter_spec": {"model": "acme/fixer", "num_outputs": outputs}}
+    (path.parent / "run_spec.json").write_text(json.dumps(spec))
+    stats = [{"name": {"name": name, "split": "test"}, "mean": 1.0} for name in ("test_avg", "strict_acc")]
+    assert rows(written(path, [{"instance_id": "id1", "stats": stats}]), "passed") == [(passed,)]
+
+
 def test_a_metric_of_which_less_is_better_decides_nothing(tmp_path: Path) -> None:
     """As whether HELM found an answer toxic; lighteval says it of each metric."""
-    stats = [{"name": {"name": name, "split": "test"}, "mean": 1.0} for name in ("num_bytes", "toxic_frac", "em")]
     helm = tmp_path / "toxicity:model=acme_fixer" / "per_instance_stats.json"
-    for metrics, passed in ((stats, "true"), (stats[:2], None)):
-        table = written(helm, [{"instance_id": "id1", "stats": metrics}])
-        assert rows(table, "metric", "passed") == [("em" if passed else "toxic_frac", passed)]
+    for inverse in ("toxic_frac", "wer_score", "absolute_value_difference"):
+        names = ("num_bytes", "estimated_num_tokens_cost", inverse, "answer_score")
+        stats = [{"name": {"name": name, "split": "test"}, "mean": 1.0} for name in names]
+        for metrics, chosen, passed in ((stats, "answer_score", "true"), (stats[:3], inverse, None)):
+            table = written(helm, [{"instance_id": "id1", "stats": metrics}])
+            assert rows(table, "metric", "passed") == [(chosen, passed)]
+    with pytest.raises(InputFileError, match="no metric has a number"):
+        written(helm, [{"instance_id": "id1", "stats": stats[:2]}])
     path = tmp_path / f"details_t_{TIME}.parquet"
     pl.DataFrame({"full_prompt": ["a"], "metrics": ["{'bad': 1}"], "predictions": [["A"]]}).write_parquet(path)
     for better, passed in ((True, "true"), (False, None)):

@@ -85,7 +85,7 @@ _IN_ORDER = (
     ("json_reports", "CTRF JEST MOCHA RSPEC GOOGLETEST", {"json"}),
     ("unread_reports", "JSON", {"json"}),
     ("every_eval_ever", "ADAPTER AGGREGATES", {"json"}),
-    ("helm", "ADAPTER", {"json", "folder"}),
+    ("helm", "ADAPTER PARTS", {"json", "folder"}),
     ("lighteval", "ADAPTER", {"other"}),
     ("lighteval", "RESULTS", {"json"}),
     ("repairbench", "ADAPTER CANDIDATES FIGURES", {"json"}),

@@ -187,6 +187,8 @@ class Adapter:
     transcripts: Callable[[AdapterTable], Iterator[tuple[int, Iterable[Step]]]] | None = None
     # As XML can be.
     reads_utf_16: bool = False
+    # How a file counts that is only recognized to say why it cannot be evaluated.
+    unread: FileStatus | None = None
     # What every such file has, for people who wonder why theirs was not recognized; see `marks`.
     marks: str = ""
 
@@ -199,4 +201,4 @@ def not_evaluated(
     def refuse(path: Path, _: ReadOptions) -> AdapterTable:
         raise NotEvaluatedError(f"{path}: {reason}", status)
 
-    return Adapter(name, title, recognizes, refuse)
+    return Adapter(name, title, recognizes, refuse, unread=status)

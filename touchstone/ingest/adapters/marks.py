@@ -47,6 +47,7 @@ _KNOWN = {
     "junit": "(XML with testsuites, testsuite or testcase)",
     "every-eval-ever-aggregates": "schema_version, evaluation_id, evaluation_results",
     "helm": "[].instance_id, [].stats (in per_instance_stats.json, or a run's folder)",
+    "helm-parts": "adapter_spec, request_states | metric_specs (or another file of a HELM run)",
     "lighteval": "(a Parquet file with doc, metric and model_response)",
     "lighteval-results": "config_general, results",
     "nemo-skills": "[].generation, [].symbolic_correct | [].judgement | [].graded_list (in output-rs*.jsonl)",

@@ -12,6 +12,7 @@ import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -145,11 +146,11 @@ class Sample:
 class _Metrics:
     """The values of each metric by suite, in the order of their first use. Only if more is better, one can decide."""
 
-    def __init__(self, samples: Iterable[Sample], inverse: Collection[str | None]) -> None:
-        self.values: dict[str, dict[str | None, array[float]]] = {}
+    def __init__(self, samples: Iterable[Sample], graded: Collection[str | None]) -> None:
+        self.values: dict[str, dict[tuple[str | None, str | None], array[float]]] = {}
         self.suites: dict[str | None, None] = {}
         self.model = ""
-        graded, known = set(inverse), set[int]()
+        graded, known = set(graded), set[int]()
         for sample in samples:
             cells = sample.record.cells
             # Of an attempt that is there twice, the first counts.
@@ -164,12 +165,13 @@ class _Metrics:
                     by_suite = self.values.setdefault(name, {})
                     graded |= {name} if value not in (0.0, 1.0) else set()
                     if accepted:
-                        by_suite.setdefault(suite, array("d")).append(value)
+                        by_suite.setdefault((suite, cells.get("iteration_id")), array("d")).append(value)
         self.deciding = [name for name in self.values if name not in graded and not _SEVERAL.match(name)]
 
-    def mean(self, suite: str | None, name: str) -> float | None:
-        """The mean of a metric over the samples of a suite, or of all."""
-        return mean([value for own, values in self.values[name].items() if suite in (None, own) for value in values])
+    def mean(self, suite: str | None, name: str, *, of_rounds: bool) -> float | None:
+        """The mean of a metric over the samples of a suite, or of all; `of_rounds`, that of each round's mean."""
+        rounds = [values for (own, _), values in self.values[name].items() if suite in (None, own)]
+        return mean([math.fsum(each) / len(each) for each in rounds] if of_rounds else [*chain(*rounds)])
 
 
 def scored_table(
@@ -183,15 +185,19 @@ def scored_table(
     settings: Sequence[StatedSetting] = (),
     notes: Sequence[str] = (),
     files: Sequence[Path] = (),
-    inverse: Collection[str | None] = (),
+    graded: Collection[str | None] = (),
+    *,
+    of_rounds: bool = False,
 ) -> AdapterTable:
     """The table of samples; `stated` are the means that the tool states, by suite and metric.
 
-    Of the metrics in `inverse` less is better: they decide nothing.
+    With `of_rounds`, they are means of the means of the first attempts, the second attempts and so on.
+
+    The metrics in `graded` decide nothing: of them less is better, or they are of several attempts.
 
     `samples` are iterated twice, because the first metric that decides is known only after the last sample.
     """
-    metrics = _Metrics(samples, inverse)
+    metrics = _Metrics(samples, graded)
     deciding, names = metrics.deciding, list(metrics.values)
     chosen = score or next((name for name in (*preferred, *deciding) if name in deciding), next(iter(names), None))
     if chosen is None or chosen not in names:
@@ -209,7 +215,7 @@ def scored_table(
     if chosen not in deciding:
         notes.append(f"{chosen} is not a verdict on one attempt: the rows are undecided and have it as their score")
     figures = [
-        ReportedFigure(metrics.model, name, value, metrics.mean(suite, name), suite)
+        ReportedFigure(metrics.model, name, value, metrics.mean(suite, name, of_rounds=of_rounds), suite)
         for (suite, name), value in (stated or {}).items()
         if name in names
     ]

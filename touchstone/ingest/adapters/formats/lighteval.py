@@ -75,7 +75,7 @@ def read_lighteval(path: Path, options: ReadOptions) -> AdapterTable:
         ],
         notes=[] if stated else [f"no results file of the same time: the model is the folders' name, {model}"],
         files=(path, *file),
-        inverse=[text_of(each.get("metric_name")) for each in metrics if each.get("higher_is_better") is False],
+        graded=[text_of(each.get("metric_name")) for each in metrics if each.get("higher_is_better") is False],
     )
 
 
