@@ -157,6 +157,15 @@ def test_a_job_with_several_rewards_has_no_figure_of_its_other_trials(job: Path)
     assert ("mean", 0.4, 0.4) in [(each.name, each.reported, each.recomputed) for each in read(job, "tests").figures]
 
 
+def test_a_copy_of_a_job_adds_no_attempt(job: Path) -> None:
+    before = read(job)
+    shutil.copytree(job, job.with_name("copy"))
+    table = read(job.parent)
+    keys = ["oid", "iteration_id", "passed", "sample_uuid"]
+    assert table.frame.select(keys).sort(keys).equals(before.frame.select(keys).sort(keys))
+    assert f"{before.frame.height} trials are copies of another, with its identifier, and so left out" in table.notes
+
+
 def test_a_regraded_trial_counts_once(job: Path) -> None:
     """A regrade is a job of its own, whose trials name those that they verified again."""
     regrade = Path(shutil.copytree(job, job.with_name("regrade")))

@@ -36,6 +36,7 @@ from touchstone.ingest.adapters.formats.terminal_bench import (
     number_by_time,
     seconds_between,
     separate_agents,
+    without_copies,
 )
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
@@ -326,9 +327,10 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
     waiting = pl.col("passed").is_null() & pl.col("exception_type").is_null()
     table, unjudged = undecide_failures(table, pl.col("reward").is_not_null(), waiting)
     settled = records_of(table, words("oid llm_name suite passed reward evals_key"))
+    table, copies = without_copies(table)
     table, regraded = _without_regraded(table, trials)
     table = number_by_time(table)
-    notes = [*(note for job in jobs for note in job.notes), *several, *unjudged, *regraded]
+    notes = [*(note for job in jobs for note in job.notes), *several, *unjudged, *copies, *regraded]
     figures = []
     for job in jobs:
         found, missing = job_figures(job.result, list(islice(settled, len(job.trials))), options.score)
