@@ -134,3 +134,4 @@ def test_a_broken_trajectory_refuses_its_instance(tmp_path: Path) -> None:
     good, other, broken = read_adapted(tmp_path / "run").frame["__broken"]
     assert (good, other) == (None, "p-2.traj: it has no info, so it is not a trajectory")
     assert broken.startswith("run/p-3.traj: broken JSON at line 1")
+    assert read_adapted(tmp_path / "run").models() == ["acme/fixer"]

@@ -71,6 +71,10 @@ def read_trajectories(path: Path) -> AdapterTable:
     records = list(fill_records(numbered.items(), partial(_fill, settings), {"llm_name": run}))
     if not records:
         raise InputFileError(f"{path}: there is no trajectory in this folder")
+    models = {record.cells["llm_name"] for record in records if record.kind is None}
+    if len(models) == 1:
+        for broken in (record for record in records if record.kind is not None):
+            broken.cells["llm_name"] = next(iter(models))
     notes = ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are not kept"]
     reports = _run_reports(path) if path.is_dir() else []
     figures: list[ReportedFigure] = []
