@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -255,3 +256,13 @@ def test_a_file_that_was_read_for_another_is_no_unknown_one(folder: Folder) -> N
     assert list(discovery.sources) == ["GPT"]
     assert why(discovery, "gpt/metadata.json") == ("ignored", "read for the results of another file")
     assert why(discovery, "gpt/notes.json")[0] == "unknown"
+
+
+def test_folders_of_another_tool_within_a_source_are_named(folder: Folder) -> None:
+    """Runs of Terminal-Bench make their folder one source: jobs of Harbor beside them would vanish."""
+    files = Path(__file__).parent / "adapters" / "files"
+    runs = Path(shutil.copytree(files / "terminal-bench" / "runs", folder.root / "fixes" / "runs"))
+    for name in ("job-1", "job-2"):
+        shutil.copytree(files / "harbor" / "jobs" / "2026-05-01__09-00-00", runs / name)
+    status, reason = why(found(folder, inputs=["runs"]), "runs/job-1")
+    assert (status, "its folder is read as Terminal-Bench results only; name it" in reason) == ("unknown", True)

@@ -16,7 +16,7 @@ from touchstone.config import EvaluationConfig, find_problems_csv, first_problem
 from touchstone.errors import InputFileError, TouchstoneError, reason_of
 from touchstone.ingest.adapters import AdapterTable, ReadOptions, adapter_of, detect_format, read_as, why_unknown
 from touchstone.ingest.adapters.adapter import NotEvaluatedError
-from touchstone.ingest.adapters.folders import files_in
+from touchstone.ingest.adapters.folders import files_in, subfolders
 from touchstone.ingest.adapters.formats.plain import exported_table, why_not_plain
 from touchstone.ingest.adapters.formats.swebench import PREDICTIONS_FORMAT, SUBMISSION_FORMAT
 from touchstone.ingest.adapters.table import encodable
@@ -36,6 +36,8 @@ from touchstone.regular_files import open_regular, read_bytes
 from touchstone.storage.files import check_model_name
 from touchstone.vocabulary import OUTCOMES_CSV_COLUMNS, FileStatus
 
+# A folder may have many that are of no reader.
+_PROBED_FOLDERS = 20
 _READ_SUFFIXES = (*CSV_SUFFIXES, ".json", ".jsonl", ".ndjson")
 _ARCHIVES = (".7z", ".bz2", ".rar", ".xz")
 _COMPRESSED = (".gz", ".zst")
@@ -269,19 +271,30 @@ def _leave_out_copies(model: str, sources: list[Source], found: Discovery) -> No
 
 
 def _report_files_beside(folder: Path, named: set[Path], config: EvaluationConfig, found: Discovery) -> None:
-    """Report results directly in a folder that is one source, but which the reader of the folder does not read."""
+    """Report results directly in a folder that is one source, but which the reader of the folder does not read.
+
+    Of its subfolders the first of each format is named.
+    """
     table = found.adapter_tables[folder]
+    title = adapter_of(table.format, read_options(config)).title
     known = {file.absolute() for file in (*table.files, *named)}
-    for path in (path for path in files_in(folder, "") if path.absolute() not in known):
+    known |= {above for file in known for above in file.parents}
+    folders = [path for path in subfolders(folder) if path.absolute() not in known]
+    files = [path for path in files_in(folder, "") if path.absolute() not in known]
+    formats_of_folders = {table.format}
+    for path in (*files, *folders[:_PROBED_FOLDERS]):
         seen = _classified(path, config)
         if seen.status is not None or (seen.format is None and _why_not_fixes(path, config)):
             continue
         if seen.format and adapter_of(seen.format, read_options(config)).unread == "ignored":
             continue
+        if path in folders:
+            if seen.format in formats_of_folders:
+                continue
+            formats_of_folders.add(seen.format or NATIVE)
         # The usual place of predictions is beside the logs with their verdicts.
         status: FileStatus = "ignored" if seen.format == PREDICTIONS_FORMAT else "unknown"
-        title = adapter_of(table.format, read_options(config)).title
-        reason = f"its folder is read as {title} only; name the file as well, or move it to another folder"
+        reason = f"its folder is read as {title} only; name it as well, or move it to another folder"
         label = label_of(path, config.fixes_dir)
         found.not_evaluated.append(NotEvaluated(label, status, reason, format=seen.format or NATIVE))
 

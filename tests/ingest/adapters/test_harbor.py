@@ -131,12 +131,55 @@ def test_a_graded_reward_is_a_score(tmp_path: Path) -> None:
 
 def test_several_rewards(tmp_path: Path) -> None:
     both = {"rewards": {"tests": 1, "style": 0}}
-    assert one(tmp_path, verifier_result=both).frame["__broken"].to_list() == [
-        "the trial has the rewards style, tests; choose one with --scorer"
-    ]
+    with pytest.raises(InputFileError, match="the trial has the rewards style, tests; choose one with --scorer"):
+        one(tmp_path, verifier_result=both)
     assert one(tmp_path, "tests", verifier_result=both).frame["passed"].to_list() == ["true"]
     assert one(tmp_path, "style", verifier_result=both).frame["passed"].to_list() == ["false"]
-    assert one(tmp_path, "speed", verifier_result=both).frame["__kind"].to_list() == ["bad_number"]
+    with pytest.raises(InputFileError, match="the trial has no reward 'speed', but style, tests"):
+        one(tmp_path, "speed", verifier_result=both)
+
+
+def test_a_job_with_several_rewards_has_no_figure_of_its_other_trials(job: Path) -> None:
+    """Only those without a reward could be read, which failed: 0 of what nobody chose."""
+    trials = [json.loads(file.read_text()) for file in sorted(job.glob("*/result.json"))]
+    for file, trial in zip(sorted(job.glob("*/result.json")), trials, strict=True):
+        rewards = (trial["verifier_result"] or {}).get("rewards")
+        if rewards:
+            file.write_text(
+                json.dumps(trial | {"verifier_result": {"rewards": {"tests": rewards["reward"], "style": 0}}})
+            )
+    result = json.loads((job / "result.json").read_text())
+    (stated,) = result["stats"]["evals"].values()
+    stated["metrics"] = [{"style": 0.0, "tests": 0.4}]
+    (job / "result.json").write_text(json.dumps(result))
+    with pytest.raises(InputFileError, match="choose one with --scorer"):
+        read(job)
+    assert ("mean", 0.4, 0.4) in [(each.name, each.reported, each.recomputed) for each in read(job, "tests").figures]
+
+
+def test_a_copy_of_a_job_adds_no_attempt(job: Path) -> None:
+    before = read(job)
+    shutil.copytree(job, job.with_name("copy"))
+    table = read(job.parent)
+    keys = ["oid", "iteration_id", "passed", "sample_uuid"]
+    assert table.frame.select(keys).sort(keys).equals(before.frame.select(keys).sort(keys))
+    assert f"{before.frame.height} trials are copies of another, with its identifier, and so left out" in table.notes
+
+
+def test_a_regraded_trial_counts_once(job: Path) -> None:
+    """A regrade is a job of its own, whose trials name those that they verified again."""
+    regrade = Path(shutil.copytree(job, job.with_name("regrade")))
+    before = read(job)
+    for file in regrade.glob("*/result.json"):
+        trial = json.loads(file.read_text())
+        source = {"action": "regrade", "type": "local", "trial_id": trial["id"], "path": "/jobs/x"}
+        rewards = {"verifier_result": {"rewards": {"reward": 1.0}}, "exception_info": None}
+        config = trial["config"] | {"source_trial": source, "job_id": "regrade"}
+        file.write_text(json.dumps(trial | rewards | {"id": f"again-{trial['id']}", "config": config}))
+    table = read(job.parent)
+    assert table.frame["run_id"].unique().to_list() == ["regrade"]
+    assert table.frame.select("oid", "iteration_id").equals(before.frame.select("oid", "iteration_id"))
+    assert f"{before.frame.height} trials were graded again: the regrade counts" in table.notes
 
 
 def test_a_job_without_its_verifier_is_not_judged(tmp_path: Path) -> None:

@@ -98,6 +98,8 @@ def test_mini_swe_agent(tmp_path: Path) -> None:
         ("exit_context", "false", "wrong_format"),
         ("exit_format", "false", "wrong_format"),
         ("LimitsExceeded", "false", "wrong_format"),
+        ("RepeatedFormatError", "false", "wrong_format"),
+        ("TimeExceeded", "false", "timeout"),
         ("exit_total_execution_time", "false", "timeout"),
         ("exit_api", None, None),
         ("exit_environment_error", None, None),
@@ -110,6 +112,21 @@ def test_without_a_patch(tmp_path: Path, exit_status: str | None, passed: str | 
     assert read_adapted(path).frame.select("passed", "classification").row(0) == (passed, word)
 
 
+@pytest.mark.parametrize("text", ["provider returned 500", ""], ids=["mini-swe-agent 1", "mini-swe-agent 2"])
+def test_an_error_of_the_provider_stays_undecided(tmp_path: Path, text: str) -> None:
+    """mini-swe-agent 1 writes its message as the submission; the harness sees a patch that fails or is empty."""
+    info = {"exit_status": "RuntimeError", "submission": text, "traceback": "Traceback (most recent call last): …"}
+    write(tmp_path / "run" / "p-1" / "p-1.traj.json", MINI)
+    write(tmp_path / "run" / "p-2" / "p-2.traj.json", MINI | {"info": MINI["info"] | info})
+    expected = [("p-1", None, "diff\n"), ("p-2", None, None)]
+    assert read_adapted(tmp_path / "run").frame.select("oid", "passed", "model_patch").rows() == expected
+    counts = {"total_instances": 2, "submitted_instances": 2, "resolved_instances": 1}
+    lists = {"resolved_ids": ["p-1"], "unresolved_ids": [], "empty_patch_ids": ["p-2"]}
+    write(tmp_path / "run" / "acme__mini.v1.json", counts | lists)
+    table = read_adapted(tmp_path / "run")
+    assert table.frame.select("oid", "passed", "run_id").rows() == [("p-1", "true", "v1"), ("p-2", None, "v1")]
+
+
 def test_a_broken_trajectory_refuses_its_instance(tmp_path: Path) -> None:
     write(tmp_path / "run" / "p-1.traj", trajectory())
     write(tmp_path / "run" / "p-2.traj", {"steps": []})
@@ -117,3 +134,4 @@ def test_a_broken_trajectory_refuses_its_instance(tmp_path: Path) -> None:
     good, other, broken = read_adapted(tmp_path / "run").frame["__broken"]
     assert (good, other) == (None, "p-2.traj: it has no info, so it is not a trajectory")
     assert broken.startswith("run/p-3.traj: broken JSON at line 1")
+    assert read_adapted(tmp_path / "run").models() == ["acme/fixer"]

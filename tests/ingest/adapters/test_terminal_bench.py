@@ -176,12 +176,22 @@ def test_results_without_metadata_belong_to_their_folder(run: Path) -> None:
     assert table.notes[0] == f"there is no run_metadata.json; the folder '{NAME}' is taken as the model"
 
 
+def test_a_copy_of_a_run_adds_no_attempt(run: Path) -> None:
+    before = read(run).frame
+    shutil.copytree(run, run.with_name("copy"))
+    table = read(run.parent)
+    assert table.frame["sample_uuid"].sort().to_list() == before["sample_uuid"].sort().to_list()
+    assert f"{len(ROWS)} trials are copies of another, with its identifier, and so left out" in table.notes
+
+
 def test_runs_of_a_submission_belong_to_its_folder(run: Path) -> None:
     """The leaderboard keeps them without metadata, as `<date>_<agent>_<model>/<run>/results.json`."""
     (run / "run_metadata.json").unlink()
     submission = run.parent / "20250811_cursor-cli_claude-4"
     for name in ("run1", "run2"):
         shutil.copytree(run, submission / name)
+    rerun = [row | {"id": f"{row['id']}-2"} for row in ROWS]
+    (submission / "run2" / "results.json").write_text(json.dumps(RESULTS | {"results": rerun}))
     rows = read(submission).frame.filter(trial_name=ROWS[0]["trial_name"])
     assert rows.select("llm_name", "iteration_id").rows() == [(submission.name, "1"), (submission.name, "2")]
 

@@ -2,7 +2,8 @@
 
 A trial is an attempt; those of a model at a task are numbered by their start, across all jobs that are read together.
 It passed if its reward is at least 1. Several rewards need `--scorer` unless one is called `reward`. A task is unique
-within its dataset (`source`), which is the suite. Transcripts are not kept, nor are configurations.
+within its dataset (`source`), which is the suite. Transcripts are not kept, nor are configurations. A regrade verifies
+the work of an earlier trial again (`config.source_trial`): it takes that trial's place.
 
 Harbor's own table says whose failure an exception is. It takes a reward as valid if the agent produced the trajectory
 on its own: without an exception, at a limit of its budget, or when it refused. Otherwise (sandbox, model provider,
@@ -20,7 +21,7 @@ trajectory there (`agent/trajectory.json`) is read for the audit, which can lowe
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -35,6 +36,7 @@ from touchstone.ingest.adapters.formats.terminal_bench import (
     number_by_time,
     seconds_between,
     separate_agents,
+    without_copies,
 )
 from touchstone.ingest.adapters.json_files import (
     GENERATION,
@@ -244,7 +246,9 @@ def _sum(values: list[object]) -> str | None:
     return str(int(total)) if total.is_integer() else str(total)
 
 
-def job_figures(result: Mapping[str, object], records: Sequence[Record]) -> tuple[list[ReportedFigure], list[str]]:
+def job_figures(
+    result: Mapping[str, object], records: Sequence[Record], score: str | None = None
+) -> tuple[list[ReportedFigure], list[str]]:
     """The mean reward and pass@k of every agent, model and dataset, and notes. Harbor counts a missing reward as 0."""
     by_key: dict[str, list[Cells]] = {}
     for record in records:
@@ -259,7 +263,7 @@ def job_figures(result: Mapping[str, object], records: Sequence[Record]) -> tupl
     for key, stated in inside(result, "stats", "evals").items():
         trials = by_key.get(key) or by_key.get(_plain_key(key))
         if isinstance(stated, dict) and trials:
-            figures += _eval_figures(stated, trials)
+            figures += _eval_figures(stated, trials, score)
         else:
             notes.append(f"the job states figures of {key[:_MESSAGE_LENGTH]}, of which it has no trial")
     return figures, notes
@@ -269,10 +273,10 @@ def _plain_key(key: str) -> str:
     return key.replace("/", "-")
 
 
-def _eval_figures(stated: Mapping[str, object], trials: Sequence[Cells]) -> list[ReportedFigure]:
+def _eval_figures(stated: Mapping[str, object], trials: Sequence[Cells], score: str | None) -> list[ReportedFigure]:
     model, suite, note = trials[0]["llm_name"] or "", trials[0]["suite"], _note(trials)
     rewards = [number_of(cells["reward"]) or 0.0 for cells in trials]
-    figures = [ReportedFigure(model, "mean", _stated_mean(stated), mean(rewards), suite, note)]
+    figures = [ReportedFigure(model, "mean", _stated_mean(stated, score or "reward"), mean(rewards), suite, note)]
     counts = count_by_problem((cells["oid"], reward == 1) for cells, reward in zip(trials, rewards, strict=True))
     figures += [
         ReportedFigure(model, f"pass_at_{k}", reported, pass_at_k(counts, k), suite, note)
@@ -281,10 +285,10 @@ def _eval_figures(stated: Mapping[str, object], trials: Sequence[Cells]) -> list
     return figures
 
 
-def _stated_mean(stated: Mapping[str, object]) -> float | None:
+def _stated_mean(stated: Mapping[str, object], score: str) -> float | None:
     """The mean among the metrics of the job; with several rewards each has its own, under the reward's name."""
     metrics = map(inside, list_of(stated.get("metrics")))
-    means = (number_of(metric.get("mean", metric.get("reward"))) for metric in metrics)
+    means = (number_of(metric.get("mean", metric.get(score))) for metric in metrics)
     return next((value for value in means if value is not None), None)
 
 
@@ -313,6 +317,7 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
     records = list(object_records(enumerate(trials, start=1), "trial", partial(_fill, options.score)))
     if not records:
         raise InputFileError(f"{path}: the job has no finished trial")
+    _require_choice(path, records)
     _keep_scores_if_graded(records)
     raw = raw_values(lambda _: enumerate(trials, start=1))
     files = [file for job in jobs for file in (*job.files, *_trajectories(job.files))]
@@ -320,12 +325,15 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
     table, several = separate_agents(table)
     # A job can be run without its verifier.
     waiting = pl.col("passed").is_null() & pl.col("exception_type").is_null()
-    table, unjudged = undecide_failures(number_by_time(table), pl.col("reward").is_not_null(), waiting)
+    table, unjudged = undecide_failures(table, pl.col("reward").is_not_null(), waiting)
     settled = records_of(table, words("oid llm_name suite passed reward evals_key"))
-    notes = [*(note for job in jobs for note in job.notes), *several, *unjudged]
+    table, copies = without_copies(table)
+    table, regraded = _without_regraded(table, trials)
+    table = number_by_time(table)
+    notes = [*(note for job in jobs for note in job.notes), *several, *unjudged, *copies, *regraded]
     figures = []
     for job in jobs:
-        found, missing = job_figures(job.result, list(islice(settled, len(job.trials))))
+        found, missing = job_figures(job.result, list(islice(settled, len(job.trials))), options.score)
         figures += found
         notes += missing
     settings = [
@@ -335,6 +343,25 @@ def read_harbor(path: Path, options: ReadOptions) -> AdapterTable:
         for each in _settings(record.cells, trial)
     ]
     return table.stating(figures, settings, notes)
+
+
+def _require_choice(path: Path, records: Sequence[Record]) -> None:
+    """Refuse a source in which no reward can be read: trials that failed without one would be the whole figure."""
+    refused = next((record.reason for record in records if record.kind == "bad_number"), None)
+    if refused and not any(record.cells.get("reward") for record in records):
+        raise InputFileError(f"{path}: {refused}")
+
+
+def _without_regraded(table: AdapterTable, trials: Iterable[object]) -> tuple[AdapterTable, list[str]]:
+    """Leave out trials whose work another one verified again; returns notes."""
+    sources = (text_of(inside(trial, "config", "source_trial").get("trial_id")) for trial in trials)
+    is_regraded = pl.col("sample_uuid").is_in([source for source in sources if source]).fill_null(False)
+    with table.reading():
+        count = table.rows.filter(is_regraded).select(pl.len()).collect().item()
+    if not count:
+        return table, []
+    which = counted(count, "trial was", "trials were")
+    return replace(table, rows=table.rows.filter(~is_regraded)), [f"{which} graded again: the regrade counts"]
 
 
 def _trajectories(files: Iterable[Path]) -> list[Path]:

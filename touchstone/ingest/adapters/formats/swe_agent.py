@@ -2,7 +2,7 @@
 
 A trajectory has a patch (`info.submission`) and no verdict. Without a patch it failed, unless the provider or the
 environment ended it: then it is undecided. As long as no patch of the model is judged, all are undecided. One run
-report of SWE-bench in the folder judges them, and adds the instances that left no trajectory. The instance
+report of SWE-bench in the folder judges the patches, and adds the instances that left no trajectory. The instance
 is the file's name. The model is in the configuration that the trajectory repeats, else it is the run's folder. The
 steps themselves are read for the audit and not kept.
 """
@@ -19,7 +19,10 @@ from touchstone.ingest.adapters.formats.swebench import (
     EMPTY_PATCH,
     INFRA_FAILURE,
     NOT_RUN,
+    RESOLVED,
+    STATUS,
     TIMEOUT,
+    UNRESOLVED,
     RunReport,
     attempt_cells,
     is_run_report,
@@ -44,6 +47,7 @@ from touchstone.ingest.adapters.table import (
     StatedSetting,
     fill_records,
     table_from_records,
+    words,
 )
 from touchstone.ingest.compressed import uncompressed_name
 
@@ -51,7 +55,10 @@ FORMAT = "swe-agent"
 _COLUMNS = (*COLUMNS, "cost_usd", "input_tokens", "output_tokens", "api_calls", "exit_status", "model_patch")
 _SUFFIXES = (".traj", ".traj.json")
 # How an agent ends by itself or at a limit of its own; anything else is an error of the provider or the environment.
-_OWN_END = ("submitted", "exit_cost", "exit_context", "exit_format", "exit_forfeit", "limitsexceeded", "exit_max_steps")
+_OWN_END = (
+    *words("submitted exit_cost exit_context exit_format exit_forfeit exit_max_steps limitsexceeded"),
+    "repeatedformaterror",
+)
 _TIMEOUTS = ("exit_total_execution_time", "exit_command_timeout", "exit_command", "timeexceeded")
 
 
@@ -64,6 +71,10 @@ def read_trajectories(path: Path) -> AdapterTable:
     records = list(fill_records(numbered.items(), partial(_fill, settings), {"llm_name": run}))
     if not records:
         raise InputFileError(f"{path}: there is no trajectory in this folder")
+    models = {record.cells["llm_name"] for record in records if record.kind is None}
+    if len(models) == 1:
+        for broken in (record for record in records if record.kind is not None):
+            broken.cells["llm_name"] = next(iter(models))
     notes = ["a trajectory has no verdict: its patch is an attempt to be validated; its steps are not kept"]
     reports = _run_reports(path) if path.is_dir() else []
     figures: list[ReportedFigure] = []
@@ -89,7 +100,10 @@ def _run_reports(folder: Path) -> list[Path]:
 
 
 def _judge(records: list[Record], report: RunReport) -> None:
-    """Decide the attempts by a run report, and add those that only it has."""
+    """Decide the attempts by a run report, and add those that only it has.
+
+    That the provider or the environment ended an attempt is only in its trajectory: the report counts an empty patch.
+    """
     known = {record.cells["oid"]: record for record in records if record.kind is None}
     models = {record.cells["llm_name"] for record in known.values()}
     model = str(models.pop()) if len(models) == 1 else report.model
@@ -98,6 +112,8 @@ def _judge(records: list[Record], report: RunReport) -> None:
             known[oid] = Record(len(records) + 1, {"llm_name": model})
             records.append(known[oid])
         cells = known[oid].cells
+        if cells.get(STATUS) == INFRA_FAILURE and status not in (RESOLVED, UNRESOLVED):
+            status, error = INFRA_FAILURE, cells["error"]
         cells |= attempt_cells(oid, str(cells["llm_name"]), report.run, status, error)
 
 
@@ -152,7 +168,9 @@ def _fill(settings: dict[StatedSetting, None], cells: Cells, file: Path) -> None
         raise RefusedRecordError("ragged", f"{file.name}: it has no info, so it is not a trajectory")
     cells["llm_name"] = model = _model_of(trajectory, info) or cells["llm_name"] or ""
     stats = section_of(info, "model_stats") or {}
-    patch, exit_status = text_of(info.get("submission")), text_of(info.get("exit_status"))
+    # With a traceback, mini-swe-agent 1 writes the error's message there.
+    patch = None if "traceback" in info else text_of(info.get("submission"))
+    exit_status = text_of(info.get("exit_status"))
     status = _status(patch, exit_status)
     error = None if status == NOT_RUN else exit_status or "the trajectory has no exit status"
     cells |= attempt_cells(oid, model, None, status, error)

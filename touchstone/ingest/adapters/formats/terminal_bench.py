@@ -167,12 +167,13 @@ def read_terminal_bench(path: Path) -> AdapterTable:
 
     table = table_from_records(path, FORMAT, COLUMNS, records(), raw_values(raw))
     table, several = separate_agents(table)
-    notes = [*(note for run in runs for note in run.notes), *several, "instructions are left out"]
+    figures = [each for run in runs for each in _figures(run, table)]
+    table, copies = without_copies(table)
+    notes = [*(note for run in runs for note in run.notes), *several, *copies, "instructions are left out"]
     if len(runs) > 1:
         table = number_by_time(table)
         notes.append(f"{counted(len(runs), 'run')}: the trials of a model at a task are numbered in the order of time")
     files = [file.absolute() for run in runs for file in run.files]
-    figures = [each for run in runs for each in _figures(run, table)]
     settings = [each for run in runs for each in _settings(run)]
     table = replace(table, files=(*files, *logs))
     return table.stating(figures, settings, dict.fromkeys(notes))
@@ -456,6 +457,16 @@ def number_by_time(table: AdapterTable) -> AdapterTable:
         return rows.with_columns(times).select(LINE, numbered)
 
     return settle(table, words("llm_name tier oid iteration_id started_at trial_name"), number)
+
+
+def without_copies(table: AdapterTable) -> tuple[AdapterTable, list[str]]:
+    """Leave out trials that equal an earlier one, with its identifier, as where a run was copied; returns notes."""
+    is_first = pl.col("sample_uuid").is_null() | pl.struct(pl.exclude(LINE, "iteration_id")).is_first_distinct()
+    with table.reading():
+        count = table.rows.select((~is_first).sum()).collect().item()
+    which = counted(count, "trial is a copy", "trials are copies")
+    notes = [f"{which} of another, with its identifier, and so left out"]
+    return (replace(table, rows=table.rows.filter(is_first)), notes) if count else (table, [])
 
 
 def agent_with_options(name: object, options: Mapping[str, object]) -> str | None:
