@@ -236,6 +236,32 @@ def test_details_of_lighteval_from_before_2025_and_as_the_hub_has_them(
     assert figures(table) == {(task, "acc"): (0.5, 0.5)}
 
 
+def lighteval_details(path: Path, rows: list[dict[str, Any]], **config: Any) -> Path:
+    """Details as lighteval 0.13 writes them, or until 0.10 if the rows have no `doc`, beside their results."""
+    old = {} if "doc" in rows[0] else {"full_prompt": "a", "predictions": ["A"]}
+    new = {} if old else {"model_response": {"text": ["A"]}}
+    path.mkdir(parents=True, exist_ok=True)
+    pl.DataFrame([{**each, **old, **new} for each in rows]).write_parquet(path / f"details_t|0_{TIME}.parquet")
+    general = {"model_name": "m", "num_fewshot_seeds": config.pop("num_fewshot_seeds", 1)}
+    results = {"config_general": general, "results": {"t|0": config.pop("stated", {})}, "config_tasks": {"t": config}}
+    (path / f"results_{TIME}.json").write_text(json.dumps(results))
+    return path / f"details_t|0_{TIME}.parquet"
+
+
+def lighteval_doc(number: int, query: str, metric: dict[str, Any], num_samples: int = 1) -> dict[str, Any]:
+    doc = {"id": str(number), "query": query, "choices": ["x"], "num_samples": num_samples}
+    return {"doc": doc, "metric": metric}
+
+
+def test_lighteval_of_no_number_per_sample_is_no_broken_file(tmp_path: Path) -> None:
+    path = lighteval_details(tmp_path, [lighteval_doc(0, "q", {"ppl": {"logprobs": -1.5, "weights": 3}})])
+    with pytest.raises(NotEvaluatedError, match="no metric has a number for a sample, as for perplexity"):
+        read_adapted(path)
+    pl.read_parquet(path, glob=False).clear().write_parquet(path)
+    with pytest.raises(InputFileError, match="no sample can be read"):
+        read_adapted(path)
+
+
 def test_the_judge_of_nemo_skills(tmp_path: Path) -> None:
     said = ["Judgement: Yes.", "Judgement: No\nJudgement: yes", "It is correct.", "Judgement: No"]
     outputs = [{"problem": "p", "generation": "g", "judgement": each} for each in said]

@@ -17,6 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.json_files import number_of
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -193,10 +194,13 @@ def scored_table(
     """
     metrics = _Metrics(samples, inverse)
     deciding, names = metrics.deciding, list(metrics.values)
-    chosen = score or next((name for name in (*preferred, *deciding) if name in deciding), next(iter(names), None))
-    if chosen is None or chosen not in names:
-        reason = f"no score '{score}'; there are: {some_of(names, 10)}" if score else "no metric has a number"
-        raise InputFileError(f"{path}: {reason}")
+    if not names and not metrics.suites:
+        raise InputFileError(f"{path}: no sample can be read")
+    if not names:
+        raise NotEvaluatedError(f"{path}: no metric has a number for a sample, as for perplexity", "ignored")
+    chosen = score or next((name for name in (*preferred, *deciding) if name in deciding), names[0])
+    if chosen not in names:
+        raise InputFileError(f"{path}: no score '{score}'; there are: {some_of(names, 10)}")
 
     def records() -> Iterator[Record]:
         for sample in samples:
