@@ -10,7 +10,7 @@ other values decides nothing: the samples are undecided and have it as score.
 import math
 import re
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +35,14 @@ from touchstone.text import some_of
 # The attempts and the passed attempts of each problem.
 Counts = Collection[tuple[int, int]]
 _COLUMNS = words("oid iteration_id llm_name suite passed weighted_score metric input_tokens output_tokens")
-# Of several generations, such as `pass@1:16` and `exact_match@5`.
 _SEVERAL = re.compile(r".*@.*([2-9]|\d\d)")
+# Whether a metric is of several generations.
+Several = Callable[[str], bool]
+
+
+def of_several(metric: str) -> bool:
+    """Whether a metric is of several generations by its name, such as `pass@1:16` and `exact_match@5`."""
+    return _SEVERAL.match(metric) is not None
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -146,7 +152,7 @@ class Sample:
 class _Metrics:
     """The values of each metric by suite, in the order of their first use. Only if more is better, one can decide."""
 
-    def __init__(self, samples: Iterable[Sample], inverse: Collection[str | None]) -> None:
+    def __init__(self, samples: Iterable[Sample], inverse: Collection[str | None], several: Several) -> None:
         self.values: dict[str, dict[str | None, array[float]]] = {}
         self.suites: dict[str | None, None] = {}
         self.model = ""
@@ -166,7 +172,7 @@ class _Metrics:
                     graded |= {name} if value not in (0.0, 1.0) else set()
                     if accepted:
                         by_suite.setdefault(suite, array("d")).append(value)
-        self.deciding = [name for name in self.values if name not in graded and not _SEVERAL.match(name)]
+        self.deciding = [name for name in self.values if name not in graded and not several(name)]
 
     def mean(self, suite: str | None, name: str) -> float | None:
         """The mean of a metric over the samples of a suite, or of all."""
@@ -185,14 +191,15 @@ def scored_table(
     notes: Sequence[str] = (),
     files: Sequence[Path] = (),
     inverse: Collection[str | None] = (),
+    several: Several = of_several,
 ) -> AdapterTable:
     """The table of samples; `stated` are the means that the tool states, by suite and metric.
 
-    Of the metrics in `inverse` less is better: they decide nothing.
+    Of the metrics in `inverse` less is better, and `several` tells those of several generations: they decide nothing.
 
     `samples` are iterated twice, because the first metric that decides is known only after the last sample.
     """
-    metrics = _Metrics(samples, inverse)
+    metrics = _Metrics(samples, inverse, several)
     deciding, names = metrics.deciding, list(metrics.values)
     if not names and not metrics.suites:
         raise InputFileError(f"{path}: no sample can be read")
