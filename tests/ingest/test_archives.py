@@ -32,7 +32,7 @@ ARCHIVES = (".zip", ".tar", ".tar.gz", ".tar.zst")
 PACKED = [
     (name, form)
     for name, form in product(SAMPLES, (".gz", ".zst", *ARCHIVES))
-    if (form in ARCHIVES or (not SAMPLES[name].source and name != "lighteval")) and name != "scylla_raw"
+    if (form in ARCHIVES or (not SAMPLES[name].source and SAMPLES[name].format != "lighteval")) and name != "scylla_raw"
 ]
 BY_DAY = [(name, ".gz") for name, form in PACKED if form == ".gz" and name in WAYS]
 BY_DAY += [("harbor", ".zip"), ("swebench-logs", ".tar.gz"), ("csv", ".tar.zst"), ("failproof database", ".zip")]

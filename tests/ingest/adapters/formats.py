@@ -25,7 +25,7 @@ _EXERCISES = [f"{name.replace(' ', '/exercises/practice/')}" for name in ("pytho
 _MINI, _LIVE = "mini-swe-agent/20260501_mini-v1.15.0_fixer-large/logs", "swebench-live/logs/fixer-large"
 _BCB = "bigcodebench/acme--fixer-7b--main--bigcodebench-hard-instruct--vllm-0.8-3-sanitized_calibrated"
 _MULTIPL_E = "multipl-e/humaneval-java-acme_fixer-0.2-reworded"
-_DETAILS = "2026-05-04T10-00-00.123456"
+_DETAILS, _DETAILS_OLD = "2026-11-20T00-20-15.675925", "2026-11-20T00-19-59.664441"
 _NEMO, _REPAIR = "nemo-skills/acme-fixer/eval-results/aime24", "repairbench/acme-fixer/defects4j"
 _BIGCODE, _FIXTESTS = "bigcode/fixer", "generations_humanevalfixtests-python.json"
 _MULTI = "multi-swe-bench-logs/20260501_fixer-multi"
@@ -209,11 +209,16 @@ SAMPLES = {
         "helm/mmlu-philosophy",
         MADE,
     ),
+    # One answer, four and log-probabilities, of two splits; two seeds of the few-shot examples.
     "lighteval": Sample(
         "lighteval",
-        f"lighteval/details/acme/fixer-7b/{_DETAILS}/details_arc_easy_{_DETAILS}.parquet",
+        f"lighteval/details/acme/fixer-7b/{_DETAILS}/details_colours|0_{_DETAILS}.parquet",
         (f"lighteval/results/acme/fixer-7b/results_{_DETAILS}.json",),
-        root=MADE,
+    ),
+    "lighteval 0.6": Sample(
+        "lighteval",
+        f"lighteval/details/acme/fixer-7b/{_DETAILS_OLD}/details_community|colours|2_{_DETAILS_OLD}.parquet",
+        (f"lighteval/results/acme/fixer-7b/results_{_DETAILS_OLD}.json",),
     ),
     "nemo-skills": Sample(
         "nemo-skills", f"{_NEMO}/output-rs0.jsonl", (f"{_NEMO}/output-rs1.jsonl", f"{_NEMO}/metrics.json"), _NEMO, MADE

@@ -306,6 +306,94 @@ def test_details_of_lighteval_from_before_2025_and_as_the_hub_has_them(
     assert figures(table) == {(task, "acc"): (0.5, 0.5)}
 
 
+def lighteval_details(path: Path, rows: list[dict[str, Any]], **config: Any) -> Path:
+    """Details as lighteval 0.13 writes them, or until 0.10 if the rows have no `doc`, beside their results."""
+    old = {} if "doc" in rows[0] else {"full_prompt": "a", "predictions": ["A"]}
+    new = {} if old else {"model_response": {"text": ["A"]}}
+    path.mkdir(parents=True, exist_ok=True)
+    pl.DataFrame([{**each, **old, **new} for each in rows]).write_parquet(path / f"details_t|0_{TIME}.parquet")
+    general = {"model_name": "m", "num_fewshot_seeds": config.pop("num_fewshot_seeds", 1)}
+    results = {"config_general": general, "results": {"t|0": config.pop("stated", {})}, "config_tasks": {"t": config}}
+    (path / f"results_{TIME}.json").write_text(json.dumps(results))
+    return path / f"details_t|0_{TIME}.parquet"
+
+
+def lighteval_doc(number: int, query: str, metric: dict[str, Any], num_samples: int = 1) -> dict[str, Any]:
+    doc = {"id": str(number), "query": query, "choices": ["x"], "num_samples": num_samples}
+    return {"doc": doc, "metric": metric}
+
+
+def test_a_sample_of_lighteval_has_a_row_per_way_of_sampling(tmp_path: Path) -> None:
+    """Rows without ids are matched by their place; where a metric failed, it is missing or NaN."""
+    old = ["{'maj@4': 1}", "{'maj@4': 0}", "{'em': 1, 'f1': nan}", "{'f1': 0.5}"]
+    table = read_adapted(lighteval_details(tmp_path / "old", [{"metrics": each} for each in old]))
+    columns = "oid", "passed", "metric_em", "metric_f1", "metric_maj@4"
+    assert rows(table, *columns) == [("t|0/0", "true", "1", None, "1"), ("t|0/1", None, None, "0.5", "0")]
+    new = [lighteval_doc(n, "q", {name: value}) for name in ("em", "acc") for n, value in ((5, 1), (2, 0))]
+    table = read_adapted(lighteval_details(tmp_path / "new", new))
+    assert rows(table, "oid", "metric_em", "metric_acc") == [("t|0/5", "1", "1"), ("t|0/2", "0", "0")]
+
+
+def test_every_split_of_lighteval_counts_from_0_and_a_row_that_is_there_twice_is_no_problem_more(
+    tmp_path: Path,
+) -> None:
+    docs = [lighteval_doc(0, "a", {"em": 1}), lighteval_doc(0, "b", {"em": 0}), lighteval_doc(0, "b", {"em": 0})]
+    assert rows(read_adapted(lighteval_details(tmp_path, docs)), "oid") == [("t|0/0",), ("t|0/0#2",), ("t|0/0#2",)]
+
+
+def test_few_shot_seeds_of_lighteval_are_attempts(tmp_path: Path) -> None:
+    details = [{"metrics": f"{{'em': {value}}}"} for value in (1, 0, 1, 1, 0, 1)]
+    path = lighteval_details(tmp_path, details, effective_num_docs=2, num_fewshot_seeds=3)
+    found = rows(read_adapted(path), "oid", "iteration_id", "passed")
+    assert found[1:4] == [("t|0/1", "1", "false"), ("t|0/0", "2", "true"), ("t|0/1", "2", "true")]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "generations", "metric", "passed"),
+    [
+        # The best of four answers, and the first of them.
+        ({"em": 1, "pass@k:k=1&n=1": 0}, 4, "pass@k:k=1&n=1", "false"),
+        ({"em": 1}, 4, "em", None),
+        ({"codegen_pass@1:16": 1}, 16, "codegen_pass@1:16", None),
+        ({"codegen_pass@1:16": 1}, 1, "codegen_pass@1:16", "true"),
+        ({"recall@k:k=2": 1}, 1, "recall@k:k=2", None),
+    ],
+)
+def test_of_what_lighteval_generated_several_times_only_a_metric_of_the_first_decides(
+    tmp_path: Path, metrics: dict[str, int], generations: int, metric: str, passed: str | None
+) -> None:
+    table = read_adapted(lighteval_details(tmp_path, [lighteval_doc(0, "q", metrics, generations)]))
+    assert rows(table, "metric", "passed") == [(metric, passed)]
+
+
+def test_the_first_metric_of_the_task_decides_also_if_lighteval_sorts_them(tmp_path: Path) -> None:
+    metric = [{"metric_name": name, "corpus_level_fn": "mean", "higher_is_better": True} for name in ("qem", "em")]
+    table = read_adapted(lighteval_details(tmp_path, [{"metrics": {"em": 1, "qem": 0}}], metric=metric))
+    assert rows(table, "metric", "passed") == [("qem", "false")]
+
+
+def test_metrics_of_lighteval_that_are_configured_together_are_long_or_cannot_be_read(tmp_path: Path) -> None:
+    group = {"metric_name": ["mc1", "bad"], "corpus_level_fn": {"mc1": "mean", "bad": "mean"}}
+    metric = {**group, "higher_is_better": {"mc1": True, "bad": False}}
+    details = [{"metrics": "{'bad': 1, 'mc1': True, 'prompt': '" + "x" * 20_000 + "'}"}, {"metrics": "{'bad': 1"}]
+    table = read_adapted(lighteval_details(tmp_path, details, metric=[metric], stated={"mc1": 1.0, "bad": 1.0}))
+    assert figures(table) == {("t|0", "mc1"): (1.0, 1.0), ("t|0", "bad"): (1.0, 1.0)}
+    assert rows(table, "metric", "passed")[0] == ("mc1", "true")
+    assert refused(table) == [(2, "ragged", "the metrics cannot be read")]
+
+
+def test_lighteval_of_no_number_per_sample_is_no_broken_file_and_a_copy_is_of_the_same_run(tmp_path: Path) -> None:
+    path = lighteval_details(tmp_path, [lighteval_doc(0, "q", {"ppl": {"logprobs": -1.5, "weights": 3}})])
+    with pytest.raises(NotEvaluatedError, match="no metric has a number for a sample, as for perplexity"):
+        read_adapted(path)
+    pl.read_parquet(path, glob=False).clear().write_parquet(path)
+    with pytest.raises(InputFileError, match="no sample can be read"):
+        read_adapted(path)
+    path = lighteval_details(tmp_path, [lighteval_doc(0, "q", {"em": 1})])
+    copied = Path(shutil.copy(path, path.with_name(f"{path.stem} (copy).parquet")))
+    assert rows(read_adapted(copied), "llm_name", "run_id", "oid") == [("m", TIME, "t|0/0")]
+
+
 def test_the_judge_of_nemo_skills(tmp_path: Path) -> None:
     said = ["Judgement: Yes.", "Judgement: No\nJudgement: yes", "It is correct.", "Judgement: No"]
     outputs = [{"problem": "p", "generation": "g", "judgement": each} for each in said]

@@ -31,7 +31,8 @@ NOT_READ |= {"bigcodebench-figures", "multipl-e-figures", "every-eval-ever-aggre
 NOT_READ |= {"repairbench-candidates", "repairbench-figures", "swebench-pro-errors", "openhands-parts"}
 NOT_READ |= {"unread-xml", "unread-json", "printed-tests", "helm-parts"}
 JSON_SAMPLES = [name for name, sample in SAMPLES.items() if sample.is_json]
-TEXTS = [name for name in SAMPLES if name not in ("inspect archive", "parquet", "lighteval", "failproof database")]
+BINARY = ("inspect archive", "parquet", "lighteval", "lighteval 0.6", "failproof database")
+TEXTS = [name for name in SAMPLES if name not in BINARY]
 SCYLLA = "experiment,agent_model,tier,subtest,run_number,passed\n"
 OTHER_CONTENT = [
     *(b"", b"\n", b"null", b"[]", b"{}", b"\xff", b"[" * 10**5, b"\0" * 1000),

@@ -10,7 +10,7 @@ other values decides nothing: the samples are undecided and have it as score.
 import math
 import re
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from pathlib import Path
 import polars as pl
 
 from touchstone.errors import InputFileError
+from touchstone.ingest.adapters.adapter import NotEvaluatedError
 from touchstone.ingest.adapters.json_files import number_of
 from touchstone.ingest.adapters.table import (
     AdapterTable,
@@ -35,8 +36,12 @@ from touchstone.text import some_of
 # The attempts and the passed attempts of each problem.
 Counts = Collection[tuple[int, int]]
 _COLUMNS = words("oid iteration_id llm_name suite passed weighted_score metric input_tokens output_tokens")
-# Of several generations, such as `pass@1:16` and `exact_match@5`.
 _SEVERAL = re.compile(r".*@.*([2-9]|\d\d)")
+
+
+def is_of_one(metric: str) -> bool:
+    """Whether a metric is of one generation by its name, unlike `pass@1:16` and `exact_match@5`."""
+    return not _SEVERAL.match(metric)
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -144,13 +149,13 @@ class Sample:
 
 
 class _Metrics:
-    """The values of each metric by suite, in the order of their first use. Only if more is better, one can decide."""
+    """The values of each metric by suite, in the order of their first use, and those that can decide."""
 
-    def __init__(self, samples: Iterable[Sample], graded: Collection[str | None]) -> None:
+    def __init__(self, samples: Iterable[Sample], decides: Callable[[str], bool]) -> None:
         self.values: dict[str, dict[tuple[str | None, str | None], array[float]]] = {}
         self.suites: dict[str | None, None] = {}
         self.model = ""
-        graded, known = set(graded), set[int]()
+        graded, known = set[str](), set[int]()
         for sample in samples:
             cells = sample.record.cells
             # Of an attempt that is there twice, the first counts.
@@ -166,7 +171,7 @@ class _Metrics:
                     graded |= {name} if value not in (0.0, 1.0) else set()
                     if accepted:
                         by_suite.setdefault((suite, cells.get("iteration_id")), array("d")).append(value)
-        self.deciding = [name for name in self.values if name not in graded and not _SEVERAL.match(name)]
+        self.deciding = [name for name in self.values if name not in graded and decides(name)]
 
     def mean(self, suite: str | None, name: str, *, of_rounds: bool) -> float | None:
         """The mean of a metric over the samples of a suite, or of all; `of_rounds`, that of each round's mean."""
@@ -185,24 +190,26 @@ def scored_table(
     settings: Sequence[StatedSetting] = (),
     notes: Sequence[str] = (),
     files: Sequence[Path] = (),
-    graded: Collection[str | None] = (),
+    decides: Callable[[str], bool] = is_of_one,
     *,
     of_rounds: bool = False,
 ) -> AdapterTable:
     """The table of samples; `stated` are the means that the tool states, by suite and metric.
 
-    With `of_rounds`, they are means of the means of the first attempts, the second attempts and so on.
-
-    The metrics in `graded` decide nothing: of them less is better, or they are of several attempts.
+    With `of_rounds`, they are means of the means of the first attempts, the second attempts and so on. A metric that
+    is 0 or 1 is the verdict if `decides` says so of its name: more is better, and it is of one generation.
 
     `samples` are iterated twice, because the first metric that decides is known only after the last sample.
     """
-    metrics = _Metrics(samples, graded)
+    metrics = _Metrics(samples, decides)
     deciding, names = metrics.deciding, list(metrics.values)
-    chosen = score or next((name for name in (*preferred, *deciding) if name in deciding), next(iter(names), None))
-    if chosen is None or chosen not in names:
-        reason = f"no score '{score}'; there are: {some_of(names, 10)}" if score else "no metric has a number"
-        raise InputFileError(f"{path}: {reason}")
+    if not names and not metrics.suites:
+        raise InputFileError(f"{path}: no sample can be read")
+    if not names:
+        raise NotEvaluatedError(f"{path}: no metric has a number for a sample, as for perplexity", "ignored")
+    chosen = score or next((name for name in (*preferred, *deciding) if name in deciding), names[0])
+    if chosen not in names:
+        raise InputFileError(f"{path}: no score '{score}'; there are: {some_of(names, 10)}")
 
     def records() -> Iterator[Record]:
         for sample in samples:

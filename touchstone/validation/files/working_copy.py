@@ -78,7 +78,7 @@ def installed_packages(root: Path) -> dict[str, Path]:
     ...     sorted(installed_packages(Path(clones) / "shop"))
     ['node_modules', 'web/node_modules']
     """
-    found = {}
+    found: dict[str, Path] = {}
     for folder, below, files in os.walk(root):
         inside = Path(folder)
         if _NPM in below or (inside == root and "package.json" in files):

@@ -23,7 +23,7 @@ from touchstone.ingest.adapters.json_files import (
     text_of,
 )
 from touchstone.ingest.adapters.table import AdapterTable, Record, RefusedRecordError, words
-from touchstone.ingest.adapters.tool_figures import Sample, scored_table
+from touchstone.ingest.adapters.tool_figures import Sample, is_of_one, scored_table
 
 FORMAT = "helm"
 _SPEC, _INSTANCES, _STATS = "run_spec.json", "per_instance_stats.json", "stats.json"
@@ -76,7 +76,10 @@ def read_helm(path: Path, options: ReadOptions) -> AdapterTable:
             stated[_suite(scenario, about), metric] = number_of(stat.get("mean"))
     names = (list_of(inside(each, "args").get("names")) for each in list_of(inside(spec).get("metric_specs")))
     several = text_of(adapter.get("num_outputs")) != "1"
-    metrics = {name for sample in samples.values() for name in sample.values}
+
+    def decides(metric: str) -> bool:
+        return is_of_one(metric) and not _INVERSE.fullmatch(metric) and not (several and metric in _BEST)
+
     return scored_table(
         path,
         FORMAT,
@@ -90,7 +93,7 @@ def read_helm(path: Path, options: ReadOptions) -> AdapterTable:
             *stated_settings(model, "problems", adapter, "instructions max_train_instances method"),
         ],
         files=[instances, *filter(is_file, files)],
-        graded={name for name in metrics if _INVERSE.fullmatch(name) or (several and name in _BEST)},
+        decides=decides,
         of_rounds=True,
     )
 
