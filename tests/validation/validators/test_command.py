@@ -393,5 +393,9 @@ def test_a_java_program(sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 def test_public_settings_of_the_system_can_be_read(sandbox: Sandbox, job: Job) -> None:
-    there = [path for path in ("/etc/mime.types", "/etc/protocols", "/etc/services") if Path(path).exists()]
+    there = [
+        path
+        for path in ("/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/ssl/openssl.cnf")
+        if Path(path).exists()
+    ]
     assert validated(sandbox, job, f"cat {' '.join(there)} /dev/null > ../all && ! cat /etc/passwd").status == "passed"

@@ -138,7 +138,7 @@ class Bubblewrap(Backend):
         folders = _outermost(launch.folders)
         # By default, bubblewrap creates parent folders that other users cannot read.
         for parent in sorted(
-            {parent for path in [*folders, Path("/etc/x"), Path("/dev/x")] for parent in path.parents}
+            {parent for path in [*folders, *map(Path, _SYSTEM_FILES), Path("/dev/x")] for parent in path.parents}
         ):
             line += ["--perms", "0755", "--dir", str(parent)]
         # Shared memory and semaphores are files in /dev/shm: there they count with the private folder, and go with it.
