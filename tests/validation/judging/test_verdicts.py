@@ -537,6 +537,10 @@ FAILURES_OF_THE_FIX = [
         *((of_pytest(said), of_pytest(said), f"a plugin of pytest ({need})") for said, need in OF_PYTEST.items()),
         (refused("RuntimeError: can't start new thread"),) * 2 + (THREADS,),
         (refused("OSError: [Errno 24] Too many open files"),) * 2 + ("more than 1,024 open files",),
+        (refused("ThreadSanitizer failed to allocate 0x1"),) * 2
+        + ("terabytes to reserve (validation.limits.memory_mb)",),
+        (refused("==11==LeakSanitizer has encountered a fatal error."),) * 2
+        + ("leak detection, or ASAN_OPTIONS=detect_leaks=0 in validation.command.environment,",),
         (refused("npm error code ENOTCACHED"),) * 2 + ("packages that npm would have to fetch",),
         (refused("Error: getaddrinfo EAI_AGAIN example.com"),) * 2 + ("a network",),
         (refused("fatal: unable to access 'https://a.b/': Could not resolve host: a.b"),) * 2 + ("a network",),

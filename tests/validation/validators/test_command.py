@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from touchstone.validation.files.working_copy import list_files
 from touchstone.validation.judging.verdicts import compute_verdict
 from touchstone.validation.protocol import Diagnostic, Job, Report, Tree
 from touchstone.validation.sandbox.command import CommandResult, Limits, Sandbox
+from touchstone.validation.sandbox.processes import memory_group
 from touchstone.validation.validators.command import CommandValidator
 from touchstone.validation.validators.common import SYSTEM_PATH
 
@@ -399,3 +401,19 @@ def test_public_settings_of_the_system_can_be_read(sandbox: Sandbox, job: Job) -
         if Path(path).exists()
     ]
     assert validated(sandbox, job, f"cat {' '.join(there)} /dev/null > ../all && ! cat /etc/passwd").status == "passed"
+
+
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+def test_a_sanitizer_of_c_can_reserve_memory(sandbox: Sandbox, tmp_path: Path, sanitizer: str) -> None:
+    right = "#include <stdlib.h>\nint main(void) { char *p = malloc(4); p[0] = 0; free(p); return 0; }\n"
+    job = job_of(tree_of(tmp_path / "job", {"test.c": right}), "test.c")
+    command = f"cc -fsanitize={sanitizer} -o test test.c && ASAN_OPTIONS=detect_leaks=0 ./test"
+    shutil.copytree(tmp_path / "job", tmp_path / "plain")
+    if subprocess.run(["sh", "-c", command], cwd=tmp_path / "plain", check=False, capture_output=True).returncode:
+        pytest.skip("this sanitizer does not work here")
+    with memory_group(2**30) as before:
+        if not before:
+            pytest.skip("no control group can be made here, so memory is limited when it is reserved")
+    wrong = replace(job, tree=job.tree.with_file("test.c", right.replace("return 0", "return p[0]").encode()))
+    reports = [validated(sandbox, each, command) for each in (job, wrong)]
+    assert [report.status for report in reports] == ["passed", "failed"], reports

@@ -409,6 +409,11 @@ _OTHER_NEEDS = (
         "more threads (validation.limits.processes)",
     ),
     (re.compile(r"Too many open files"), "more than 1,024 open files"),
+    (re.compile(r"Sanitizer failed to allocate"), "terabytes to reserve (validation.limits.memory_mb)"),
+    (
+        re.compile(r"LeakSanitizer has encountered a fatal error"),
+        "leak detection, or ASAN_OPTIONS=detect_leaks=0 in validation.command.environment,",
+    ),
     (re.compile(r"Connection refused|Connect call failed|ECONNREFUSED"), "a server that it connects to"),
     (
         re.compile(

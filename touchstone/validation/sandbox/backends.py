@@ -85,16 +85,20 @@ class Backend(ABC):
         """The user id to switch to inside: an unused one if we are root, else None."""
         return _FIRST_USER + os.getpid() % 20_000 * 50 + next(_counter) % 50 if os.getuid() == 0 else None
 
-    def command_line(self, launch: Launch) -> list[str]:
+    def command_line(self, launch: Launch, *, in_memory_group: bool) -> list[str]:
         """The whole command line."""
         before, extra = self.wrap(launch)
+        limits = asdict(launch.limits)
+        if in_memory_group and launch.tree is not None:
+            # What is only reserved is not used: sanitizers of C reserve terabytes.
+            limits["memory_bytes"] = None
         policy: dict[str, Any] = {
             "pid_namespace": self.pid_namespace,
             "confined": True,
             "sockets": False,
             "landlock": None,
             "uid": None,
-            "limits": asdict(launch.limits),
+            "limits": limits,
             "tree": str(launch.tree),
             **launch.inside,
             **extra,

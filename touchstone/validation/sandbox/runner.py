@@ -67,7 +67,7 @@ class SandboxRunner:
         limits = launch.limits
         joining = keep.enter_context(memory_group(limits.memory_bytes + limits.disk_bytes + launch.tree_bytes))
         return subprocess.Popen(
-            [*joining, *self.backend.command_line(launch)],
+            [*joining, *self.backend.command_line(launch, in_memory_group=bool(joining))],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,
