@@ -493,6 +493,7 @@ def of_command(said: str, code: int = 2) -> Report:
     )
 
 
+LEAKS = "leak detection (or ASAN_OPTIONS=detect_leaks=0 in validation.command.environment)"
 # As these programs say it.
 NOT_THERE = [
     "make: *** No rule to make target 'test'.  Stop.",
@@ -539,8 +540,10 @@ FAILURES_OF_THE_FIX = [
         (refused("OSError: [Errno 24] Too many open files"),) * 2 + ("more than 1,024 open files",),
         (refused("ThreadSanitizer failed to allocate 0x1"),) * 2
         + ("terabytes to reserve (validation.limits.memory_mb)",),
-        (refused("==11==LeakSanitizer has encountered a fatal error."),) * 2
-        + ("leak detection, or ASAN_OPTIONS=detect_leaks=0 in validation.command.environment,",),
+        *(
+            (before, refused("==11==LeakSanitizer has encountered a fatal error."), LEAKS)
+            for before in (refused("Assertion failed"), refused("==11==LeakSanitizer has encountered a fatal error."))
+        ),
         (refused("npm error code ENOTCACHED"),) * 2 + ("packages that npm would have to fetch",),
         (refused("Error: getaddrinfo EAI_AGAIN example.com"),) * 2 + ("a network",),
         (refused("fatal: unable to access 'https://a.b/': Could not resolve host: a.b"),) * 2 + ("a network",),
