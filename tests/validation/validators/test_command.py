@@ -417,3 +417,11 @@ def test_a_sanitizer_of_c_can_reserve_memory(sandbox: Sandbox, tmp_path: Path, s
     wrong = replace(job, tree=job.tree.with_file("test.c", right.replace("return 0", "return p[0]").encode()))
     reports = [validated(sandbox, each, command) for each in (job, wrong)]
     assert [report.status for report in reports] == ["passed", "failed"], reports
+
+
+def test_the_process_of_bubblewrap_itself_is_out_of_reach(sandbox: Sandbox, job: Job) -> None:
+    """If no user is switched, it has the same user as the command, and no filter."""
+    if sandbox.name != "bubblewrap":
+        pytest.skip("only bubblewrap starts a process of its own in the sandbox")
+    report = validated(sandbox, job, 'test -d /proc/1 && test -z "$(ls -A /proc/1)" && ! mkdir /proc/1/x')
+    assert report.status == "passed", report

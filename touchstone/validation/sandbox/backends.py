@@ -159,6 +159,8 @@ class Bubblewrap(Backend):
             line += ["--dev-bind", path, path]
         if launch.tree is not None:
             line += ["--proc", "/proc", "--ro-bind", str(launch.tree), _TREE]
+            # Of bubblewrap itself, which no filter restrains: a command of the same user could write to its memory.
+            line += ["--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1"]
         size = launch.limits.disk_bytes + launch.tree_bytes
         line += ["--perms", "1777", "--size", str(size), "--tmpfs", BOX, "--remount-ro", "/", "--chdir", BOX]
         return [*line, "--"], {"uid": user, "tmp": BOX, "tree": _TREE, "sockets": True}
