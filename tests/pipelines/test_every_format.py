@@ -50,6 +50,7 @@ NOT_EVALUATED = {
 }
 # Variants of other formats, with tests of their own.
 NOT_HERE = {
+    "helm-parts",
     "openhands-parts",
     "inspect-index",
     "promptfoo-table",

@@ -136,7 +136,7 @@ class _Change(ast.NodeTransformer):
 
     def visit_Await(self, node: ast.Await) -> ast.expr:
         self.generic_visit(node)
-        return self._asked(self._call("called", node, at=node))
+        return self._asked(self._call("called", self._place(node), node, at=node))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         called = _last_name(node.func)
@@ -154,7 +154,7 @@ class _Change(ast.NodeTransformer):
         if compares:
             made = self._call("call", self._place(node), node.func, *node.args, at=node)
             made.keywords = node.keywords
-        return self._asked(self._call("called", made, at=node))
+        return self._asked(self._call("called", self._place(node), made, at=node))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         with self._asks(False):

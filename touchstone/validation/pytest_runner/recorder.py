@@ -486,7 +486,7 @@ class Recorder:
         """Whether a file is one of the problem that is not on the judge's side."""
         return file.startswith(self._root) and not any(one.get("__file__") == file for one in self.namespaces)
 
-    def called(self, value: Any) -> Any:
+    def called(self, place: int, value: Any) -> Any:
         """What a call returned, which may have replaced what the tests rely on, until that is used."""
         self._calls += 1
         if self._calls < _MOST_CALLS and not self._is_all_as_before():
@@ -495,6 +495,10 @@ class Recorder:
                 for name, found in _replaced(one.namespace, one.used):
                     if not self._is_of_tests(found):
                         self.doubt(f"{one.file}: {name} was replaced", "")
+        kind = type(value)
+        own = self._is_doubted(kind) and self._is_one_of_few(place, _id(kind)) and self._own_method(kind, "__eq__")
+        if own and self._is_unnamed(kind) and self._equals_anything(value):
+            self._hold(place)
         return value
 
     def look(self, place: int, value: Any) -> Any:
