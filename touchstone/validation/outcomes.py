@@ -20,6 +20,7 @@ from touchstone.validation.judging.verdicts import (
     Verdict,
     compute_verdict,
     missing_need,
+    needs_leak_detection,
     new_doubts,
     only_judged,
     target_diagnostics,
@@ -241,7 +242,11 @@ def judge_fix(
         report = replace(report, status="no_report", note=f"the fix needs what the problem does not: {report.note}")
     report = _comparable_report(report, applied, problem)
     files = (target.problem.path, *target.tree.files)
-    if missing := missing_need(baseline, report, problem.reference, files):
+    missing = missing_need(baseline, report, problem.reference, files)
+    # A fix of another language could say so itself, to be left out of the figures instead of failing.
+    if target.validator == "command" and needs_leak_detection(report, problem.reference):
+        missing = "leak detection (or ASAN_OPTIONS=detect_leaks=0 in validation.command.environment)"
+    if missing:
         note = f"neither the unmodified problem nor the fix can be tested without {missing}"
         report = replace(report, status="validator_unavailable", note=f"{note} where the tests run")
     verdict = compute_verdict(baseline, report, problem.judged, *applied.lines, success, problem.reference)

@@ -15,6 +15,7 @@ from touchstone.validation.judging.verdicts import (
     Verdict,
     compute_verdict,
     missing_need,
+    needs_leak_detection,
     only_judged,
     succeeded,
     target_diagnostics,
@@ -493,27 +494,32 @@ def of_command(said: str, code: int = 2) -> Report:
     )
 
 
-LEAKS = "leak detection (or ASAN_OPTIONS=detect_leaks=0 in validation.command.environment)"
 # As these programs say it.
 NOT_THERE = [
     "make: *** No rule to make target 'test'.  Stop.",
     "echo\nmake: *** No targets specified and no makefile found.  Stop.",
     'npm error Missing script: "tests"',
-    "python: can't open file '/box/work/test_shop.py': [Errno 2] No such file or directory",
+    "python: can't open file '/shop/test_shop.py': [Errno 2] No such file or directory",
     "sh: 0: cannot open test.sh: No such file",
     "/bin/sh: 1: cd: can't cd to shop",
     "bash: line 1: cd: shop: No such file or directory",
     "ERROR: file or directory not found: tests/test_shop.py",
-    "ERROR: not found: /box/work/test_price.py::test_other",
-    "ERROR: Config file '/box/work/other.ini' not found. Check your '-c/--config-file' option.",
-    "Error: Cannot find module '/box/work/test.js'\n  code: 'MODULE_NOT_FOUND',\n  requireStack: []\n}",
+    "ERROR: not found: /shop/test_price.py::test_other",
+    "ERROR: Config file '/shop/other.ini' not found. Check your '-c/--config-file' option.",
+    "Error: Cannot find module '/shop/test.js'\n  code: 'MODULE_NOT_FOUND',\n  requireStack: []\n}",
 ]
 FAILURES_OF_THE_FIX = [
     "make: *** No rule to make target 'price.c', needed by 'price.o'.  Stop.",
     "ValueError: can't open file 'prices.csv'",
-    "Error: Cannot find module './price'\n  code: 'MODULE_NOT_FOUND',\n  requireStack: [ '/box/work/test.js' ]\n}",
+    "Error: Cannot find module './price'\n  code: 'MODULE_NOT_FOUND',\n  requireStack: [ '/shop/test.js' ]\n}",
     "AssertionError: not found: 3",
 ]
+
+
+def test_leak_detection_that_cannot_run_needs_no_sign_of_it_before() -> None:
+    said = refused("==11==LeakSanitizer has encountered a fatal error.")
+    assert needs_leak_detection(said, None) and not needs_leak_detection(said, Report("passed", "full"))
+    assert missing_need(refused("Assertion failed"), said, None, FILES) is None, "a fix can say so itself"
 
 
 @pytest.mark.parametrize(
@@ -540,10 +546,6 @@ FAILURES_OF_THE_FIX = [
         (refused("OSError: [Errno 24] Too many open files"),) * 2 + ("more than 1,024 open files",),
         (refused("ThreadSanitizer failed to allocate 0x1"),) * 2
         + ("terabytes to reserve (validation.limits.memory_mb)",),
-        *(
-            (before, refused("==11==LeakSanitizer has encountered a fatal error."), LEAKS)
-            for before in (refused("Assertion failed"), refused("==11==LeakSanitizer has encountered a fatal error."))
-        ),
         (refused("npm error code ENOTCACHED"),) * 2 + ("packages that npm would have to fetch",),
         (refused("Error: getaddrinfo EAI_AGAIN example.com"),) * 2 + ("a network",),
         (refused("fatal: unable to access 'https://a.b/': Could not resolve host: a.b"),) * 2 + ("a network",),

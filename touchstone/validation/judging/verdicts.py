@@ -436,7 +436,6 @@ _OTHER_NEEDS = (
     (re.compile(r"PytestConfigWarning: (Unknown config option: \w+)"), r"a plugin of pytest (\1)"),
     (re.compile(r"(?:pytest|__main__\.py): error: (unrecognized arguments: \S+)"), r"a plugin of pytest (\1)"),
 )
-# It looks for leaks after all else, in a way that no sandbox allows, so the unmodified problem may have failed before.
 _LEAKS = re.compile(r"LeakSanitizer has encountered a fatal error")
 _PLUGIN = re.compile(r"No module named '((?:pytest_|anyio|trio)\w*)")
 # Of Python 2's standard library, those whose names are unlike any of today's.
@@ -453,12 +452,8 @@ def missing_need(baseline: Report, report: Report, reference: Report | None, fil
     >>> missing_need(lost, lost, None, ["shop/price.py"]), missing_need(lost, lost, None, ["pytest.py"])
     ("'pytest', which is not installed", None)
     """
-    if reference is not None and reference.status == "passed":
-        return None
-    if any(map(_LEAKS.search, _failures(report))):
-        return "leak detection (or ASAN_OPTIONS=detect_leaks=0 in validation.command.environment)"
     before = set().union(*map(_missing, _failures(baseline)))
-    if not before:
+    if not before or (reference is not None and reference.status == "passed"):
         return None
     own = {PurePosixPath(part).stem.casefold() for path in files for part in path.split("/")}
     known = own.union(map(str.casefold, (*sys.stdlib_module_names, *_OLD_MODULES)))
@@ -468,6 +463,15 @@ def missing_need(baseline: Report, report: Report, reference: Report | None, fil
         return None
     name = min(set().union(*each))
     return name if " " in name else f"'{name}', which is not installed"
+
+
+def needs_leak_detection(report: Report, reference: Report | None) -> bool:
+    """Whether a command failed because C's leak detection cannot run here.
+
+    It comes after all else, so the unmodified problem may have failed before.
+    """
+    can_run = reference is not None and reference.status == "passed"
+    return not can_run and any(map(_LEAKS.search, _failures(report)))
 
 
 def _failures(report: Report) -> list[str]:

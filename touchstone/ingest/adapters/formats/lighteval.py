@@ -36,7 +36,7 @@ _COLUMNS = ({"doc", "metric", "model_response"}, {"full_prompt", "metrics", "pre
 # A copy of the file has more after the time.
 _NAME = re.compile(r"details_(?P<task>.+?)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(\.\d+)?)")
 _MAX_TEXT = 1_000_000
-# Python, but no literal; an empty tuple takes their place, which is no number either.
+# `ast.literal_eval` refuses these. It reads an empty tuple, which is not a number either.
 _NOT_A_NUMBER = re.compile(r"-?\b(nan|inf)\b")
 _OF_ONE = re.compile(r".*\bn=1\b")
 
